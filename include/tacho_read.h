@@ -1,0 +1,339 @@
+/*
+ * tacho_read.h - read boxes and trace files.
+ *
+ * Link with -ltacho-read. C11 and C++17.
+ *
+ * A reader opens a box (of a running, stopped, hung or dead process), a trace
+ * file, or a folder of trace files as one, and gives their events in the order
+ * of time. It keeps no global state; different readers may be used in different
+ * threads at the same time, one reader in one thread at a time.
+ *
+ * Every input is hostile: whatever the bytes are, calls return events, a
+ * reported problem or an error, in bounded memory. Nothing is printed.
+ *
+ * Memory: what a running box holds when it is opened is copied at once (at most
+ * its size); of a trace file only the block being read of each stream, the
+ * definitions and the list of blocks are held.
+ *
+ * Pointers that a reader hands out live until it is closed, unless said
+ * otherwise. Texts are zero-terminated, and any bytes may stand in them: escape
+ * them before showing them.
+ *
+ * Functions that can fail return 0 or more when they succeed and a negative
+ * errno value when they do not.
+ */
+#ifndef TACHO_READ_H
+#define TACHO_READ_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define TACHO_READ_API __attribute__((visibility("default")))
+#else
+#define TACHO_READ_API
+#endif
+
+struct tacho_reader;
+
+struct tacho_read_options {
+	size_t size;	  /* sizeof(struct tacho_read_options) */
+	uint64_t from_ns; /* events before are left out (CLOCK_MONOTONIC; 0: none) */
+	uint64_t to_ns;	  /* events after are left out (0: none) */
+	uint64_t last_ns; /* only this long before the last event (0: all); box or file */
+	/* Called now and then during long work with done and total in bytes, may be NULL. */
+	void (*progress)(void *arg, uint64_t done, uint64_t total);
+	void *progress_arg;
+};
+
+/*
+ * Opens `path`: a box, a trace file or a folder of trace files. On failure *out is
+ * NULL and `message` (if not NULL) holds one sentence: what was tried, on what,
+ * why it failed, what to do.
+ *   -EBADMSG  neither box nor trace, or nothing in it can be read
+ *   -ENOTSUP  made by a newer tacho
+ *   -ENODATA  a box that says why its process does not record: *message says it
+ *   else what open(2), read(2) or malloc(3) said
+ */
+TACHO_READ_API int tacho_read_open(struct tacho_reader **out, const char *path,
+				   const struct tacho_read_options *options, char *message,
+				   size_t message_size);
+
+/* The same for the bytes of one file in memory, which must stay until close. */
+TACHO_READ_API int tacho_read_open_memory(struct tacho_reader **out, const void *data, size_t size,
+					  const struct tacho_read_options *options, char *message,
+					  size_t message_size);
+
+TACHO_READ_API void tacho_read_close(struct tacho_reader *reader);
+
+/* ------------------------------------------------------------------ events */
+
+/* What kind of event. Arguments and payload words are described one by one; "data"
+   is word[0] >> 16 of the types with TACHO_EV_IS_VARIABLE. Unknown types may come
+   from newer recorders: skip them. */
+enum tacho_event_type {
+	TACHO_EV_PARK = 0x01,	      /* arg: loop */
+	TACHO_EV_UNPARK = 0x02,	      /* arg: number ready */
+	TACHO_EV_POLL_END = 0x03,     /* arg: 0 unknown, 1 pending, 2 done */
+	TACHO_EV_SPAN_BEGIN = 0x04,   /* arg: name */
+	TACHO_EV_SPAN_END = 0x05,     /* arg: name */
+	TACHO_EV_PAUSE = 0x06,	      /* arg: 1 paused, 0 resumed */
+	TACHO_EV_LOOP = 0x07,	      /* arg: loop that the thread runs from now on; 0: none */
+	/* Not recorded but made by the reader: the stream's records begin here, or go on
+	   after a hole. event.resume says what is known. */
+	TACHO_EV_RESUME = 0x3f,
+	TACHO_EV_POLL_BEGIN = 0x41,   /* arg: kind; word[0]: task */
+	TACHO_EV_POLL_SWITCH = 0x42,  /* one poll ends, the next begins: as POLL_BEGIN */
+	TACHO_EV_WAKE = 0x43,	      /* word[0]: task */
+	TACHO_EV_TASK_END = 0x44,     /* word[0]: task */
+	TACHO_EV_LOCK_WAIT = 0x45,    /* arg: place or stack; word[0]: lock */
+	TACHO_EV_LOCK_WAITED = 0x46,  /* arg: 1 got it, 0 gave up; word[0]: lock */
+	TACHO_EV_QUEUE_DEPTH = 0x47,  /* arg: loop; word[0]: depth */
+	TACHO_EV_COUNTER = 0x48,      /* arg: counter or gauge; word[0]: value */
+	TACHO_EV_ASYNC_END = 0x49,    /* arg: name; word[0]: span id */
+	TACHO_EV_TRIGGER = 0x4a,      /* arg: reason; word[0]: number */
+	TACHO_EV_LOCK_RELEASE = 0x80, /* arg: place or stack; word[0]: lock; word[1]: waiters */
+	TACHO_EV_STEAL = 0x81,	      /* arg: thief loop; word[0]: victim loop; word[1]: tasks */
+	TACHO_EV_ASYNC_BEGIN = 0x82,  /* arg: name; word[0]: span id; word[1]: parent or 0 */
+	TACHO_EV_SPAWN = 0xc0,	      /* arg: kind; data: place; word[1]: task; word[2]: parent */
+	TACHO_EV_TASK_WAITS = 0xc1,   /* arg: text or 0; data: stack or 0; word[1]: task;
+					 word[2]: resource or 0 */
+	TACHO_EV_TRACE_ID = 0xc2,     /* word[1]: async span or 0; word[2], word[3]: id */
+	TACHO_EV_LOG = 0xc3,	      /* arg: level; text: tacho_read_text */
+	TACHO_EV_EVENT = 0xc4,	      /* arg: schema; fields: tacho_read_field */
+	TACHO_EV_POLL_HIST = 0xc5,    /* arg: kind; data: loop; word[2]: since when, ns;
+					 word[3]: total ns; word[4]...: bucket << 48 | count */
+};
+#define TACHO_EV_IS_VARIABLE(type) (((type) >> 6) == 3)
+
+/* A poll or span that was open where a stream's records begin. */
+struct tacho_open_item {
+	uint32_t id;   /* kind or name */
+	uint32_t what; /* TACHO_EV_POLL_BEGIN or TACHO_EV_SPAN_BEGIN */
+	uint64_t task;
+	uint64_t since_ns; /* 0: not known */
+};
+
+struct tacho_resume {
+	uint64_t missing;  /* records of this stream between the last event and here that
+			      were overwritten or damaged; 0 also for the first */
+	uint32_t dropped;  /* records that never found room, just before here */
+	uint32_t first;	   /* 1: the stream begins here for this reader */
+	uint32_t loop;	   /* of the thread, or 0 */
+	uint32_t parked;   /* 1: parked on that loop since parked_ns */
+	uint64_t parked_ns;
+	uint32_t open_count;  /* open polls and spans */
+	uint32_t open_listed; /* of these in open[], outermost first */
+	struct tacho_open_item open[5];
+};
+
+struct tacho_event {
+	uint64_t ns; /* CLOCK_MONOTONIC of the recorded host */
+	uint32_t process; /* index, see tacho_read_process */
+	uint32_t thread;  /* number, see tacho_read_thread; unique in its process */
+	uint16_t stream;  /* 0; 1 and up: recorded by signal handlers */
+	uint8_t type;	  /* enum tacho_event_type */
+	uint8_t reserved;
+	uint32_t arg;
+	uint32_t words;
+	const uint64_t *word;		  /* `words` of them; until the next call */
+	const struct tacho_resume *resume; /* TACHO_EV_RESUME; until the next call */
+};
+
+/*
+ * The next event in the order of time (events of one stream in their order; of
+ * different streams at one instant in a fixed order). Returns 1, 0 at the end, or
+ * a negative errno. Blocks that turn out to be damaged become problems, not errors.
+ */
+TACHO_READ_API int tacho_read_next(struct tacho_reader *reader, struct tacho_event *event);
+
+/* Goes to the first event at or after `ns`. Costs the blocks that contain it. */
+TACHO_READ_API int tacho_read_seek(struct tacho_reader *reader, uint64_t ns);
+
+/* First and last time of all events, and how long they span; -ENODATA if there are none. */
+TACHO_READ_API int tacho_read_window(struct tacho_reader *reader, uint64_t *first_ns,
+				     uint64_t *last_ns);
+
+/* Text of a TACHO_EV_LOG; not zero-terminated. *cut: it was longer. */
+TACHO_READ_API int tacho_read_text(const struct tacho_event *event, const char **text,
+				   size_t *size, int *cut);
+
+/* --------------------------------------------------------------- processes */
+
+struct tacho_process {
+	uint32_t pid, uid, parent_pid; /* parent_pid 0: not forked from a recorded one */
+	uint64_t start_time;
+	uint8_t boot_id[16];
+	const char *exe, *comm, *service, *host, *version; /* "": not known */
+	const uint8_t *build_id;
+	uint32_t build_id_size;
+	uint32_t arch;	   /* ELF e_machine, 0 not known */
+	uint32_t clock;	   /* 1 CLOCK_MONOTONIC, 2 TSC, 3 CNTVCT */
+	uint32_t state;	   /* 1 off, 2 recording, 3 paused, 4 stopped */
+	uint32_t taken_by; /* 0 box read directly, 1 snapshot, 2 crash handler, 3 dump, 4 recover */
+	int alive;	   /* 1 yes, 0 no, -1 not known */
+	const char *reason; /* why off or degraded; "": all well */
+	uint64_t max_bytes, min_age_ns, poll_threshold_ns;
+	uint64_t used_bytes;	  /* box: of memory; trace: 0 */
+	uint64_t created_mono_ns; /* recording began */
+	uint64_t created_real_ns;
+	uint64_t taken_mono_ns; /* trace or copy taken */
+	uint64_t taken_real_ns;
+	uint32_t threads_seen;
+};
+TACHO_READ_API uint32_t tacho_read_process_count(const struct tacho_reader *reader);
+TACHO_READ_API const struct tacho_process *tacho_read_process(const struct tacho_reader *reader,
+							      uint32_t process);
+
+/* CLOCK_REALTIME of an event of that process, from its anchors. 0: not known. */
+TACHO_READ_API uint64_t tacho_read_real_ns(const struct tacho_reader *reader, uint32_t process,
+					   uint64_t ns);
+
+struct tacho_thread {
+	uint32_t process, number, tid;
+	int live; /* 1: it ran when the trace was taken */
+	uint64_t start_ns; /* first record; 0 not known */
+	const char *name;
+};
+TACHO_READ_API uint32_t tacho_read_thread_count(const struct tacho_reader *reader);
+TACHO_READ_API const struct tacho_thread *tacho_read_thread(const struct tacho_reader *reader,
+							    uint32_t index);
+TACHO_READ_API const struct tacho_thread *
+tacho_read_thread_by_number(const struct tacho_reader *reader, uint32_t process, uint32_t number);
+
+struct tacho_source_info {
+	const char *name;
+	uint32_t state; /* 0 not part of the recording, 1 off, 2 on, 3 refused */
+	int error;	/* errno when refused */
+};
+TACHO_READ_API uint32_t tacho_read_source_count(const struct tacho_reader *reader);
+TACHO_READ_API int tacho_read_source(const struct tacho_reader *reader, uint32_t process,
+				     uint32_t index, struct tacho_source_info *info);
+
+/* ------------------------------------------------------------- definitions */
+
+enum tacho_definition_class {
+	TACHO_DEF_TEXT = 1,
+	TACHO_DEF_KIND = 2,
+	TACHO_DEF_LOOP = 3,
+	TACHO_DEF_SPAN = 4,
+	TACHO_DEF_COUNTER = 5,
+	TACHO_DEF_GAUGE = 6,
+	TACHO_DEF_PLACE = 7,
+	TACHO_DEF_SCHEMA = 8,
+	TACHO_DEF_STACK = 9,
+	TACHO_DEF_MODULE = 10,
+};
+
+struct tacho_field {
+	const char *name;
+	uint8_t type; /* 1 u64, 2 i64, 3 f64, 4 bool, 5 string */
+	uint8_t optional;
+};
+
+struct tacho_definition {
+	uint32_t id;
+	uint8_t def_class; /* enum tacho_definition_class */
+	uint8_t cut;	   /* a string or stack was longer */
+	uint8_t level;	   /* LOOP: 1 waits only, 2 callbacks, 3 API; 0 not known */
+	uint8_t value_type; /* COUNTER, GAUGE: 1 i64, 2 f64 */
+	const char *name;   /* "" for STACK; MODULE: path */
+	const char *file;   /* "" not given */
+	const char *unit;
+	uint32_t line;	    /* 0 not given */
+	uint64_t value;	    /* LOOP: its number; KIND, PLACE: address or 0 */
+	uint32_t count;	    /* SCHEMA: fields; STACK: frames */
+	const struct tacho_field *fields;
+	const uint64_t *frames; /* innermost first */
+	uint64_t start, end, offset, since_ns; /* MODULE */
+	const uint8_t *build_id;
+	uint32_t build_id_size;
+};
+
+/* NULL: no such definition in the trace (never written, or damaged). */
+TACHO_READ_API const struct tacho_definition *
+tacho_read_definition(const struct tacho_reader *reader, uint32_t process, uint32_t id);
+/* Ids are below this. */
+TACHO_READ_API uint32_t tacho_read_definition_limit(const struct tacho_reader *reader,
+						    uint32_t process);
+/* The module that holds `address` at time `ns` (the newest seen before), or NULL. */
+TACHO_READ_API const struct tacho_definition *
+tacho_read_module_at(const struct tacho_reader *reader, uint32_t process, uint64_t address,
+		     uint64_t ns);
+
+/* Field `index` of a TACHO_EV_EVENT. Returns 1, 0 when it is absent, or -errno. */
+struct tacho_field_value {
+	uint8_t type; /* as in struct tacho_field */
+	uint8_t cut;
+	union {
+		uint64_t u64;
+		int64_t i64;
+		double f64;
+	} number; /* bool: u64 */
+	const char *text; /* string; not zero-terminated */
+	size_t size;
+};
+TACHO_READ_API int tacho_read_field(const struct tacho_reader *reader,
+				    const struct tacho_event *event, uint32_t index,
+				    struct tacho_field_value *value);
+
+/* --------------------------------------------------- losses and incidents */
+
+/* What the recorder counted: name is stable ("no_chunk", ...), text is a sentence.
+   lossy: 1 events or names are missing because of it, 0 for information. */
+struct tacho_loss_info {
+	const char *name;
+	const char *text;
+	int lossy;
+	uint64_t count;
+};
+TACHO_READ_API uint32_t tacho_read_loss_count(const struct tacho_reader *reader);
+TACHO_READ_API int tacho_read_loss(const struct tacho_reader *reader, uint32_t process,
+				   uint32_t index, struct tacho_loss_info *info);
+
+/* What is wrong with the input itself: damaged or missing blocks, chunks overwritten
+   while they were copied, definitions missing. Grows while events are read. */
+struct tacho_problem {
+	const char *name; /* stable: "damaged-block", "cut", ... */
+	const char *text; /* a sentence */
+	const char *path;
+	uint64_t offset, size; /* in the file; 0, 0 when it is not about a place */
+};
+TACHO_READ_API uint32_t tacho_read_problem_count(const struct tacho_reader *reader);
+TACHO_READ_API const struct tacho_problem *tacho_read_problem(const struct tacho_reader *reader,
+							      uint32_t index);
+
+struct tacho_trigger_info {
+	uint32_t process, number, tid;
+	uint64_t ns;
+	const char *reason;
+};
+TACHO_READ_API uint32_t tacho_read_trigger_count(const struct tacho_reader *reader);
+TACHO_READ_API const struct tacho_trigger_info *
+tacho_read_trigger(const struct tacho_reader *reader, uint32_t index);
+
+struct tacho_crash_info {
+	uint32_t process, tid;
+	int signal, code;
+	uint64_t address, ns;
+	const char *thread_name;
+	uint32_t arch;
+	uint32_t reg_count; /* x86-64: order of gregs in <sys/ucontext.h>; arm64: x0-x30, sp, pc,
+			       pstate */
+	uint32_t frame_count;
+	int unwind_failed;
+	const uint64_t *regs;
+	const uint64_t *frames; /* innermost first */
+};
+TACHO_READ_API uint32_t tacho_read_crash_count(const struct tacho_reader *reader);
+TACHO_READ_API const struct tacho_crash_info *tacho_read_crash(const struct tacho_reader *reader,
+							       uint32_t index);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,42 @@
+#!/usr/bin/env python3
+"""Checks that no file is forgotten: every source, test and man page stands in the
+meson.build of its folder.
+
+    scripts/check-lists.py [ROOT]
+
+prints one line per forgotten file; status 1 when there is one.
+"""
+import pathlib
+import re
+import sys
+
+PATTERNS = ['src/*/*.c', 'tests/unit/*.c', 'tests/fuzz/*.c', 'tests/crash/*.c', 'tests/e2e/*.c',
+            'examples/*.c', 'bench/*.c', 'man/*.[1-8]']
+
+
+def listed(folder):
+    """The quoted words of the meson.build that builds this folder."""
+    build = folder / 'meson.build'
+    if not build.exists():
+        return None
+    text = re.sub(r'#.*', '', build.read_text())
+    return re.findall(r"'([^']*)'", text)
+
+
+def main():
+    root = pathlib.Path(sys.argv[1] if len(sys.argv) > 1 else pathlib.Path(__file__).parent.parent)
+    found = []
+    for pattern in PATTERNS:
+        for path in sorted(root.glob(pattern)):
+            words = listed(path.parent)
+            if words is None:
+                found.append(f'{path}: its folder has no meson.build')
+            elif path.name not in words and path.stem not in words:
+                found.append(f'{path}: not in {path.parent.name}/meson.build, so it is never built')
+    for line in found:
+        print(line)
+    return 1 if found else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

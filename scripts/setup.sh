@@ -1,0 +1,86 @@
+#!/bin/sh
+# Installs the Debian packages that tacho needs and that are missing.
+#
+#   scripts/setup.sh [--check] build|test|bench ...
+#
+# With everything there it does nothing: no apt, no network. --check installs
+# nothing either and only says what is missing. Status 0: all is there.
+set -u
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+
+build_packages='gcc libc6-dev make meson ninja-build pkg-config libzstd-dev python3'
+test_packages='libcmocka-dev g++ clang lld llvm libclang-rt-14-dev clang-format clang-tidy cppcheck
+	valgrind strace gdb mandoc util-linux'
+cross_packages='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user'
+bench_packages='lttng-tools liblttng-ust-dev babeltrace2'
+
+check=no
+packages=
+arm64=no
+for word in "$@"; do
+	case $word in
+	--check) check=yes ;;
+	build) packages="$packages $build_packages" ;;
+	test)
+		packages="$packages $test_packages"
+		# On arm64 itself the ordinary build and tests are the arm64 ones.
+		if [ "$(uname -m)" != aarch64 ]; then
+			packages="$packages $cross_packages"
+			arm64=yes
+		fi
+		;;
+	bench) packages="$packages $bench_packages" ;;
+	*)
+		echo "setup: '$word' is not a set of packages; there are: build test bench" >&2
+		exit 2
+		;;
+	esac
+done
+
+if ! command -v dpkg-query >/dev/null 2>&1; then
+	echo "setup: no dpkg here, so nothing was checked. What these Debian packages hold is needed:" \
+		$packages >&2
+	exit 0
+fi
+
+missing=
+for package in $packages; do
+	status=$(dpkg-query -W -f='${db:Status-Status}\n' "$package" 2>/dev/null | head -n 1)
+	[ "$status" = installed ] || missing="$missing $package"
+done
+missing=${missing# }
+
+if [ -n "$missing" ]; then
+	install="apt-get install -y --no-install-recommends $missing"
+	as_root=
+	if [ "$(id -u)" != 0 ]; then
+		# sudo may ask for a password only where somebody can type it.
+		if command -v sudo >/dev/null 2>&1 && { [ -t 0 ] || sudo -n true 2>/dev/null; }; then
+			as_root=sudo
+		else
+			as_root=none
+		fi
+	fi
+	if [ $check = yes ] || [ "$as_root" = none ]; then
+		echo "setup: these packages are missing: $missing" >&2
+		echo "setup: install them as root with:  apt-get update && $install" >&2
+		exit 1
+	fi
+	echo "setup: installing with apt-get: $missing"
+	$as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq update ||
+		echo "setup: 'apt-get update' failed; trying with the package lists that are here" >&2
+	if ! $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 \
+		install -y --no-install-recommends $missing; then
+		echo "setup: apt-get could not install: $missing" >&2
+		echo "setup: its message above says why; then try again:  $install" >&2
+		exit 1
+	fi
+fi
+
+if [ $arm64 = yes ] && [ $check = no ]; then
+	# Without it the arm64 tests are skipped, by name; the rest goes on.
+	"$root/scripts/arm64-root.sh" ||
+		echo "setup: no libraries for arm64, so its tests will be skipped" >&2
+fi
+exit 0

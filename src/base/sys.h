@@ -1,0 +1,155 @@
+/*
+ * System calls made directly, for code that runs inside the recorded process.
+ *
+ * Through libc they would be wrong there: libc's wrappers set errno, are points
+ * of cancellation, and may be interposed, by tacho's own hooks among others.
+ * Each function returns what the kernel returns: a negative errno on failure.
+ */
+#ifndef TACHO_BASE_SYS_H
+#define TACHO_BASE_SYS_H
+
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <sys/types.h>
+
+#if defined(__x86_64__)
+static inline long tacho__sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long r10 __asm__("r10") = d;
+	register long r8 __asm__("r8") = e;
+	register long r9 __asm__("r9") = f;
+	long ret;
+
+	__asm__ volatile("syscall"
+			 : "=a"(ret)
+			 : "a"(n), "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+			 : "rcx", "r11", "memory");
+	return ret;
+}
+#elif defined(__aarch64__)
+static inline long tacho__sys6(long n, long a, long b, long c, long d, long e, long f)
+{
+	register long x8 __asm__("x8") = n;
+	register long x0 __asm__("x0") = a;
+	register long x1 __asm__("x1") = b;
+	register long x2 __asm__("x2") = c;
+	register long x3 __asm__("x3") = d;
+	register long x4 __asm__("x4") = e;
+	register long x5 __asm__("x5") = f;
+
+	__asm__ volatile("svc 0"
+			 : "+r"(x0)
+			 : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5)
+			 : "memory", "cc");
+	return x0;
+}
+#else
+#error "tacho knows x86-64 and arm64"
+#endif
+
+#define TACHO__SYS(n, a, b, c, d, e, f)                                                           \
+	tacho__sys6((n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
+
+static inline int tacho__openat(int dir, const char *path, int flags, unsigned mode)
+{
+	return (int)TACHO__SYS(SYS_openat, dir, path, flags | O_CLOEXEC, mode, 0, 0);
+}
+
+static inline int tacho__close(int fd)
+{
+	return (int)TACHO__SYS(SYS_close, fd, 0, 0, 0, 0, 0);
+}
+
+static inline long tacho__read(int fd, void *buf, size_t size)
+{
+	return TACHO__SYS(SYS_read, fd, buf, size, 0, 0, 0);
+}
+
+static inline long tacho__write(int fd, const void *buf, size_t size)
+{
+	return TACHO__SYS(SYS_write, fd, buf, size, 0, 0, 0);
+}
+
+static inline long tacho__pread(int fd, void *buf, size_t size, uint64_t offset)
+{
+	return TACHO__SYS(SYS_pread64, fd, buf, size, offset, 0, 0);
+}
+
+/* Reads until `size` bytes, the end or an error; returns the bytes got, or the error
+   when there were none. */
+static inline long tacho__read_all(int fd, void *buf, size_t size)
+{
+	size_t got = 0;
+
+	while (got < size) {
+		long n = tacho__read(fd, (char *)buf + got, size - got);
+
+		if (n == -4 /* EINTR */)
+			continue;
+		if (n <= 0)
+			return got ? (long)got : n;
+		got += (size_t)n;
+	}
+	return (long)got;
+}
+
+static inline int tacho__ftruncate(int fd, uint64_t size)
+{
+	return (int)TACHO__SYS(SYS_ftruncate, fd, size, 0, 0, 0, 0);
+}
+
+static inline int tacho__fstat(int fd, struct stat *st)
+{
+	return (int)TACHO__SYS(SYS_fstat, fd, st, 0, 0, 0, 0);
+}
+
+static inline int tacho__unlinkat(int dir, const char *name)
+{
+	return (int)TACHO__SYS(SYS_unlinkat, dir, name, 0, 0, 0, 0);
+}
+
+static inline int tacho__mkdir(const char *path, unsigned mode)
+{
+	return (int)TACHO__SYS(SYS_mkdirat, AT_FDCWD, path, mode, 0, 0, 0);
+}
+
+/* Returns the address, or a negative errno (as a number above -4096). */
+static inline intptr_t tacho__mmap(void *at, size_t size, int prot, int flags, int fd, uint64_t off)
+{
+	return TACHO__SYS(SYS_mmap, at, size, prot, flags, fd, off);
+}
+
+static inline int tacho__munmap(void *at, size_t size)
+{
+	return (int)TACHO__SYS(SYS_munmap, at, size, 0, 0, 0, 0);
+}
+
+static inline int tacho__madvise(void *at, size_t size, int advice)
+{
+	return (int)TACHO__SYS(SYS_madvise, at, size, advice, 0, 0, 0);
+}
+
+static inline int tacho__getpid(void)
+{
+	return (int)TACHO__SYS(SYS_getpid, 0, 0, 0, 0, 0, 0);
+}
+
+static inline int tacho__gettid(void)
+{
+	return (int)TACHO__SYS(SYS_gettid, 0, 0, 0, 0, 0, 0);
+}
+
+static inline unsigned tacho__geteuid(void)
+{
+	return (unsigned)TACHO__SYS(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+}
+
+static inline void tacho__yield(void)
+{
+	(void)TACHO__SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
+}
+
+#endif

@@ -1,0 +1,326 @@
+/*
+ * Where boxes lie and which there are.
+ */
+#define _GNU_SOURCE 1 /* asprintf */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "cli/boxes.h"
+#include "cli/cli.h"
+
+/* Of one folder: more than any machine runs processes, less than what someone else may
+   put there to keep root busy. */
+#define FILES_MAX 65536u
+
+static bool read_number(const char **at, uint64_t *out)
+{
+	char *end;
+
+	if (**at < '0' || **at > '9')
+		return false;
+	errno = 0;
+	*out = strtoull(*at, &end, 10);
+	*at = end;
+	return errno == 0;
+}
+
+bool box_name_parse(const char *path, struct box_file *out)
+{
+	const char *slash = strrchr(path, '/');
+	const char *at = slash ? slash + 1 : path;
+	uint64_t pid, start, number;
+
+	if (!read_number(&at, &pid) || *at++ != '-' || !read_number(&at, &start) || *at++ != '-' ||
+	    !read_number(&at, &number) || strcmp(at, ".box") != 0)
+		return false;
+	if (pid == 0 || pid > INT32_MAX || number > UINT32_MAX)
+		return false;
+	out->pid = (uint32_t)pid;
+	out->start_time = start;
+	out->number = (uint32_t)number;
+	return true;
+}
+
+static int add_file(struct box_list *list, const struct box_folder *folder, const char *name)
+{
+	struct box_file file = {.note = folder->notes};
+	struct box_file *grown;
+
+	if (!box_name_parse(name, &file))
+		return 0;
+	grown = reallocarray(list->files, list->file_count + 1, sizeof(*grown));
+	if (!grown)
+		return -ENOMEM;
+	list->files = grown;
+	if (asprintf(&file.path, "%s/%s", folder->path, name) < 0)
+		return -ENOMEM;
+	list->files[list->file_count++] = file;
+	return 0;
+}
+
+__attribute__((format(printf, 2, 3))) static void skip(struct box_folder *folder,
+						       const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	vsnprintf(folder->reason, sizeof(folder->reason), format, args);
+	va_end(args);
+	folder->state = BOX_FOLDER_SKIPPED;
+	cli_warn("%s is not searched: %s.", folder->path, folder->reason);
+}
+
+/* Opens a folder if it is one and belongs to `owner` or root. */
+static int open_folder(struct box_folder *folder, uid_t owner)
+{
+	struct stat st;
+	int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd < 0) {
+		if (errno == ENOENT)
+			folder->state = BOX_FOLDER_ABSENT;
+		else if (lstat(folder->path, &st) == 0 && S_ISLNK(st.st_mode))
+			skip(folder, "it is a symbolic link");
+		else
+			skip(folder, "%s", strerror(errno));
+		return -1;
+	}
+	if (fstat(fd, &st) < 0) {
+		skip(folder, "%s", strerror(errno));
+	} else if (st.st_uid != owner && st.st_uid != 0) {
+		skip(folder, "it belongs to user %u, not to user %u", (unsigned)st.st_uid,
+		     (unsigned)owner);
+	} else {
+		return fd;
+	}
+	close(fd);
+	return -1;
+}
+
+static int read_folder(struct box_list *list, size_t index, uid_t owner)
+{
+	struct box_folder *folder = &list->folders[index];
+	size_t limit = list->file_count + FILES_MAX;
+	int fd = open_folder(folder, owner);
+	struct dirent *entry;
+	int result = 0;
+	DIR *dir;
+
+	if (fd < 0)
+		return 0;
+	dir = fdopendir(fd);
+	if (!dir) {
+		close(fd);
+		return -ENOMEM;
+	}
+	while (result == 0 && (entry = readdir(dir))) {
+		if (list->file_count >= limit) {
+			cli_warn("%s holds more than %u boxes; the others are left out.",
+				 folder->path, FILES_MAX);
+			break;
+		}
+		result = add_file(list, folder, entry->d_name);
+	}
+	closedir(dir);
+	return result;
+}
+
+/* Takes over `path`, also when it fails. */
+static int add_folder(struct box_list *list, char *path, bool notes, uid_t owner)
+{
+	struct box_folder *grown;
+
+	if (!path)
+		return -ENOMEM;
+	for (size_t i = 0; i < list->folder_count; i++) {
+		if (strcmp(list->folders[i].path, path) == 0) {
+			free(path);
+			return 0;
+		}
+	}
+	grown = reallocarray(list->folders, list->folder_count + 1, sizeof(*grown));
+	if (!grown) {
+		free(path);
+		return -ENOMEM;
+	}
+	list->folders = grown;
+	grown[list->folder_count++] = (struct box_folder){.path = path, .notes = notes};
+	return read_folder(list, list->folder_count - 1, owner);
+}
+
+__attribute__((format(printf, 1, 2))) static char *format_path(const char *format, ...)
+{
+	char *path;
+	va_list args;
+	int n;
+
+	va_start(args, format);
+	n = vasprintf(&path, format, args);
+	va_end(args);
+	if (n < 0)
+		return NULL;
+	for (; n > 1 && path[n - 1] == '/'; n--)
+		path[n - 1] = 0;
+	return path;
+}
+
+/* Folders tacho-UID of all users in `parent`. */
+static int add_all_users(struct box_list *list, const char *parent, bool notes)
+{
+	DIR *dir = opendir(parent);
+	struct dirent *entry;
+	int result = 0;
+
+	if (!dir)
+		return 0;
+	while (result == 0 && (entry = readdir(dir))) {
+		const char *at = entry->d_name;
+		uint64_t uid;
+
+		if (strncmp(at, "tacho-", 6) != 0)
+			continue;
+		at += 6;
+		if (!read_number(&at, &uid) || *at || uid >= UINT32_MAX)
+			continue;
+		result = add_folder(list, format_path("%s/%s", parent, entry->d_name), notes,
+				    (uid_t)uid);
+	}
+	closedir(dir);
+	return result;
+}
+
+static int compare_files(const void *a, const void *b)
+{
+	const struct box_file *x = a, *y = b;
+
+	if (x->pid != y->pid)
+		return x->pid < y->pid ? -1 : 1;
+	if (x->start_time != y->start_time)
+		return x->start_time < y->start_time ? -1 : 1;
+	if (x->note != y->note)
+		return x->note ? -1 : 1;
+	return x->number < y->number ? -1 : x->number > y->number;
+}
+
+static int add_own(struct box_list *list)
+{
+	const char *given = getenv("TACHO_BOX_DIR");
+	const char *runtime = getenv("XDG_RUNTIME_DIR");
+	unsigned uid = (unsigned)geteuid();
+	int result;
+
+	if (given && given[0]) {
+		result = add_folder(list, format_path("%s", given), false, geteuid());
+	} else {
+		result = add_folder(list, format_path("/dev/shm/tacho-%u", uid), false, geteuid());
+		if (result == 0 && runtime && runtime[0] == '/')
+			result = add_folder(list, format_path("%s/tacho", runtime), false,
+					    geteuid());
+	}
+	if (result == 0)
+		result = add_folder(list, format_path("/tmp/tacho-%u", uid), true, geteuid());
+	return result;
+}
+
+int box_list_read(struct box_list *list, bool all_users)
+{
+	int result;
+
+	memset(list, 0, sizeof(*list));
+	result = add_own(list);
+	if (result == 0 && all_users)
+		result = add_all_users(list, "/dev/shm", false);
+	if (result == 0 && all_users)
+		result = add_all_users(list, "/tmp", true);
+	if (result < 0) {
+		box_list_free(list);
+		return result;
+	}
+	if (list->file_count > 0)
+		qsort(list->files, list->file_count, sizeof(list->files[0]), compare_files);
+	return 0;
+}
+
+void box_list_free(struct box_list *list)
+{
+	for (size_t i = 0; i < list->file_count; i++)
+		free(list->files[i].path);
+	for (size_t i = 0; i < list->folder_count; i++)
+		free(list->folders[i].path);
+	free(list->files);
+	free(list->folders);
+	memset(list, 0, sizeof(*list));
+}
+
+const struct box_file *box_list_find(const struct box_list *list, uint32_t pid)
+{
+	const struct box_file *found = NULL;
+
+	for (size_t i = 0; i < list->file_count; i++)
+		if (list->files[i].pid == pid)
+			found = &list->files[i];
+	return found;
+}
+
+static ssize_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
+{
+	char path[64];
+	ssize_t n;
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	if (fd < 0)
+		return -errno;
+	n = read(fd, out, size - 1);
+	close(fd);
+	if (n < 0)
+		return -EIO;
+	out[n] = 0;
+	return n;
+}
+
+int box_process_runs(uint32_t pid, uint64_t start_time)
+{
+	char text[1024];
+	ssize_t n = read_proc(pid, "stat", text, sizeof(text));
+	const char *at;
+
+	if (n == -ENOENT || n == -ESRCH)
+		return access("/proc/self/stat", F_OK) == 0 ? 0 : -1;
+	if (n <= 0)
+		return -1;
+	/* The name in parentheses may hold anything; fields are counted after the last one. */
+	at = strrchr(text, ')');
+	if (!at || at[1] != ' ')
+		return -1;
+	at += 2;
+	if (*at == 'Z' || *at == 'X')
+		return 0;
+	for (int field = 3; field < 22; field++) {
+		at = strchr(at, ' ');
+		if (!at)
+			return -1;
+		at++;
+	}
+	return strtoull(at, NULL, 10) == start_time;
+}
+
+const char *box_process_comm(uint32_t pid, char *out, size_t size)
+{
+	ssize_t n = read_proc(pid, "comm", out, size);
+
+	if (n <= 0)
+		out[0] = 0;
+	else if (out[n - 1] == '\n')
+		out[n - 1] = 0;
+	return out;
+}

@@ -1,0 +1,100 @@
+/*
+ * What the commands of `tacho` share: the table row, messages, options, exit
+ * status, colours and progress.
+ *
+ * Rules for all commands: results go to standard output, everything else to
+ * standard error; whatever comes from a box, a trace or the command line is
+ * escaped before it reaches a terminal (text.h).
+ */
+#ifndef TACHO_CLI_CLI_H
+#define TACHO_CLI_CLI_H
+
+#include <getopt.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "tacho_read.h"
+
+enum cli_status {
+	CLI_OK = 0,
+	CLI_FAILED = 1, /* what was asked for could not be done */
+	CLI_USAGE = 2,	/* it was not understood */
+};
+
+#define CLI_MESSAGE 1024u /* bytes for a sentence */
+
+struct cli_command {
+	const char *name;
+	const char *summary;		   /* half a line, for `tacho help` */
+	const char *help;		   /* the whole text of `tacho NAME --help` */
+	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+};
+
+extern const struct cli_command cli_ls, cli_status, cli_dump, cli_recover, cli_info, cli_cat,
+	cli_help;
+
+/* main.c */
+const struct cli_command *cli_command_at(size_t index); /* NULL after the last */
+const struct cli_command *cli_command_find(const char *name);
+/* Says that there is no such command, and which one is nearest. Returns CLI_USAGE. */
+int cli_unknown_command(const char *name);
+
+/* say.c: "tacho COMMAND: ..." on standard error, escaped, with a newline. */
+void cli_set_command(const char *name); /* NULL: plain "tacho" */
+__attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void cli_warn(const char *format, ...);
+/* The same followed by "Try 'tacho COMMAND --help'."; returns CLI_USAGE. */
+__attribute__((format(printf, 1, 2))) int cli_usage(const char *format, ...);
+/* Flushes standard output; says what went wrong, if so. Returns `status` or CLI_FAILED. */
+int cli_finish(int status);
+
+/*
+ * getopt_long(3) with messages of ours. Returns -1 after the last option and '?'
+ * for a bad one, after saying what is wrong with it. "--help" and -h need not be
+ * listed and return 'h'.
+ */
+#define CLI_OPTIONS_MAX 16u
+int cli_option(int argc, char **argv, const char *short_options, const struct option *options);
+int cli_show_help(const struct cli_command *command);
+
+/* term.c: escape sequences, or "" where the stream is no terminal or NO_COLOR is set. */
+enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED, CLI_GREEN, CLI_YELLOW };
+const char *cli_colour(FILE *stream, enum cli_colour colour);
+
+/* One line on standard error, rewritten while work goes on; nothing at all when that is
+   no terminal. `what` must stay until the end. */
+struct cli_progress {
+	const char *what;
+	uint64_t shown_ns;
+	bool visible;
+};
+void cli_progress_begin(struct cli_progress *p, const char *what);
+void cli_progress(void *arg, uint64_t done, uint64_t total); /* arg: struct cli_progress */
+void cli_progress_end(struct cli_progress *p);
+uint64_t cli_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* input.c: what a command's argument means. */
+
+/* A number is the newest box of that process, anything else a path. Returns a path to
+   free, or NULL after saying why not. */
+char *cli_resolve(const char *argument);
+/* Opens it and says why when that fails. -ENODATA: a note of a process that could not
+   record; the reason is then in `message` and nothing has been said. */
+int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,
+	     uint64_t last_ns, char *message, size_t message_size);
+/* Problems of the input, as warnings; at most `limit`, then how many more there are. */
+void cli_warn_problems(const struct tacho_reader *reader, uint32_t limit);
+/* Reads all events to the end and counts them, in all and (if not NULL) by type for each
+   process: by_type[process * 256 + type]. TACHO_EV_RESUME is not an event of the program:
+   what its missing and dropped records add up to goes to *missing and *dropped. */
+struct cli_counts {
+	uint64_t events;
+	uint64_t missing, dropped;
+	uint64_t *by_type;
+};
+int cli_count_events(struct tacho_reader *reader, struct cli_progress *progress,
+		     struct cli_counts *counts);
+
+#endif

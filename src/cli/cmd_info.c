@@ -1,0 +1,465 @@
+/*
+ * tacho info: what a trace file, a folder of them, or a box is.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/names.h"
+#include "cli/report.h"
+#include "cli/text.h"
+
+struct info {
+	const char *path;
+	const struct tacho_reader *reader;
+	struct cli_counts counts;
+	bool has_window;
+	uint64_t first_ns, last_ns;
+};
+
+#define CLASSES (TACHO_DEF_MODULE + 1)
+#define THREADS_SHOWN 40u /* of the text; JSON has all */
+
+/* How many definitions of each class; what is none of them counts as class 0. */
+static void count_definitions(const struct tacho_reader *reader, uint32_t process,
+			      uint64_t by_class[CLASSES])
+{
+	uint32_t limit = tacho_read_definition_limit(reader, process);
+
+	memset(by_class, 0, CLASSES * sizeof(by_class[0]));
+	for (uint32_t id = 1; id < limit; id++) {
+		const struct tacho_definition *d = tacho_read_definition(reader, process, id);
+
+		if (d)
+			by_class[d->def_class < CLASSES ? d->def_class : 0]++;
+	}
+}
+
+static uint64_t type_count(const struct info *in, uint32_t process, unsigned type)
+{
+	return in->counts.by_type[(size_t)process * 256 + type];
+}
+
+static void print_process(const struct tacho_process *p)
+{
+	char text[TEXT_SMALL], hex[2 * 255 + 1];
+
+	report_label("process");
+	printf("%" PRIu32 " ", p->pid);
+	text_put(stdout, p->comm[0] ? p->comm : "(name not known)");
+	if (p->service[0]) {
+		fputs(", service ", stdout);
+		text_put(stdout, p->service);
+	}
+	printf(", user %" PRIu32, p->uid);
+	if (p->parent_pid)
+		printf(", forked from %" PRIu32, p->parent_pid);
+	putchar('\n');
+	if (p->exe[0]) {
+		report_label("");
+		text_put(stdout, p->exe);
+		if (p->build_id_size && p->build_id_size <= 255)
+			printf(" (build-id %s)", text_hex(hex, p->build_id, p->build_id_size));
+		putchar('\n');
+	}
+	report_label("host");
+	text_put(stdout, p->host[0] ? p->host : "(not known)");
+	printf(", %s, clock %s\n", name_arch(p->arch) ? name_arch(p->arch) : "arch not known",
+	       name_clock(p->clock));
+	report_label("taken");
+	if (p->taken_by == 0)
+		fputs("from the box, now", stdout);
+	else
+		printf("by %s on %s", name_taken_by(p->taken_by), text_utc(text, p->taken_real_ns));
+	printf("; the process %s, its state %s\n",
+	       p->alive > 0    ? "was running"
+	       : p->alive == 0 ? "was gone"
+			       : "may have been running",
+	       name_state(p->state));
+	if (p->reason[0]) {
+		report_label("");
+		text_put(stdout, p->reason);
+		putchar('\n');
+	}
+	report_label("recording");
+	printf("since %s", text_utc(text, p->created_real_ns));
+	if (p->version[0]) {
+		fputs(", by tacho ", stdout);
+		text_put(stdout, p->version);
+	}
+	putchar('\n');
+}
+
+static void print_options(const struct tacho_process *p)
+{
+	char text[TEXT_SMALL];
+
+	report_label("options");
+	printf("max_bytes %s", text_bytes(text, p->max_bytes));
+	if (p->min_age_ns)
+		printf(", min_age %s", text_duration(text, p->min_age_ns));
+	if (p->poll_threshold_ns)
+		printf(", poll_threshold %s", text_duration(text, p->poll_threshold_ns));
+	putchar('\n');
+}
+
+static void print_types(const struct info *in, uint32_t process)
+{
+	uint64_t total = 0;
+
+	for (unsigned t = 0; t < 256; t++)
+		total += type_count(in, process, t);
+	report_label("events");
+	printf("%" PRIu64 "\n", total);
+	for (unsigned t = 0; t < 256; t++) {
+		uint64_t count = type_count(in, process, t);
+		const char *name = name_type(t);
+		char unknown[TEXT_SMALL];
+
+		if (!count)
+			continue;
+		snprintf(unknown, sizeof(unknown), "type-0x%02x", t);
+		report_label("");
+		printf("%-14s  %" PRIu64 "\n", name ? name : unknown, count);
+	}
+}
+
+static void print_threads(const struct info *in, uint32_t process)
+{
+	uint32_t all = tacho_read_thread_count(in->reader), live, shown = 0;
+	uint32_t count = report_thread_count(in->reader, process, &live);
+
+	report_label("threads");
+	printf("%" PRIu32 ", %" PRIu32 " of them running\n", count, live);
+	for (uint32_t i = 0; i < all && shown < THREADS_SHOWN; i++) {
+		const struct tacho_thread *t = tacho_read_thread(in->reader, i);
+
+		if (!t || t->process != process)
+			continue;
+		report_label("");
+		printf("%10" PRIu32 "  ", t->tid);
+		text_put(stdout, t->name[0] ? t->name : "(no name)");
+		puts(t->live ? "" : " (ended)");
+		shown++;
+	}
+	if (count > shown) {
+		report_label("");
+		printf("and %" PRIu32 " more: see --json\n", count - shown);
+	}
+}
+
+static void print_definitions(const struct info *in, uint32_t process)
+{
+	uint64_t by_class[CLASSES];
+	bool any = false;
+
+	count_definitions(in->reader, process, by_class);
+	report_label("definitions");
+	for (unsigned c = 0; c < CLASSES; c++) {
+		if (!by_class[c])
+			continue;
+		printf("%s%" PRIu64 " %s", any ? ", " : "", by_class[c],
+		       c ? name_class(c) : "unknown");
+		any = true;
+	}
+	puts(any ? "" : "none");
+}
+
+static void print_triggers(const struct info *in, uint32_t process)
+{
+	char text[TEXT_SMALL];
+
+	for (uint32_t i = 0; i < tacho_read_trigger_count(in->reader); i++) {
+		const struct tacho_trigger_info *t = tacho_read_trigger(in->reader, i);
+
+		if (!t || t->process != process)
+			continue;
+		report_label("trigger");
+		printf("%" PRIu32 " by thread %" PRIu32 " on %s: ", t->number, t->tid,
+		       text_utc(text, tacho_read_real_ns(in->reader, process, t->ns)));
+		text_put(stdout, t->reason);
+		putchar('\n');
+	}
+}
+
+static void print_info(const struct info *in)
+{
+	uint32_t processes = tacho_read_process_count(in->reader);
+	char text[TEXT_SMALL];
+
+	report_label("file");
+	text_put(stdout, in->path);
+	if (processes > 1)
+		printf(" (%" PRIu32 " processes)", processes);
+	putchar('\n');
+	report_label("window");
+	if (in->has_window)
+		printf("%s", text_duration(text, in->last_ns - in->first_ns));
+	else
+		fputs("empty", stdout);
+	if (in->counts.missing || in->counts.dropped)
+		printf(", with holes: %" PRIu64 " records overwritten or damaged, %" PRIu64
+		       " that found no room",
+		       in->counts.missing, in->counts.dropped);
+	putchar('\n');
+	for (uint32_t i = 0; i < processes; i++) {
+		const struct tacho_process *p = tacho_read_process(in->reader, i);
+
+		if (!p)
+			continue;
+		if (processes > 1)
+			putchar('\n');
+		print_process(p);
+		print_options(p);
+		print_types(in, i);
+		print_threads(in, i);
+		print_definitions(in, i);
+		report_sources(in->reader, i);
+		report_losses(in->reader, i);
+		print_triggers(in, i);
+		report_crashes(in->reader, i, in->first_ns);
+	}
+}
+
+static void json_threads(struct json *j, const struct info *in, uint32_t process)
+{
+	json_key(j, "threads");
+	json_array(j);
+	for (uint32_t i = 0; i < tacho_read_thread_count(in->reader); i++) {
+		const struct tacho_thread *t = tacho_read_thread(in->reader, i);
+
+		if (!t || t->process != process)
+			continue;
+		json_object(j);
+		json_put_u64(j, "number", t->number);
+		json_put_u64(j, "tid", t->tid);
+		json_put_known(j, "name", t->name);
+		json_put_bool(j, "running", t->live != 0);
+		json_key(j, "start_ns");
+		if (t->start_ns)
+			json_u64(j, t->start_ns);
+		else
+			json_null(j);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void json_modules(struct json *j, const struct info *in, uint32_t process)
+{
+	uint32_t limit = tacho_read_definition_limit(in->reader, process);
+	char hex[2 * 255 + 1];
+
+	json_key(j, "modules");
+	json_array(j);
+	for (uint32_t id = 1; id < limit; id++) {
+		const struct tacho_definition *d = tacho_read_definition(in->reader, process, id);
+
+		if (!d || d->def_class != TACHO_DEF_MODULE)
+			continue;
+		json_object(j);
+		json_put_string(j, "path", d->name);
+		json_key(j, "start");
+		json_address(j, d->start);
+		json_key(j, "end");
+		json_address(j, d->end);
+		json_key(j, "offset");
+		json_address(j, d->offset);
+		json_put_known(
+			j, "build_id",
+			text_hex(hex, d->build_id, d->build_id_size <= 255 ? d->build_id_size : 0));
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void json_counts(struct json *j, const struct info *in, uint32_t process)
+{
+	uint64_t by_class[CLASSES];
+
+	json_key(j, "events");
+	json_object(j);
+	for (unsigned t = 0; t < 256; t++) {
+		uint64_t count = type_count(in, process, t);
+		const char *name = name_type(t);
+		char unknown[TEXT_SMALL];
+
+		snprintf(unknown, sizeof(unknown), "type-0x%02x", t);
+		if (count)
+			json_put_u64(j, name ? name : unknown, count);
+	}
+	json_object_end(j);
+	count_definitions(in->reader, process, by_class);
+	json_key(j, "definitions");
+	json_object(j);
+	for (unsigned c = 0; c < CLASSES; c++)
+		if (by_class[c])
+			json_put_u64(j, c ? name_class(c) : "unknown", by_class[c]);
+	json_object_end(j);
+}
+
+static void json_triggers(struct json *j, const struct info *in, uint32_t process)
+{
+	json_key(j, "triggers");
+	json_array(j);
+	for (uint32_t i = 0; i < tacho_read_trigger_count(in->reader); i++) {
+		const struct tacho_trigger_info *t = tacho_read_trigger(in->reader, i);
+
+		if (!t || t->process != process)
+			continue;
+		json_object(j);
+		json_put_u64(j, "number", t->number);
+		json_put_u64(j, "tid", t->tid);
+		json_put_u64(j, "ns", t->ns);
+		json_put_time(j, "wall", tacho_read_real_ns(in->reader, process, t->ns));
+		json_put_string(j, "reason", t->reason);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void json_problems(struct json *j, const struct tacho_reader *reader)
+{
+	json_key(j, "problems");
+	json_array(j);
+	for (uint32_t i = 0; i < tacho_read_problem_count(reader); i++) {
+		const struct tacho_problem *p = tacho_read_problem(reader, i);
+
+		if (!p)
+			continue;
+		json_object(j);
+		json_put_string(j, "name", p->name);
+		json_put_string(j, "text", p->text);
+		json_put_known(j, "path", p->path);
+		if (p->size) {
+			json_put_u64(j, "offset", p->offset);
+			json_put_u64(j, "size", p->size);
+		}
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void print_info_json(const struct info *in)
+{
+	struct json j;
+
+	json_begin(&j, stdout, true);
+	json_object(&j);
+	json_put_string(&j, "path", in->path);
+	json_put_u64(&j, "event_count", in->counts.events);
+	json_put_u64(&j, "missing_records", in->counts.missing);
+	json_put_u64(&j, "dropped_records", in->counts.dropped);
+	if (in->has_window) {
+		json_put_u64(&j, "first_ns", in->first_ns);
+		json_put_u64(&j, "last_ns", in->last_ns);
+		json_put_u64(&j, "window_ns", in->last_ns - in->first_ns);
+	}
+	json_key(&j, "processes");
+	json_array(&j);
+	for (uint32_t i = 0; i < tacho_read_process_count(in->reader); i++) {
+		const struct tacho_process *p = tacho_read_process(in->reader, i);
+
+		if (!p)
+			continue;
+		json_object(&j);
+		report_process_json(&j, p);
+		json_counts(&j, in, i);
+		json_threads(&j, in, i);
+		json_modules(&j, in, i);
+		report_sources_json(&j, in->reader, i);
+		report_losses_json(&j, in->reader, i);
+		json_triggers(&j, in, i);
+		report_crashes_json(&j, in->reader, i);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_problems(&j, in->reader);
+	json_object_end(&j);
+	json_end_line(&j);
+}
+
+static int show(const char *path, bool json)
+{
+	char message[CLI_MESSAGE];
+	struct info in = {.path = path};
+	struct tacho_reader *reader = NULL;
+	struct cli_progress progress;
+	int result;
+
+	cli_progress_begin(&progress, "reading");
+	result = cli_open(&reader, path, &progress, 0, message, sizeof(message));
+	if (result == -ENODATA)
+		cli_error("there is nothing in it: %s", message);
+	if (result < 0)
+		return CLI_FAILED;
+	in.reader = reader;
+	in.counts.by_type = calloc((size_t)tacho_read_process_count(reader) + 1,
+				   256 * sizeof(in.counts.by_type[0]));
+	if (!in.counts.by_type) {
+		cli_error("out of memory.");
+		tacho_read_close(reader);
+		return CLI_FAILED;
+	}
+	in.has_window = tacho_read_window(reader, &in.first_ns, &in.last_ns) >= 0;
+	result = cli_count_events(reader, &progress, &in.counts);
+	if (json)
+		print_info_json(&in);
+	else
+		print_info(&in);
+	cli_warn_problems(reader, UINT32_MAX);
+	if (result < 0)
+		cli_error("reading %s ended early: %s.", path, strerror(-result));
+	free(in.counts.by_type);
+	tacho_read_close(reader);
+	return result < 0 ? CLI_FAILED : CLI_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{NULL, 0, NULL, 0},
+	};
+	bool json = false;
+	char *path;
+	int c, status;
+
+	while ((c = cli_option(argc, argv, "", options)) != -1) {
+		switch (c) {
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			return cli_show_help(&cli_info);
+		default:
+			return CLI_USAGE;
+		}
+	}
+	if (argc - optind != 1)
+		return cli_usage(optind == argc
+					 ? "what? Give a trace file, a folder of them, a box "
+					   "or a PID."
+					 : "one trace at a time; a folder of traces is one.");
+	path = cli_resolve(argv[optind]);
+	if (!path)
+		return CLI_FAILED;
+	status = show(path, json);
+	free(path);
+	return status;
+}
+
+const struct cli_command cli_info = {
+	.name = "info",
+	.summary = "what a trace file is: process, window, events, losses, crashes",
+	.help = "Usage: tacho info FILE|FOLDER|BOX|PID [--json]\n\n"
+		"Says of which process a trace is, how and when it was taken, what it holds,\n"
+		"what was lost, and what is damaged.\n\n"
+		"  --json   for programs\n\n"
+		"Example:\n"
+		"  tacho info slow.tacho\n",
+	.run = run,
+};

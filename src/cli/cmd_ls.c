@@ -1,0 +1,318 @@
+/*
+ * tacho ls: which boxes there are and what each is.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/boxes.h"
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/names.h"
+#include "cli/text.h"
+
+/* What the table says of one box. */
+struct row {
+	uint32_t pid;
+	const char *word; /* recording, paused, stopped, off, dead, unreadable, unknown */
+	char state[CLI_MESSAGE + 64]; /* the word and what is to add */
+	char reason[CLI_MESSAGE];
+	char crash[TEXT_SMALL]; /* name of the signal, or "" */
+	char program[64], service[64];
+	char since[TEXT_SMALL], window[TEXT_SMALL], memory[2 * TEXT_SMALL];
+	uint64_t created_real_ns, window_ns, used, budget;
+	int alive;
+	bool read, has_window;
+};
+
+static void row_without_reader(struct row *r, const struct box_file *file, int result,
+			       const char *message)
+{
+	r->alive = box_process_runs(file->pid, file->start_time);
+	r->word = result == -ENODATA ? (r->alive == 0 ? "dead" : "off") : "unreadable";
+	if (r->alive > 0)
+		box_process_comm(file->pid, r->program, sizeof(r->program));
+	snprintf(r->reason, sizeof(r->reason), "%s", message[0] ? message : strerror(-result));
+	snprintf(r->state, sizeof(r->state), "%s%s: %s", r->word,
+		 result == -ENODATA && r->alive == 0 ? ", was off" : "", r->reason);
+}
+
+/* Why the reader says that a box records only in part, or how its process died. */
+static void row_state(struct row *r, const struct tacho_reader *reader,
+		      const struct tacho_process *p)
+{
+	const char *more = "";
+
+	r->alive = p->alive;
+	r->word = p->alive == 0 ? "dead" : name_state(p->state);
+	snprintf(r->reason, sizeof(r->reason), "%s", p->reason);
+	if (tacho_read_crash_count(reader) > 0)
+		name_signal(r->crash, tacho_read_crash(reader, 0)->signal);
+	if (p->alive == 0 && r->crash[0])
+		more = ": crash ";
+	else if (p->alive == 0 && p->state == 4)
+		more = ": had stopped recording";
+	else if (p->reason[0])
+		more = ": ";
+	snprintf(r->state, sizeof(r->state), "%s%s%s", r->word, more,
+		 p->alive == 0 ? r->crash : p->reason);
+}
+
+static void row_fill(struct row *r, const struct tacho_reader *reader,
+		     const struct tacho_process *p)
+{
+	char used[TEXT_SMALL], budget[TEXT_SMALL];
+
+	r->read = true;
+	row_state(r, reader, p);
+	snprintf(r->program, sizeof(r->program), "%s", p->comm);
+	snprintf(r->service, sizeof(r->service), "%s", p->service);
+	r->created_real_ns = p->created_real_ns;
+	r->used = p->used_bytes;
+	r->budget = p->max_bytes;
+	text_local(r->since, p->created_real_ns);
+	snprintf(r->memory, sizeof(r->memory), "%s / %s", text_bytes(used, p->used_bytes),
+		 text_bytes(budget, p->max_bytes));
+}
+
+static void row_read(struct row *r, const struct box_file *file)
+{
+	struct tacho_read_options options = {.size = sizeof(options)};
+	char message[CLI_MESSAGE] = "";
+	struct tacho_reader *reader = NULL;
+	const struct tacho_process *p;
+	uint64_t first, last;
+	int result;
+
+	memset(r, 0, sizeof(*r));
+	r->pid = file->pid;
+	result = tacho_read_open(&reader, file->path, &options, message, sizeof(message));
+	p = result < 0 ? NULL : tacho_read_process(reader, 0);
+	if (!p) {
+		row_without_reader(r, file, result < 0 ? result : -EBADMSG, message);
+		tacho_read_close(reader);
+		return;
+	}
+	row_fill(r, reader, p);
+	if (tacho_read_window(reader, &first, &last) >= 0) {
+		r->has_window = true;
+		r->window_ns = last - first;
+		text_duration(r->window, r->window_ns);
+	}
+	tacho_read_close(reader);
+}
+
+static enum cli_colour state_colour(const struct row *r)
+{
+	if (r->alive == 1 && strcmp(r->word, "recording") == 0)
+		return r->reason[0] ? CLI_YELLOW : CLI_GREEN;
+	if (strcmp(r->word, "dead") == 0 && !r->crash[0])
+		return CLI_DIM;
+	return strcmp(r->word, "stopped") == 0	? CLI_PLAIN
+	       : strcmp(r->word, "paused") == 0 ? CLI_YELLOW
+						: CLI_RED;
+}
+
+enum { PROGRAM, SERVICE, SINCE, WINDOW, MEMORY, PATH, COLUMNS };
+static const char *const titles[COLUMNS] = {"PROGRAM", "SERVICE", "SINCE",
+					    "WINDOW",  "MEMORY",  "PATH"};
+
+static const char *cell(const struct row *r, const struct box_file *file, int column)
+{
+	const char *const cells[COLUMNS] = {r->program, r->service, r->since,
+					    r->window,	r->memory,  file->path};
+
+	return cells[column][0] ? cells[column] : "-";
+}
+
+static void print_table(const struct row *rows, const struct box_list *list, bool paths)
+{
+	size_t width[COLUMNS];
+	int columns = paths ? COLUMNS : PATH;
+
+	for (int c = 0; c < columns; c++) {
+		width[c] = strlen(titles[c]);
+		for (size_t i = 0; i < list->file_count; i++) {
+			size_t w = text_width(cell(&rows[i], &list->files[i], c));
+
+			width[c] = w > width[c] ? w : width[c];
+		}
+	}
+	printf("%s%10s  ", cli_colour(stdout, CLI_BOLD), "PID");
+	for (int c = 0; c < columns; c++)
+		printf("%-*s  ", (int)width[c], titles[c]);
+	printf("STATE%s\n", cli_colour(stdout, CLI_PLAIN));
+	for (size_t i = 0; i < list->file_count; i++) {
+		printf("%10" PRIu32 "  ", rows[i].pid);
+		for (int c = 0; c < columns; c++) {
+			text_put_wide(stdout, cell(&rows[i], &list->files[i], c), width[c]);
+			fputs("  ", stdout);
+		}
+		fputs(cli_colour(stdout, state_colour(&rows[i])), stdout);
+		text_put(stdout, rows[i].state);
+		printf("%s\n", cli_colour(stdout, CLI_PLAIN));
+	}
+}
+
+static void json_row(struct json *j, const struct row *r, const struct box_file *file)
+{
+	json_object(j);
+	json_put_u64(j, "pid", r->pid);
+	json_put_string(j, "state", r->word);
+	json_put_known(j, "reason", r->reason);
+	json_put_known(j, "crash", r->crash);
+	json_key(j, "alive");
+	if (r->alive < 0)
+		json_null(j);
+	else
+		json_bool(j, r->alive > 0);
+	json_put_known(j, "program", r->program);
+	json_put_known(j, "service", r->service);
+	json_put_time(j, "since", r->created_real_ns);
+	json_key(j, "window_ns");
+	if (r->has_window)
+		json_u64(j, r->window_ns);
+	else
+		json_null(j);
+	json_key(j, "used_bytes");
+	if (r->read)
+		json_u64(j, r->used);
+	else
+		json_null(j);
+	json_key(j, "max_bytes");
+	if (r->read)
+		json_u64(j, r->budget);
+	else
+		json_null(j);
+	json_put_string(j, "path", file->path);
+	json_object_end(j);
+}
+
+static void print_json(const struct row *rows, const struct box_list *list)
+{
+	static const char *const states[] = {"searched", "absent", "skipped"};
+	struct json j;
+
+	json_begin(&j, stdout, true);
+	json_object(&j);
+	json_key(&j, "boxes");
+	json_array(&j);
+	for (size_t i = 0; i < list->file_count; i++)
+		json_row(&j, &rows[i], &list->files[i]);
+	json_array_end(&j);
+	json_key(&j, "folders");
+	json_array(&j);
+	for (size_t i = 0; i < list->folder_count; i++) {
+		json_object(&j);
+		json_put_string(&j, "path", list->folders[i].path);
+		json_put_string(&j, "state", states[list->folders[i].state]);
+		json_put_known(&j, "reason", list->folders[i].reason);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	json_end_line(&j);
+}
+
+static void print_none(const struct box_list *list)
+{
+	puts("No boxes. Searched:");
+	for (size_t i = 0; i < list->folder_count; i++) {
+		const struct box_folder *f = &list->folders[i];
+
+		fputs("  ", stdout);
+		text_put(stdout, f->path);
+		if (f->state == BOX_FOLDER_ABSENT)
+			fputs(" (does not exist)", stdout);
+		else if (f->state == BOX_FOLDER_SKIPPED)
+			printf(" (skipped: %s)", f->reason);
+		putchar('\n');
+	}
+	puts("A program records when it is linked with -ltacho and calls tacho_start(NULL); "
+	     "tacho.h says how.\n"
+	     "A box that was made elsewhere is found with TACHO_BOX_DIR=FOLDER.");
+}
+
+static int list_boxes(bool all, bool paths, bool json)
+{
+	struct box_list list;
+	struct row *rows;
+	size_t unreadable = 0;
+
+	if (box_list_read(&list, all) < 0) {
+		cli_error("out of memory.");
+		return CLI_FAILED;
+	}
+	rows = calloc(list.file_count + 1, sizeof(*rows));
+	if (!rows) {
+		cli_error("out of memory.");
+		box_list_free(&list);
+		return CLI_FAILED;
+	}
+	for (size_t i = 0; i < list.file_count; i++) {
+		row_read(&rows[i], &list.files[i]);
+		unreadable += strcmp(rows[i].word, "unreadable") == 0;
+	}
+	if (json)
+		print_json(rows, &list);
+	else if (list.file_count == 0)
+		print_none(&list);
+	else
+		print_table(rows, &list, paths);
+	free(rows);
+	unreadable = list.file_count > 0 && unreadable == list.file_count;
+	box_list_free(&list);
+	return unreadable ? CLI_FAILED : CLI_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"all", no_argument, NULL, 'a'},
+		{"paths", no_argument, NULL, 'p'},
+		{"json", no_argument, NULL, 'j'},
+		{NULL, 0, NULL, 0},
+	};
+	bool all = false, paths = false, json = false;
+	int c;
+
+	while ((c = cli_option(argc, argv, "", options)) != -1) {
+		switch (c) {
+		case 'a':
+			all = true;
+			break;
+		case 'p':
+			paths = true;
+			break;
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			return cli_show_help(&cli_ls);
+		default:
+			return CLI_USAGE;
+		}
+	}
+	if (optind < argc)
+		return cli_usage("'%s' is too much: ls takes no arguments. For one box use "
+				 "'tacho status'.",
+				 argv[optind]);
+	if (all && geteuid() != 0)
+		return cli_usage("--all is for root: boxes are private to their users.");
+	return list_boxes(all, paths, json);
+}
+
+const struct cli_command cli_ls = {
+	.name = "ls",
+	.summary = "boxes of running and dead processes",
+	.help = "Usage: tacho ls [--paths] [--all] [--json]\n\n"
+		"Lists the boxes of this user: process, window, memory, and whether it records.\n\n"
+		"  --paths   show the path of each box\n"
+		"  --all     boxes of all users (root only)\n"
+		"  --json    for programs\n\n"
+		"Example:\n"
+		"  tacho ls --paths\n",
+	.run = run,
+};

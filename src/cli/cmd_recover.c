@@ -1,0 +1,382 @@
+/*
+ * tacho recover: boxes whose process is gone into trace files. A box is deleted
+ * only when its trace file is on the disk.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "agent/trace_write.h"
+#include "cli/boxes.h"
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/output.h"
+#include "cli/text.h"
+#include "format/trace.h"
+
+enum outcome {
+	RECOVERED,
+	EMPTY, /* a note of a process that could not record; nothing to recover */
+	ALIVE, /* left alone */
+	BUSY,  /* another recover works on it */
+	FAILED,
+	OUTCOMES
+};
+static const char *const outcome_names[OUTCOMES] = {"recovered", "empty", "alive", "busy",
+						    "failed"};
+
+struct recover {
+	const char *folder;
+	bool keep, json, named; /* named: boxes were given by name */
+	unsigned count[OUTCOMES];
+	struct json j;
+};
+
+/* What came of one box. */
+struct item {
+	const char *path;
+	enum outcome outcome;
+	char file[PATH_MAX];
+	char message[CLI_MESSAGE];
+	bool removed;
+	struct tacho__trace_result result;
+};
+
+/* Two recoveries at once would both write a file. The lock ends with the descriptor. */
+static int lock_box(const char *path, struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, st) < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int error = errno;
+
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+/* Deletes the box if it is still the file that was read. */
+static bool remove_box(struct item *item, const struct stat *was)
+{
+	struct stat now;
+
+	if (lstat(item->path, &now) == 0 && now.st_ino == was->st_ino &&
+	    now.st_dev == was->st_dev && unlink(item->path) == 0)
+		return true;
+	cli_warn("%s could not be deleted: %s. It will be recovered again next time.", item->path,
+		 strerror(errno));
+	return false;
+}
+
+static int write_trace(struct recover *r, struct item *item, struct tacho_reader *reader)
+{
+	const char *slash = strrchr(item->path, '/');
+	struct cli_progress progress;
+	struct tacho__trace_options options = {
+		.taken_by = TACHO_TAKEN_RECOVER,
+		.box_name = slash ? slash + 1 : item->path,
+		.progress = cli_progress,
+		.progress_arg = &progress,
+	};
+	struct output output;
+	int error = output_begin_in(&output, r->folder, tacho_read_process(reader, 0));
+
+	if (error < 0) {
+		snprintf(item->message, sizeof(item->message), "no trace file could be made in %s.",
+			 r->folder);
+		return error;
+	}
+	cli_progress_begin(&progress, "writing the trace");
+	error = tacho__trace_write(reader, output.fd, &options, &item->result, item->message,
+				   sizeof(item->message));
+	cli_progress_end(&progress);
+	if (error < 0) {
+		output_abandon(&output);
+		return error;
+	}
+	error = output_commit(&output);
+	snprintf(item->file, sizeof(item->file), "%s", output.path);
+	if (error < 0)
+		snprintf(item->message, sizeof(item->message),
+			 "the trace file is not safe on disk.");
+	return error;
+}
+
+static void recover_open(struct recover *r, struct item *item, struct tacho_reader *reader,
+			 const struct stat *st)
+{
+	const struct tacho_process *process = tacho_read_process(reader, 0);
+
+	item->outcome = FAILED;
+	if (!process || process->taken_by != 0) {
+		snprintf(item->message, sizeof(item->message),
+			 "it is not a box but a trace already.");
+	} else if (process->alive != 0) {
+		item->outcome = ALIVE;
+		snprintf(item->message, sizeof(item->message), "%s; use 'tacho dump %" PRIu32 "'.",
+			 process->alive > 0 ? "its process runs"
+					    : "it cannot be told whether its process runs",
+			 process->pid);
+	} else if (write_trace(r, item, reader) == 0) {
+		item->outcome = RECOVERED;
+		cli_warn_problems(reader, 5);
+		item->removed = !r->keep && remove_box(item, st);
+	}
+}
+
+/* A box that cannot be read: a note, or a failure. */
+static void recover_unread(struct recover *r, struct item *item, int error, const struct stat *st)
+{
+	struct box_file file;
+	int runs = box_name_parse(item->path, &file) ? box_process_runs(file.pid, file.start_time)
+						     : -1;
+
+	if (error == -ENODATA && runs == 0) {
+		item->outcome = EMPTY;
+		item->removed = !r->keep && remove_box(item, st);
+	} else if (runs > 0) {
+		item->outcome = ALIVE;
+	} else {
+		item->outcome = FAILED;
+		if (!item->message[0])
+			snprintf(item->message, sizeof(item->message), "%s.", strerror(-error));
+	}
+}
+
+static void recover_box(struct recover *r, struct item *item)
+{
+	struct tacho_read_options options = {.size = sizeof(options)};
+	struct tacho_reader *reader = NULL;
+	struct cli_progress progress;
+	struct stat st = {0};
+	int lock, error;
+
+	cli_progress_begin(&progress, "reading the box");
+	options.progress = cli_progress;
+	options.progress_arg = &progress;
+	lock = lock_box(item->path, &st);
+	if (lock == -EWOULDBLOCK) {
+		item->outcome = BUSY;
+		snprintf(item->message, sizeof(item->message),
+			 "another 'tacho recover' works on it.");
+		return;
+	}
+	/* Also when it could not be locked: the reader says best what is wrong with it. */
+	error = tacho_read_open(&reader, item->path, &options, item->message,
+				sizeof(item->message));
+	cli_progress_end(&progress);
+	if (error < 0)
+		recover_unread(r, item, error, &st);
+	else
+		recover_open(r, item, reader, &st);
+	tacho_read_close(reader);
+	if (lock >= 0)
+		close(lock);
+}
+
+static void print_item(const struct recover *r, const struct item *item)
+{
+	char seconds[TEXT_SMALL], bytes[TEXT_SMALL];
+
+	/* Boxes of living processes are of no interest unless they were asked for. */
+	if (item->outcome == ALIVE && !r->named)
+		return;
+	if (item->outcome == FAILED) {
+		cli_error("%s is left as it is: %s", item->path, item->message);
+		return;
+	}
+	text_put(stdout, item->path);
+	if (item->outcome == RECOVERED) {
+		fputs(" -> ", stdout);
+		text_put(stdout, item->file);
+		printf(": %" PRIu64 " events in %s, %s", item->result.events,
+		       text_duration(seconds, item->result.last_ns - item->result.first_ns),
+		       text_bytes(bytes, item->result.bytes));
+	} else {
+		printf(": %s", item->outcome == EMPTY ? "nothing was recorded: " : "left alone: ");
+		text_put(stdout, item->message);
+	}
+	puts(item->removed || item->outcome == ALIVE || item->outcome == BUSY ? "" : " (box kept)");
+}
+
+static void json_item(struct json *j, const struct item *item)
+{
+	json_object(j);
+	json_put_string(j, "box", item->path);
+	json_put_string(j, "result", outcome_names[item->outcome]);
+	json_put_known(j, "message", item->message);
+	json_put_known(j, "file", item->file);
+	json_put_bool(j, "box_removed", item->removed);
+	if (item->outcome == RECOVERED) {
+		json_put_u64(j, "events", item->result.events);
+		json_put_u64(j, "window_ns", item->result.last_ns - item->result.first_ns);
+		json_put_u64(j, "bytes", item->result.bytes);
+	}
+	json_object_end(j);
+}
+
+static void recover_one(struct recover *r, const char *path)
+{
+	struct item item = {.path = path};
+
+	recover_box(r, &item);
+	if (item.outcome == ALIVE && r->named && !item.message[0])
+		snprintf(item.message, sizeof(item.message), "its process runs.");
+	r->count[item.outcome]++;
+	if (r->json)
+		json_item(&r->j, &item);
+	else
+		print_item(r, &item);
+}
+
+static int recover_named(struct recover *r, int count, char **arguments)
+{
+	int status = CLI_OK;
+
+	for (int i = 0; i < count; i++) {
+		char *path = cli_resolve(arguments[i]);
+
+		if (path)
+			recover_one(r, path);
+		else
+			status = CLI_FAILED;
+		free(path);
+	}
+	return status;
+}
+
+static int recover_found(struct recover *r, bool all)
+{
+	struct box_list list;
+
+	if (box_list_read(&list, all) < 0) {
+		cli_error("out of memory.");
+		return CLI_FAILED;
+	}
+	/* The name of a box does not tell whether its process is gone: exec keeps pid and
+	   start time. The reader can. */
+	for (size_t i = 0; i < list.file_count; i++)
+		recover_one(r, list.files[i].path);
+	box_list_free(&list);
+	return CLI_OK;
+}
+
+static void print_summary(struct recover *r)
+{
+	unsigned done = r->count[RECOVERED], empty = r->count[EMPTY], failed = r->count[FAILED];
+
+	if (r->json) {
+		json_array_end(&r->j);
+		for (int i = 0; i < OUTCOMES; i++)
+			json_put_u64(&r->j, outcome_names[i], r->count[i]);
+		json_object_end(&r->j);
+		json_end_line(&r->j);
+		return;
+	}
+	if (done + failed + empty + r->count[BUSY] == 0) {
+		if (!r->named)
+			printf("Nothing to recover: %u boxes of running processes, none of dead "
+			       "ones.\n",
+			       r->count[ALIVE]);
+		return;
+	}
+	printf("%u recovered, %u failed", done, failed);
+	if (empty)
+		printf(", %u empty", empty);
+	if (r->count[ALIVE])
+		printf(", %u of running processes left alone", r->count[ALIVE]);
+	putchar('\n');
+}
+
+/* Before anything is read: a wrong folder is one error, not one for each box. */
+static bool folder_usable(const char *folder)
+{
+	struct stat st;
+	int error = stat(folder, &st) < 0 ? errno : S_ISDIR(st.st_mode) ? 0 : ENOTDIR;
+
+	if (error == 0 && access(folder, W_OK | X_OK) < 0)
+		error = errno;
+	if (error)
+		cli_error("cannot write trace files to %s: %s. Give a folder that you can write "
+			  "to with -o.",
+			  folder, strerror(error));
+	return error == 0;
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"output", required_argument, NULL, 'o'},
+		{"keep", no_argument, NULL, 'k'},
+		{"all", no_argument, NULL, 'a'},
+		{"json", no_argument, NULL, 'j'},
+		{NULL, 0, NULL, 0},
+	};
+	struct recover r = {.folder = "."};
+	bool all = false;
+	int c, status;
+
+	while ((c = cli_option(argc, argv, "o:", options)) != -1) {
+		switch (c) {
+		case 'o':
+			r.folder = optarg;
+			break;
+		case 'k':
+			r.keep = true;
+			break;
+		case 'a':
+			all = true;
+			break;
+		case 'j':
+			r.json = true;
+			break;
+		case 'h':
+			return cli_show_help(&cli_recover);
+		default:
+			return CLI_USAGE;
+		}
+	}
+	r.named = optind < argc;
+	if (all && r.named)
+		return cli_usage("--all and boxes by name contradict each other.");
+	if (all && geteuid() != 0)
+		return cli_usage("--all is for root: boxes are private to their users.");
+	if (!r.folder[0])
+		return cli_usage("-o needs the name of a folder.");
+	if (!folder_usable(r.folder))
+		return CLI_FAILED;
+	if (r.json) {
+		json_begin(&r.j, stdout, true);
+		json_object(&r.j);
+		json_key(&r.j, "boxes");
+		json_array(&r.j);
+	}
+	status = r.named ? recover_named(&r, argc - optind, argv + optind) : recover_found(&r, all);
+	print_summary(&r);
+	if (r.count[FAILED] || (r.named && r.count[ALIVE] + r.count[BUSY]))
+		status = CLI_FAILED;
+	return status;
+}
+
+const struct cli_command cli_recover = {
+	.name = "recover",
+	.summary = "boxes of dead processes into trace files",
+	.help = "Usage: tacho recover [BOX...] [-o DIR] [--keep] [--all] [--json]\n\n"
+		"Writes the window of every process that is gone into a trace file, and then\n"
+		"deletes its box. Boxes of running processes are left alone.\n\n"
+		"  -o DIR   where the trace files go (default: here)\n"
+		"  --keep   do not delete the boxes\n"
+		"  --all    boxes of all users (root only)\n"
+		"  --json   for programs\n\n"
+		"Example:\n"
+		"  tacho recover -o /var/tmp/traces\n",
+	.run = run,
+};

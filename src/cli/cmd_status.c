@@ -1,0 +1,246 @@
+/*
+ * tacho status: does it record, what, how far back, and what is missing?
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/names.h"
+#include "cli/report.h"
+#include "cli/text.h"
+
+struct status {
+	const char *path;
+	const struct tacho_reader *reader;
+	const struct tacho_process *process;
+	struct cli_counts counts;
+	bool has_window;
+	uint64_t first_ns, last_ns;
+};
+
+static bool is_recording(const struct tacho_process *p)
+{
+	return p->alive != 0 && p->state == 2;
+}
+
+static void print_recording(const struct status *s)
+{
+	const struct tacho_process *p = s->process;
+	char text[TEXT_SMALL];
+
+	report_label("recording");
+	if (is_recording(p))
+		printf("yes, since %s", text_local(text, p->created_real_ns));
+	else if (p->alive != 0)
+		printf("no, %s", name_state(p->state));
+	else if (tacho_read_crash_count(s->reader) > 0)
+		printf("no, the process is gone after a crash: %s",
+		       name_signal(text, tacho_read_crash(s->reader, 0)->signal));
+	else
+		printf("no, the process is gone%s",
+		       p->state == 4 ? " and had stopped recording" : "");
+	putchar('\n');
+	if (p->reason[0]) {
+		report_label("");
+		text_put(stdout, p->reason);
+		putchar('\n');
+	}
+}
+
+/* The window against what was asked for. */
+static void print_window(const struct status *s)
+{
+	const struct tacho_process *p = s->process;
+	uint64_t window = s->last_ns - s->first_ns;
+	char text[TEXT_SMALL], wanted[TEXT_SMALL];
+
+	report_label("events");
+	printf("%" PRIu64 " in the window\n", s->counts.events);
+	report_label("window");
+	if (!s->has_window) {
+		puts("empty: nothing was recorded yet");
+		return;
+	}
+	printf("%s", text_duration(text, window));
+	if (p->min_age_ns == 0)
+		puts(" (no min_age was asked for: as long as memory allows)");
+	else if (window >= p->min_age_ns)
+		printf(" (min_age %s is kept)\n", text_duration(wanted, p->min_age_ns));
+	else if (s->last_ns < p->created_mono_ns + p->min_age_ns)
+		printf(" (min_age %s: recording is younger than that)\n",
+		       text_duration(wanted, p->min_age_ns));
+	else
+		printf(" (less than min_age %s: raise max_bytes)\n",
+		       text_duration(wanted, p->min_age_ns));
+}
+
+static void print_status(const struct status *s)
+{
+	const struct tacho_process *p = s->process;
+	char used[TEXT_SMALL], budget[TEXT_SMALL];
+	uint32_t live, threads = report_thread_count(s->reader, 0, &live);
+
+	report_label("process");
+	printf("%" PRIu32 " ", p->pid);
+	text_put(stdout, p->comm[0] ? p->comm : "(name not known)");
+	if (p->service[0]) {
+		fputs(", service ", stdout);
+		text_put(stdout, p->service);
+	}
+	printf(", %s\n", report_alive(p));
+	report_label("box");
+	text_put(stdout, s->path);
+	putchar('\n');
+	print_recording(s);
+	print_window(s);
+	report_label("memory");
+	printf("%s of %s\n", text_bytes(used, p->used_bytes), text_bytes(budget, p->max_bytes));
+	report_label("threads");
+	printf("%" PRIu32 " known, %" PRIu32 " of them running; %" PRIu32 " recorded so far\n",
+	       threads, live, p->threads_seen);
+	report_label("clock");
+	puts(name_clock(p->clock));
+	if (p->poll_threshold_ns) {
+		report_label("polls");
+		printf("shorter than %s are counted, not recorded one by one\n",
+		       text_duration(used, p->poll_threshold_ns));
+	}
+	report_sources(s->reader, 0);
+	report_losses(s->reader, 0);
+	report_crashes(s->reader, 0, s->first_ns);
+}
+
+static void print_status_json(const struct status *s)
+{
+	uint32_t live, threads = report_thread_count(s->reader, 0, &live);
+	struct json j;
+
+	json_begin(&j, stdout, true);
+	json_object(&j);
+	json_put_string(&j, "box", s->path);
+	json_put_bool(&j, "recording", is_recording(s->process));
+	report_process_json(&j, s->process);
+	json_put_u64(&j, "used_bytes", s->process->used_bytes);
+	json_put_u64(&j, "events", s->counts.events);
+	json_key(&j, "window_ns");
+	if (s->has_window)
+		json_u64(&j, s->last_ns - s->first_ns);
+	else
+		json_null(&j);
+	json_put_u64(&j, "missing_records", s->counts.missing);
+	json_put_u64(&j, "threads", threads);
+	json_put_u64(&j, "threads_running", live);
+	report_sources_json(&j, s->reader, 0);
+	report_losses_json(&j, s->reader, 0);
+	report_crashes_json(&j, s->reader, 0);
+	json_object_end(&j);
+	json_end_line(&j);
+}
+
+/* A process that could not record left only the reason. */
+static void print_off(const char *path, const char *reason, bool json)
+{
+	struct json j;
+
+	if (!json) {
+		report_label("box");
+		text_put(stdout, path);
+		putchar('\n');
+		report_label("recording");
+		fputs("no: ", stdout);
+		text_put(stdout, reason);
+		putchar('\n');
+		return;
+	}
+	json_begin(&j, stdout, true);
+	json_object(&j);
+	json_put_string(&j, "box", path);
+	json_put_bool(&j, "recording", false);
+	json_put_string(&j, "state", "off");
+	json_put_string(&j, "reason", reason);
+	json_object_end(&j);
+	json_end_line(&j);
+}
+
+static int show(const char *path, bool json)
+{
+	char message[CLI_MESSAGE];
+	struct status s = {.path = path};
+	struct tacho_reader *reader = NULL;
+	struct cli_progress progress;
+	int result;
+
+	cli_progress_begin(&progress, "reading the box");
+	result = cli_open(&reader, path, &progress, 0, message, sizeof(message));
+	if (result == -ENODATA) {
+		print_off(path, message, json);
+		return CLI_OK;
+	}
+	if (result < 0)
+		return CLI_FAILED;
+	s.reader = reader;
+	s.process = tacho_read_process(reader, 0);
+	if (!s.process || s.process->taken_by != 0) {
+		cli_error("%s is not a box but a trace. Use 'tacho info'.", path);
+		tacho_read_close(reader);
+		return CLI_FAILED;
+	}
+	s.has_window = tacho_read_window(reader, &s.first_ns, &s.last_ns) >= 0;
+	result = cli_count_events(reader, &progress, &s.counts);
+	if (json)
+		print_status_json(&s);
+	else
+		print_status(&s);
+	cli_warn_problems(reader, 10);
+	if (result < 0)
+		cli_error("reading %s ended early: %s.", path, strerror(-result));
+	tacho_read_close(reader);
+	return result < 0 ? CLI_FAILED : CLI_OK;
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{NULL, 0, NULL, 0},
+	};
+	bool json = false;
+	char *path;
+	int c, status;
+
+	while ((c = cli_option(argc, argv, "", options)) != -1) {
+		switch (c) {
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			return cli_show_help(&cli_status);
+		default:
+			return CLI_USAGE;
+		}
+	}
+	if (argc - optind != 1)
+		return cli_usage(optind == argc ? "which process? Give a PID or the path of a box."
+						: "one process at a time.");
+	path = cli_resolve(argv[optind]);
+	if (!path)
+		return CLI_FAILED;
+	status = show(path, json);
+	free(path);
+	return status;
+}
+
+const struct cli_command cli_status = {
+	.name = "status",
+	.summary = "whether a process records, what, and what is missing",
+	.help = "Usage: tacho status PID|BOX [--json]\n\n"
+		"Says whether the process records, from which sources, how many events and\n"
+		"seconds the window holds, and what was lost.\n\n"
+		"  --json   for programs\n\n"
+		"Example:\n"
+		"  tacho status 4711\n",
+	.run = run,
+};

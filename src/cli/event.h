@@ -1,0 +1,73 @@
+/*
+ * One event as words, and as members of a JSON object. Both decode everything
+ * that the event carries.
+ */
+#ifndef TACHO_CLI_EVENT_H
+#define TACHO_CLI_EVENT_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+
+#include "cli/json.h"
+#include "tacho_read.h"
+
+/* Without time, thread, type and newline. `zero_ns`: what times inside are relative to. */
+void event_put_text(FILE *out, const struct tacho_reader *reader, const struct tacho_event *event,
+		    uint64_t zero_ns);
+void event_put_json(struct json *j, const struct tacho_reader *reader,
+		    const struct tacho_event *event);
+
+/* Payload word i, 0 where a damaged or foreign record has fewer. */
+static inline uint64_t event_word(const struct tacho_event *event, uint32_t i)
+{
+	return i < event->words ? event->word[i] : 0;
+}
+
+/* The "data" of a variable record: bits 16 to 63 of its first word. */
+static inline uint64_t event_data(const struct tacho_event *event)
+{
+	return event_word(event, 0) >> 16;
+}
+
+/* An id that stands in a word; ids have 24 bits, others name nothing. */
+static inline uint32_t event_id(uint64_t value)
+{
+	return value <= 0xffffff ? (uint32_t)value : 0xffffffu;
+}
+
+/* A pair of TACHO_EV_POLL_HIST. */
+#define EVENT_HIST_FIRST 4u
+static inline uint32_t event_hist_bucket(uint64_t word)
+{
+	return (uint32_t)(word >> 48);
+}
+
+static inline uint64_t event_hist_count(uint64_t word)
+{
+	return word & 0xffffffffffffu;
+}
+
+/* Shortest duration that a bucket counts; saturates for buckets that cannot be. */
+static inline uint64_t event_hist_ns(uint32_t bucket)
+{
+	return bucket == 0 ? 0 : bucket < 64 ? 1ull << bucket : UINT64_MAX;
+}
+
+static inline const char *event_poll_result(uint32_t arg)
+{
+	return arg == 1 ? "pending" : arg == 2 ? "done" : "";
+}
+
+/* The bits of a counter's value as its definition says. */
+static inline double event_f64(uint64_t bits)
+{
+	union {
+		uint64_t bits;
+		double value;
+	} u = {.bits = bits};
+
+	return u.value;
+}
+
+#endif

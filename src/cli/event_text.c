@@ -1,0 +1,337 @@
+/*
+ * One event as words.
+ */
+#include <inttypes.h>
+
+#include "cli/describe.h"
+#include "cli/event.h"
+#include "cli/names.h"
+#include "cli/text.h"
+
+/* What the functions below need. */
+struct line {
+	FILE *out;
+	const struct tacho_reader *reader;
+	const struct tacho_event *event;
+	uint64_t zero_ns;
+};
+
+static void put_id(const struct line *l, const char *before, uint32_t id)
+{
+	fputs(before, l->out);
+	describe_id(l->out, l->reader, l->event->process, id, l->event->ns);
+}
+
+/* " task 5"; nothing for 0, which means that there is none. */
+static void put_number(const struct line *l, const char *what, uint64_t number)
+{
+	char text[TEXT_SMALL];
+
+	if (number)
+		fprintf(l->out, "%s%s", what, text_id(text, number));
+}
+
+static void put_since(const struct line *l, uint64_t since_ns)
+{
+	char text[TEXT_SMALL];
+
+	if (since_ns == 0)
+		fputs(" since an unknown time", l->out);
+	else if (since_ns >= l->zero_ns)
+		fprintf(l->out, " since %s", text_seconds(text, since_ns - l->zero_ns));
+	else
+		fprintf(l->out, " since -%s", text_seconds(text, l->zero_ns - since_ns));
+}
+
+static void put_counter(const struct line *l)
+{
+	const struct tacho_definition *d =
+		tacho_read_definition(l->reader, l->event->process, l->event->arg);
+	uint64_t bits = event_word(l->event, 0);
+
+	put_id(l, "", l->event->arg);
+	if (d && d->value_type == 2)
+		fprintf(l->out, " = %.17g", event_f64(bits));
+	else if (d && d->value_type == 1)
+		fprintf(l->out, " = %" PRId64, (int64_t)bits);
+	else
+		fprintf(l->out, " = 0x%" PRIx64 " (of unknown type)", bits);
+	if (d && d->unit[0]) {
+		fputc(' ', l->out);
+		text_put(l->out, d->unit);
+	}
+}
+
+static void put_spawn(const struct line *l)
+{
+	put_id(l, "", l->event->arg);
+	put_number(l, " task ", event_word(l->event, 1));
+	put_number(l, " parent ", event_word(l->event, 2));
+	if (event_data(l->event))
+		put_id(l, " at ", event_id(event_data(l->event)));
+}
+
+static void put_waits(const struct line *l)
+{
+	put_number(l, "task ", event_word(l->event, 1));
+	if (l->event->arg)
+		put_id(l, " for ", l->event->arg);
+	put_number(l, " resource ", event_word(l->event, 2));
+	if (event_data(l->event))
+		put_id(l, " at ", event_id(event_data(l->event)));
+}
+
+static void put_trace_id(const struct line *l)
+{
+	fprintf(l->out, "%016" PRIx64 "%016" PRIx64, event_word(l->event, 2),
+		event_word(l->event, 3));
+	if (event_word(l->event, 1))
+		put_number(l, " of span ", event_word(l->event, 1));
+	else
+		fputs(" of the innermost span", l->out);
+}
+
+static void put_log(const struct line *l)
+{
+	const char *text;
+	size_t size;
+	int cut = 0;
+
+	fprintf(l->out, "level %" PRIu32 ": ", l->event->arg);
+	if (tacho_read_text(l->event, &text, &size, &cut) < 0) {
+		fputs("(damaged)", l->out);
+		return;
+	}
+	text_put_n(l->out, text, size);
+	if (cut)
+		fputs("...", l->out);
+}
+
+static void put_field(const struct line *l, const struct tacho_field_value *v)
+{
+	switch (v->type) {
+	case 1:
+		fprintf(l->out, "%" PRIu64, v->number.u64);
+		break;
+	case 2:
+		fprintf(l->out, "%" PRId64, v->number.i64);
+		break;
+	case 3:
+		fprintf(l->out, "%.17g", v->number.f64);
+		break;
+	case 4:
+		fputs(v->number.u64 ? "true" : "false", l->out);
+		break;
+	case 5:
+		fputc('"', l->out);
+		text_put_n(l->out, v->text, v->size);
+		fputs(v->cut ? "\"..." : "\"", l->out);
+		break;
+	default:
+		fputs("(of unknown type)", l->out);
+		break;
+	}
+}
+
+static void put_event(const struct line *l)
+{
+	const struct tacho_definition *d =
+		tacho_read_definition(l->reader, l->event->process, l->event->arg);
+
+	put_id(l, "", l->event->arg);
+	if (!d || d->def_class != TACHO_DEF_SCHEMA)
+		return;
+	for (uint32_t i = 0; i < d->count; i++) {
+		struct tacho_field_value value;
+		int present = tacho_read_field(l->reader, l->event, i, &value);
+
+		if (present == 0)
+			continue;
+		fputc(' ', l->out);
+		text_put(l->out, d->fields[i].name);
+		fputc('=', l->out);
+		if (present > 0)
+			put_field(l, &value);
+		else
+			fputs("(damaged)", l->out);
+	}
+}
+
+static void put_hist(const struct line *l)
+{
+	char total[TEXT_SMALL], from[TEXT_SMALL];
+	uint64_t count = 0;
+
+	for (uint32_t i = EVENT_HIST_FIRST; i < l->event->words; i++)
+		count += event_hist_count(l->event->word[i]);
+	put_id(l, "", l->event->arg);
+	if (event_data(l->event))
+		put_id(l, " on loop ", event_id(event_data(l->event)));
+	fprintf(l->out, " %" PRIu64 " short polls, %s in all,", count,
+		text_duration(total, event_word(l->event, 3)));
+	put_since(l, event_word(l->event, 2));
+	for (uint32_t i = EVENT_HIST_FIRST; i < l->event->words; i++)
+		fprintf(l->out, "%s%" PRIu64 " from %s", i == EVENT_HIST_FIRST ? ": " : ", ",
+			event_hist_count(l->event->word[i]),
+			text_duration(from, event_hist_ns(event_hist_bucket(l->event->word[i]))));
+}
+
+static void put_open(const struct line *l, const struct tacho_resume *r)
+{
+	fprintf(l->out, "; open: ");
+	for (uint32_t i = 0; i < r->open_listed && i < 5; i++) {
+		const struct tacho_open_item *o = &r->open[i];
+
+		if (i)
+			fputs(" > ", l->out);
+		put_id(l, o->what == TACHO_EV_SPAN_BEGIN ? "span " : "poll ", o->id);
+		put_number(l, " task ", o->task);
+		put_since(l, o->since_ns);
+	}
+	if (r->open_count > r->open_listed)
+		fprintf(l->out, "%s%" PRIu32 " more", r->open_listed ? " > " : "",
+			r->open_count - r->open_listed);
+}
+
+static void put_resume(const struct line *l)
+{
+	const struct tacho_resume *r = l->event->resume;
+
+	if (r->first)
+		fputs("what is known of this thread begins here", l->out);
+	else if (r->missing || r->dropped)
+		fputs("a hole ends here", l->out);
+	else
+		fputs("goes on here", l->out);
+	if (r->missing)
+		fprintf(l->out, "; %" PRIu64 " records before are overwritten or damaged",
+			r->missing);
+	if (r->dropped)
+		fprintf(l->out, "; %" PRIu32 " records found no room", r->dropped);
+	if (r->loop)
+		put_id(l, "; loop ", r->loop);
+	if (r->parked) {
+		fputs("; parked", l->out);
+		put_since(l, r->parked_ns);
+	}
+	if (r->open_count)
+		put_open(l, r);
+}
+
+static void put_unknown(const struct line *l)
+{
+	fprintf(l->out, "arg %" PRIu32, l->event->arg);
+	for (uint32_t i = 0; i < l->event->words; i++)
+		fprintf(l->out, " 0x%" PRIx64, l->event->word[i]);
+}
+
+static void put_lock(const struct line *l)
+{
+	const struct tacho_event *e = l->event;
+
+	put_number(l, "lock ", event_word(e, 0));
+	if (e->type == TACHO_EV_LOCK_WAITED) {
+		fputs(e->arg ? " taken" : " given up", l->out);
+		return;
+	}
+	if (e->type == TACHO_EV_LOCK_RELEASE)
+		fprintf(l->out, " with %" PRIu64 " waiting", event_word(e, 1));
+	if (e->arg)
+		put_id(l, " at ", e->arg);
+}
+
+static void put_steal(const struct line *l)
+{
+	put_id(l, "", l->event->arg);
+	fprintf(l->out, " took %" PRIu64 " tasks", event_word(l->event, 1));
+	put_id(l, " from ", event_id(event_word(l->event, 0)));
+}
+
+static void put_async(const struct line *l)
+{
+	put_id(l, "", l->event->arg);
+	put_number(l, " span ", event_word(l->event, 0));
+	if (l->event->type == TACHO_EV_ASYNC_BEGIN)
+		put_number(l, " parent ", event_word(l->event, 1));
+}
+
+void event_put_text(FILE *out, const struct tacho_reader *reader, const struct tacho_event *event,
+		    uint64_t zero_ns)
+{
+	struct line l = {out, reader, event, zero_ns};
+
+	switch (event->type) {
+	case TACHO_EV_PARK:
+		put_id(&l, "loop ", event->arg);
+		break;
+	case TACHO_EV_UNPARK:
+		fprintf(out, "%" PRIu32 " ready", event->arg);
+		break;
+	case TACHO_EV_POLL_END:
+		fputs(event_poll_result(event->arg), out);
+		break;
+	case TACHO_EV_SPAN_BEGIN:
+	case TACHO_EV_SPAN_END:
+		put_id(&l, "", event->arg);
+		break;
+	case TACHO_EV_PAUSE:
+		fputs(event->arg ? "paused" : "resumed", out);
+		break;
+	case TACHO_EV_RESUME:
+		put_resume(&l);
+		break;
+	case TACHO_EV_POLL_BEGIN:
+	case TACHO_EV_POLL_SWITCH:
+		put_id(&l, "", event->arg);
+		put_number(&l, " task ", event_word(event, 0));
+		break;
+	case TACHO_EV_WAKE:
+	case TACHO_EV_TASK_END:
+		put_number(&l, "task ", event_word(event, 0));
+		break;
+	case TACHO_EV_LOCK_WAIT:
+	case TACHO_EV_LOCK_WAITED:
+	case TACHO_EV_LOCK_RELEASE:
+		put_lock(&l);
+		break;
+	case TACHO_EV_QUEUE_DEPTH:
+		put_id(&l, "loop ", event->arg);
+		fprintf(out, " %" PRIu64 " queued", event_word(event, 0));
+		break;
+	case TACHO_EV_COUNTER:
+		put_counter(&l);
+		break;
+	case TACHO_EV_ASYNC_BEGIN:
+	case TACHO_EV_ASYNC_END:
+		put_async(&l);
+		break;
+	case TACHO_EV_TRIGGER:
+		fprintf(out, "number %" PRIu64 ": ", event_word(event, 0));
+		put_id(&l, "", event->arg);
+		break;
+	case TACHO_EV_STEAL:
+		put_steal(&l);
+		break;
+	case TACHO_EV_SPAWN:
+		put_spawn(&l);
+		break;
+	case TACHO_EV_TASK_WAITS:
+		put_waits(&l);
+		break;
+	case TACHO_EV_TRACE_ID:
+		put_trace_id(&l);
+		break;
+	case TACHO_EV_LOG:
+		put_log(&l);
+		break;
+	case TACHO_EV_EVENT:
+		put_event(&l);
+		break;
+	case TACHO_EV_POLL_HIST:
+		put_hist(&l);
+		break;
+	default:
+		put_unknown(&l);
+		break;
+	}
+}

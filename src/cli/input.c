@@ -1,0 +1,141 @@
+/*
+ * What a command's argument means, and reading it.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/boxes.h"
+#include "cli/cli.h"
+#include "cli/parse.h"
+
+static void say_no_box(uint32_t pid, const struct box_list *list)
+{
+	char folders[CLI_MESSAGE] = "";
+	size_t used = 0;
+
+	for (size_t i = 0; i < list->folder_count && used < sizeof(folders); i++) {
+		int n = snprintf(folders + used, sizeof(folders) - used, "%s%s", i ? ", " : "",
+				 list->folders[i].path);
+
+		used += n > 0 ? (size_t)n : 0;
+	}
+	if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
+		cli_error("process %" PRIu32 " does not run and left no box in %s. "
+			  "Try 'tacho ls' for the boxes there are.",
+			  pid, folders);
+	else
+		cli_error("process %" PRIu32 " runs but has no box in %s. Does it call "
+			  "tacho_start, as this user? Try 'tacho ls'.",
+			  pid, folders);
+}
+
+char *cli_resolve(const char *argument)
+{
+	const struct box_file *file;
+	struct box_list list;
+	char *path = NULL;
+	uint32_t pid;
+
+	if (!argument[0]) {
+		cli_error("the name of the box or trace is empty. Try 'tacho ls'.");
+		return NULL;
+	}
+	if (!parse_pid(argument, &pid)) {
+		path = strdup(argument);
+		if (!path)
+			cli_error("out of memory.");
+		return path;
+	}
+	/* Root asks about the processes of all users. */
+	if (box_list_read(&list, geteuid() == 0) < 0) {
+		cli_error("out of memory.");
+		return NULL;
+	}
+	file = box_list_find(&list, pid);
+	if (!file) {
+		say_no_box(pid, &list);
+	} else {
+		path = strdup(file->path);
+		if (!path)
+			cli_error("out of memory.");
+	}
+	box_list_free(&list);
+	return path;
+}
+
+int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,
+	     uint64_t last_ns, char *message, size_t message_size)
+{
+	struct tacho_read_options options = {
+		.size = sizeof(options),
+		.last_ns = last_ns,
+		.progress = progress ? cli_progress : NULL,
+		.progress_arg = progress,
+	};
+	int result;
+
+	message[0] = 0;
+	result = tacho_read_open(out, path, &options, message, message_size);
+	if (progress)
+		cli_progress_end(progress);
+	if (result >= 0 || result == -ENODATA)
+		return result;
+	if (message[0])
+		cli_error("%s", message);
+	else
+		cli_error("cannot open %s: %s. Try 'tacho ls' for the boxes there are.", path,
+			  strerror(-result));
+	return result;
+}
+
+void cli_warn_problems(const struct tacho_reader *reader, uint32_t limit)
+{
+	uint32_t count = tacho_read_problem_count(reader);
+
+	for (uint32_t i = 0; i < count && i < limit; i++) {
+		const struct tacho_problem *p = tacho_read_problem(reader, i);
+
+		if (!p)
+			continue;
+		if (p->size > 0)
+			cli_warn("%s: at byte %" PRIu64 ", %" PRIu64 " bytes: %s", p->path,
+				 p->offset, p->size, p->text);
+		else
+			cli_warn("%s%s%s", p->path ? p->path : "",
+				 p->path && p->path[0] ? ": " : "", p->text);
+	}
+	if (count > limit)
+		cli_warn("and %" PRIu32 " more problems; 'tacho info' lists them all.",
+			 count - limit);
+}
+
+int cli_count_events(struct tacho_reader *reader, struct cli_progress *progress,
+		     struct cli_counts *counts)
+{
+	uint32_t processes = tacho_read_process_count(reader);
+	uint64_t first = 0, last = 0;
+	struct tacho_event event;
+	int result;
+
+	counts->events = counts->missing = counts->dropped = 0;
+	tacho_read_window(reader, &first, &last);
+	while ((result = tacho_read_next(reader, &event)) > 0) {
+		if (event.type == TACHO_EV_RESUME) {
+			counts->missing += event.resume->missing;
+			counts->dropped += event.resume->dropped;
+			continue;
+		}
+		counts->events++;
+		if (counts->by_type && event.process < processes)
+			counts->by_type[(size_t)event.process * 256 + event.type]++;
+		if (progress && (counts->events & 0xffff) == 0)
+			cli_progress(progress, event.ns - first, last - first);
+	}
+	if (progress)
+		cli_progress_end(progress);
+	return result;
+}

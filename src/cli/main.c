@@ -1,0 +1,117 @@
+/*
+ * tacho: the command. A new command is a file cmd_NAME.c and a row in the table.
+ */
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "tacho.h"
+
+/* In the order in which `tacho help` shows them. */
+static const struct cli_command *const commands[] = {
+	&cli_ls, &cli_status, &cli_dump, &cli_recover, &cli_info, &cli_cat, &cli_help,
+};
+#define COMMANDS (sizeof(commands) / sizeof(commands[0]))
+
+const struct cli_command *cli_command_at(size_t index)
+{
+	return index < COMMANDS ? commands[index] : NULL;
+}
+
+const struct cli_command *cli_command_find(const char *name)
+{
+	for (size_t i = 0; i < COMMANDS; i++)
+		if (strcmp(commands[i]->name, name) == 0)
+			return commands[i];
+	return NULL;
+}
+
+#define WORD_MAX 24u
+
+/* Letters to insert, delete or replace to make one word of the other. */
+static unsigned distance(const char *a, const char *b)
+{
+	size_t m = strlen(a), n = strlen(b);
+	unsigned row[WORD_MAX + 1];
+
+	if (m > WORD_MAX || n > WORD_MAX)
+		return WORD_MAX;
+	for (size_t k = 0; k <= n; k++)
+		row[k] = (unsigned)k;
+	for (size_t i = 1; i <= m; i++) {
+		unsigned corner = row[0];
+
+		row[0] = (unsigned)i;
+		for (size_t k = 1; k <= n; k++) {
+			unsigned best = corner + (a[i - 1] != b[k - 1]);
+
+			corner = row[k];
+			if (row[k] + 1 < best)
+				best = row[k] + 1;
+			if (row[k - 1] + 1 < best)
+				best = row[k - 1] + 1;
+			row[k] = best;
+		}
+	}
+	return row[n];
+}
+
+int cli_unknown_command(const char *name)
+{
+	const struct cli_command *nearest = NULL;
+	unsigned least = 3; /* further off is another word */
+
+	for (size_t i = 0; i < COMMANDS; i++) {
+		unsigned d = distance(name, commands[i]->name);
+
+		if (strlen(name) >= 2 && strncmp(name, commands[i]->name, strlen(name)) == 0)
+			d = 0;
+		if (d < least && d < strlen(commands[i]->name)) {
+			least = d;
+			nearest = commands[i];
+		}
+	}
+	cli_set_command(NULL);
+	if (nearest)
+		return cli_usage("there is no command '%s'. Did you mean 'tacho %s'?", name,
+				 nearest->name);
+	return cli_usage("there is no command '%s'.", name);
+}
+
+/* A file that gets the number of a closed standard stream would receive its text. */
+static void fill_standard_streams(void)
+{
+	for (int fd = 0; fd <= 2; fd++)
+		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0)
+			_exit(CLI_FAILED);
+}
+
+int main(int argc, char **argv)
+{
+	const struct cli_command *command;
+	const char *name = argc > 1 ? argv[1] : NULL;
+
+	fill_standard_streams();
+	/* Who pipes into `head` wants a quiet end, also when started with SIGPIPE ignored. */
+	signal(SIGPIPE, SIG_DFL);
+
+	if (!name)
+		return cli_usage("a command is missing, such as 'tacho ls'.");
+	if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+		printf("tacho %s\n", TACHO_VERSION);
+		return cli_finish(CLI_OK);
+	}
+	if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+		name = "help";
+	else if (name[0] == '-')
+		return cli_usage("there is no option %s; options follow the command.", name);
+
+	command = cli_command_find(name);
+	if (!command)
+		return cli_unknown_command(name);
+	cli_set_command(command->name);
+	return cli_finish(command->run(argc - 1, argv + 1));
+}

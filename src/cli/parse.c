@@ -1,0 +1,170 @@
+/*
+ * Values on the command line.
+ */
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/names.h"
+#include "cli/parse.h"
+#include "cli/text.h"
+
+/* Says what is wrong and puts a mark under the place. */
+static bool complain(const char *option, const char *text, size_t at, const char *why)
+{
+	char before[256];
+	size_t size = at < sizeof(before) - 1 ? at : sizeof(before) - 1;
+
+	cli_error("%s: '%s' %s.", option, text, why);
+	memcpy(before, text, size);
+	before[size] = 0;
+	fputs("  ", stderr);
+	text_put(stderr, text);
+	fputs("\n  ", stderr);
+	for (size_t i = text_width(before); i > 0; i--)
+		fputc(' ', stderr);
+	fputs("^\n", stderr);
+	return false;
+}
+
+static const struct unit {
+	const char *name;
+	uint64_t ns;
+} units[] = {
+	{"ns", 1},
+	{"us", 1000},
+	{"ms", 1000000},
+	{"s", 1000000000ull},
+	{"m", 60000000000ull},
+	{"h", 3600000000000ull},
+};
+
+static uint64_t unit_ns(const char *name)
+{
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (strcmp(name, units[i].name) == 0)
+			return units[i].ns;
+	return 0;
+}
+
+#define TOO_LONG UINT64_MAX
+
+/* Digits from *at on, as nanoseconds of `unit`; saturates at TOO_LONG. */
+static uint64_t scale(const char *digits, size_t count, uint64_t unit)
+{
+	uint64_t value = 0;
+
+	for (size_t i = 0; i < count; i++)
+		if (__builtin_mul_overflow(value, 10u, &value) ||
+		    __builtin_add_overflow(value, (uint64_t)(digits[i] - '0'), &value))
+			return TOO_LONG;
+	return __builtin_mul_overflow(value, unit, &value) ? TOO_LONG : value;
+}
+
+/* Parses text + start; positions in messages count from the start of text. */
+static bool read_duration(const char *option, const char *text, size_t start, uint64_t *ns)
+{
+	const char *number = text + start;
+	size_t whole = strspn(number, "0123456789"), decimals = 0, used = whole;
+	uint64_t unit, place;
+
+	if (number[whole] == '.') {
+		decimals = strspn(number + whole + 1, "0123456789");
+		used += 1 + decimals;
+	}
+	if (whole + decimals == 0)
+		return complain(option, text, start,
+				"is not a duration: write a number and a unit, such as 1.5s");
+	if (!number[used])
+		return complain(option, text, start + used,
+				"has no unit: add one of ns, us, ms, s, m, h");
+	unit = unit_ns(number + used);
+	if (!unit)
+		return complain(option, text, start + used,
+				"has a unit that is none of ns, us, ms, s, m, h");
+	*ns = scale(number, whole, unit);
+	place = unit;
+	for (size_t i = 0; i < decimals && place >= 10 && *ns != TOO_LONG; i++) {
+		uint64_t digit = (uint64_t)(number[whole + 1 + i] - '0');
+
+		/* Units above a second are not powers of ten: scale each digit by itself. */
+		place /= 10;
+		if (__builtin_add_overflow(*ns, digit * place, ns))
+			*ns = TOO_LONG;
+	}
+	if (*ns > INT64_MAX)
+		return complain(option, text, start, "is longer than 292 years");
+	return true;
+}
+
+bool parse_duration(const char *option, const char *text, uint64_t *ns)
+{
+	if (!read_duration(option, text, 0, ns))
+		return false;
+	if (*ns == 0)
+		return complain(option, text, 0, "is no time at all: give more than 0");
+	return true;
+}
+
+bool parse_instant(const char *option, const char *text, struct parse_instant *out)
+{
+	out->given = true;
+	out->from_end = text[0] == '-';
+	return read_duration(option, text, text[0] == '-' || text[0] == '+', &out->ns);
+}
+
+bool parse_count(const char *option, const char *text, uint64_t *out)
+{
+	size_t digits = strspn(text, "0123456789");
+
+	if (digits == 0 || text[digits])
+		return complain(option, text, digits, "is not a whole number");
+	*out = scale(text, digits, 1);
+	if (*out == TOO_LONG)
+		return complain(option, text, 0, "is too large a number");
+	return true;
+}
+
+bool parse_pid(const char *text, uint32_t *pid)
+{
+	size_t digits = strspn(text, "0123456789");
+	uint64_t value;
+
+	if (digits == 0 || text[digits])
+		return false;
+	value = scale(text, digits, 1);
+	if (value == 0 || value > INT32_MAX)
+		return false;
+	*pid = (uint32_t)value;
+	return true;
+}
+
+/* Whether `word` is the name of a type or the part of it before a dash. */
+static bool type_matches(const char *name, const char *word, size_t size)
+{
+	return strncmp(name, word, size) == 0 && (name[size] == 0 || name[size] == '-');
+}
+
+bool parse_types(const char *option, const char *text, bool *types)
+{
+	size_t at = 0;
+
+	memset(types, 0, 256 * sizeof(types[0]));
+	for (;;) {
+		size_t size = strcspn(text + at, ",");
+		bool found = false;
+
+		for (unsigned t = 0; t < 256 && size > 0; t++) {
+			const char *name = name_type(t);
+
+			if (name && type_matches(name, text + at, size))
+				types[t] = found = true;
+		}
+		if (!found)
+			return complain(option, text, at,
+					"names no type of event: see EVENTS in tacho-cat(1)");
+		at += size;
+		if (!text[at])
+			return true;
+		at++;
+	}
+}

@@ -1,0 +1,28 @@
+/*
+ * Values on the command line. Each parser says itself what is wrong, pointing at
+ * the place, and returns false; the command then ends with CLI_USAGE.
+ */
+#ifndef TACHO_CLI_PARSE_H
+#define TACHO_CLI_PARSE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* An instant in the window: after its first event, or before its last. */
+struct parse_instant {
+	bool given;
+	bool from_end;
+	uint64_t ns;
+};
+
+/* A number with decimals and a unit: ns us ms s m h. More than nought. */
+bool parse_duration(const char *option, const char *text, uint64_t *ns);
+/* A duration, nought allowed; with a minus: before the end. */
+bool parse_instant(const char *option, const char *text, struct parse_instant *out);
+bool parse_count(const char *option, const char *text, uint64_t *out);
+/* All digits and of a size that a process id can have; says nothing. */
+bool parse_pid(const char *text, uint32_t *pid);
+/* "poll,wake": names of types, or what stands before their dash. types has 256 entries. */
+bool parse_types(const char *option, const char *text, bool *types);
+
+#endif

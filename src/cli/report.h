@@ -1,0 +1,29 @@
+/*
+ * Parts of a description of a process that `status` and `info` share.
+ */
+#ifndef TACHO_CLI_REPORT_H
+#define TACHO_CLI_REPORT_H
+
+#include <stdint.h>
+
+#include "cli/json.h"
+#include "tacho_read.h"
+
+/* "label      ", in bold and of one width, to begin a line; "" for a line that goes on. */
+void report_label(const char *label);
+
+/* Whether the process runs, as text: "running", "gone", "not known whether it runs". */
+const char *report_alive(const struct tacho_process *process);
+
+void report_sources(const struct tacho_reader *reader, uint32_t process);
+void report_losses(const struct tacho_reader *reader, uint32_t process);
+void report_sources_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
+void report_losses_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
+void report_process_json(struct json *j, const struct tacho_process *process);
+void report_crashes(const struct tacho_reader *reader, uint32_t process, uint64_t zero_ns);
+void report_crashes_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
+
+/* Threads of one process. */
+uint32_t report_thread_count(const struct tacho_reader *reader, uint32_t process, uint32_t *live);
+
+#endif

@@ -1,0 +1,70 @@
+/*
+ * What only a terminal sees: colours and the progress line.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/text.h"
+
+#define PROGRESS_FIRST_NS 300000000ull /* shorter work shows nothing */
+#define PROGRESS_EVERY_NS 100000000ull
+
+const char *cli_colour(FILE *stream, enum cli_colour colour)
+{
+	static const char *const sequences[] = {"\033[0m",  "\033[1m",	"\033[2m",
+						"\033[31m", "\033[32m", "\033[33m"};
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	if (no_color && no_color[0])
+		return "";
+	if (!term || !term[0] || strcmp(term, "dumb") == 0)
+		return "";
+	return isatty(fileno(stream)) ? sequences[colour] : "";
+}
+
+uint64_t cli_now_ns(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+}
+
+void cli_progress_begin(struct cli_progress *p, const char *what)
+{
+	p->what = what;
+	p->visible = false;
+	p->shown_ns = cli_now_ns() + PROGRESS_FIRST_NS - PROGRESS_EVERY_NS;
+}
+
+void cli_progress(void *arg, uint64_t done, uint64_t total)
+{
+	struct cli_progress *p = arg;
+	uint64_t now;
+
+	if (!isatty(STDERR_FILENO))
+		return;
+	now = cli_now_ns();
+	if (now < p->shown_ns + PROGRESS_EVERY_NS)
+		return;
+	p->shown_ns = now;
+	p->visible = true;
+	fputs("\r", stderr);
+	text_put(stderr, p->what);
+	if (total > 0)
+		fprintf(stderr, " %3.0f %%",
+			100.0 * (double)(done < total ? done : total) / (double)total);
+	fputs("\033[K", stderr);
+	fflush(stderr);
+}
+
+void cli_progress_end(struct cli_progress *p)
+{
+	if (p->visible)
+		fputs("\r\033[K", stderr);
+	p->visible = false;
+}

@@ -1,0 +1,188 @@
+/*
+ * Text for people: escaping of foreign bytes, sizes, times.
+ */
+#include <inttypes.h>
+#include <string.h>
+#include <time.h>
+
+#include "cli/text.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+
+size_t text_character(const char *text, size_t size, int32_t *code)
+{
+	static const int32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
+	const unsigned char *b = (const unsigned char *)text;
+	int32_t value;
+	size_t length;
+
+	*code = -1;
+	if (b[0] < 0x80) {
+		*code = b[0];
+		return 1;
+	}
+	if (b[0] >= 0xc2 && b[0] <= 0xdf)
+		length = 2;
+	else if ((b[0] & 0xf0) == 0xe0)
+		length = 3;
+	else if (b[0] >= 0xf0 && b[0] <= 0xf4)
+		length = 4;
+	else
+		return 1;
+	if (length > size)
+		return 1;
+	value = b[0] & (0x7f >> length);
+	for (size_t i = 1; i < length; i++) {
+		if ((b[i] & 0xc0) != 0x80)
+			return 1;
+		value = value << 6 | (b[i] & 0x3f);
+	}
+	if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
+		return 1;
+	*code = value;
+	return length;
+}
+
+int text_is_hostile(int32_t code)
+{
+	if (code < 0x20 || (code >= 0x7f && code <= 0x9f))
+		return 1;
+	/* Direction marks, embeddings, overrides and isolates; line and paragraph separator. */
+	return code == 0x61c || code == 0x200e || code == 0x200f ||
+	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
+	       code == 0xfeff;
+}
+
+void text_put_n(FILE *out, const char *text, size_t size)
+{
+	size_t at = 0;
+
+	while (at < size) {
+		int32_t code;
+		size_t length = text_character(text + at, size - at, &code);
+
+		if (code >= 0 && !text_is_hostile(code)) {
+			fwrite(text + at, 1, length, out);
+		} else {
+			for (size_t i = 0; i < length; i++)
+				fprintf(out, "\\x%02x", (unsigned char)text[at + i]);
+		}
+		at += length;
+	}
+}
+
+void text_put(FILE *out, const char *text)
+{
+	text_put_n(out, text, strlen(text));
+}
+
+size_t text_width(const char *text)
+{
+	size_t size = strlen(text), at = 0, width = 0;
+
+	while (at < size) {
+		int32_t code;
+		size_t length = text_character(text + at, size - at, &code);
+
+		width += code >= 0 && !text_is_hostile(code) ? 1 : 4 * length;
+		at += length;
+	}
+	return width;
+}
+
+void text_put_wide(FILE *out, const char *text, size_t width)
+{
+	text_put(out, text);
+	for (size_t w = text_width(text); w < width; w++)
+		fputc(' ', out);
+}
+
+const char *text_bytes(char *out, uint64_t bytes)
+{
+	static const char *const units[] = {"B", "KiB", "MiB", "GiB", "TiB", "PiB", "EiB"};
+	double value = (double)bytes;
+	unsigned unit = 0;
+
+	/* 1023.95 would be shown as 1024.0 of the smaller unit. */
+	while (value >= 1023.95 && unit < 6) {
+		value /= 1024;
+		unit++;
+	}
+	if (unit == 0)
+		snprintf(out, TEXT_SMALL, "%" PRIu64 " B", bytes);
+	else
+		snprintf(out, TEXT_SMALL, "%.1f %s", value, units[unit]);
+	return out;
+}
+
+const char *text_duration(char *out, uint64_t ns)
+{
+	uint64_t s = ns / NS_PER_S;
+
+	if (ns < 1000)
+		snprintf(out, TEXT_SMALL, "%" PRIu64 " ns", ns);
+	else if (ns < 1000000)
+		snprintf(out, TEXT_SMALL, "%" PRIu64 ".%03" PRIu64 " us", ns / 1000, ns % 1000);
+	else if (ns < NS_PER_S)
+		snprintf(out, TEXT_SMALL, "%" PRIu64 ".%03" PRIu64 " ms", ns / 1000000,
+			 ns / 1000 % 1000);
+	else if (s < 120)
+		snprintf(out, TEXT_SMALL, "%" PRIu64 ".%03" PRIu64 " s", s, ns / 1000000 % 1000);
+	else if (s < 7200)
+		snprintf(out, TEXT_SMALL, "%" PRIu64 " m %" PRIu64 " s", s / 60, s % 60);
+	else
+		snprintf(out, TEXT_SMALL, "%" PRIu64 " h %" PRIu64 " m", s / 3600, s / 60 % 60);
+	return out;
+}
+
+const char *text_seconds(char *out, uint64_t ns)
+{
+	snprintf(out, TEXT_SMALL, "%" PRIu64 ".%09" PRIu64, ns / NS_PER_S, ns % NS_PER_S);
+	return out;
+}
+
+const char *text_id(char *out, uint64_t id)
+{
+	snprintf(out, TEXT_SMALL, id >> 32 ? "0x%" PRIx64 : "%" PRIu64, id);
+	return out;
+}
+
+static const char *format_time(char *out, uint64_t real_ns, const char *format, int local)
+{
+	time_t seconds = (time_t)(real_ns / NS_PER_S);
+	struct tm tm;
+
+	if (real_ns == 0 || !(local ? localtime_r(&seconds, &tm) : gmtime_r(&seconds, &tm)) ||
+	    strftime(out, TEXT_SMALL, format, &tm) == 0)
+		snprintf(out, TEXT_SMALL, "-");
+	return out;
+}
+
+const char *text_utc(char *out, uint64_t real_ns)
+{
+	size_t used;
+
+	format_time(out, real_ns, "%Y-%m-%dT%H:%M:%S", 0);
+	used = strlen(out);
+	if (used > 1)
+		snprintf(out + used, TEXT_SMALL - used, ".%09" PRIu64 "Z", real_ns % NS_PER_S);
+	return out;
+}
+
+const char *text_local(char *out, uint64_t real_ns)
+{
+	return format_time(out, real_ns, "%Y-%m-%d %H:%M:%S", 1);
+}
+
+const char *text_stamp(char *out, uint64_t real_ns)
+{
+	return format_time(out, real_ns, "%Y%m%dT%H%M%SZ", 0);
+}
+
+const char *text_hex(char *out, const uint8_t *bytes, size_t size)
+{
+	out[0] = 0;
+	for (size_t i = 0; i < size; i++)
+		snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+	return out;
+}

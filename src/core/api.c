@@ -1,0 +1,259 @@
+/* What the inline functions of tacho.h call. */
+#include <errno.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "core/control.h"
+#include "core/define.h"
+#include "core/record.h"
+#include "core/short_polls.h"
+#include "core/writer.h"
+#include "tacho.h"
+
+/* Numbers that tacho.h writes out, because it includes no other header. */
+_Static_assert(TACHO_CLASS_TEXT == 1 && TACHO_CLASS_KIND == 2 && TACHO_CLASS_LOOP == 3 &&
+		       TACHO_CLASS_SPAN == 4 && TACHO_CLASS_COUNTER == 5 &&
+		       TACHO_CLASS_GAUGE == 6 && TACHO_CLASS_PLACE == 7 && TACHO_LEVEL_API == 3,
+	       "classes as in the TACHO_KIND family");
+_Static_assert(TACHO_VALUE_I64 == 1 && TACHO_VALUE_F64 == 2, "values as in TACHO_COUNTER");
+_Static_assert(TACHO_FIELD_U64 == TACHO__TYPE_u64 && TACHO_FIELD_I64 == TACHO__TYPE_i64 &&
+		       TACHO_FIELD_F64 == TACHO__TYPE_f64 && TACHO_FIELD_BOOL == TACHO__TYPE_bool &&
+		       TACHO_FIELD_STRING == TACHO__TYPE_string &&
+		       (TACHO_FIELD_OPTIONAL | TACHO_FIELD_U64) == TACHO__TYPE_opt_u64,
+	       "field types as in TACHO_EVENT");
+_Static_assert(TACHO_REC_QUEUE_DEPTH == 0x47 && TACHO_REC_STEAL == 0x81 &&
+		       TACHO_REC_SPAWN == 0xc0 && TACHO_REC_WAKE == 0x43 &&
+		       TACHO_REC_TASK_END == 0x44 && TACHO_REC_TASK_WAITS == 0xc1 &&
+		       TACHO_REC_LOCK_WAIT == 0x45 && TACHO_REC_LOCK_WAITED == 0x46 &&
+		       TACHO_REC_LOCK_RELEASE == 0x80 && TACHO_REC_ASYNC_BEGIN == 0x82 &&
+		       TACHO_REC_ASYNC_END == 0x49 && TACHO_REC_TRACE_ID == 0xc2 &&
+		       TACHO_REC_COUNTER == 0x48,
+	       "record types as in the inline functions");
+_Static_assert((int)TACHO_UNKNOWN == TACHO_POLL_RESULT_UNKNOWN &&
+		       (int)TACHO_PENDING == TACHO_POLL_RESULT_PENDING &&
+		       (int)TACHO_DONE == TACHO_POLL_RESULT_DONE,
+	       "poll results");
+_Static_assert(TACHO_SCHEMA_FIELDS == 16 && TACHO_RECORD_MAX_WORDS == 128, "as in TACHO_EVENT");
+
+void tacho__loop(uint32_t loop)
+{
+	tacho__record(tacho_record_head(TACHO_REC_LOOP, loop), NULL, 0, 1);
+}
+
+void tacho__park(uint32_t loop)
+{
+	tacho__record(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0, 1);
+}
+
+void tacho__unpark(uint32_t loop, uint32_t ready)
+{
+	/* The record says how many are ready; the loop is the one that was parked on. */
+	if (tacho__unlikely(tacho__self->loop != loop))
+		tacho__loop(loop);
+	if (ready > TACHO_ARG_MAX)
+		ready = TACHO_ARG_MAX;
+	tacho__record(tacho_record_head(TACHO_REC_UNPARK, ready), NULL, 0, 1);
+}
+
+void tacho__poll_begin(uint32_t kind, uint64_t task)
+{
+	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)))
+		tacho__short_poll_begin(kind, task);
+	else
+		tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1, 1);
+}
+
+void tacho__poll_switch(uint32_t kind, uint64_t task)
+{
+	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)))
+		tacho__short_poll_switch(kind, task);
+	else
+		tacho__record(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1, 1);
+}
+
+void tacho__poll_end(uint32_t result)
+{
+	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)))
+		tacho__short_poll_end(result & 3);
+	else
+		tacho__record(tacho_record_head(TACHO_REC_POLL_END, result & 3), NULL, 0, 1);
+}
+
+void tacho__span_begin(uint32_t name)
+{
+	tacho__record(tacho_record_head(TACHO_REC_SPAN_BEGIN, name), NULL, 0, 1);
+}
+
+void tacho__span_end(uint32_t name)
+{
+	tacho__record(tacho_record_head(TACHO_REC_SPAN_END, name), NULL, 0, 1);
+}
+
+void tacho__put1(uint32_t type, uint32_t arg, uint64_t a)
+{
+	tacho__record(tacho_record_head(type, arg), &a, 1, 0);
+}
+
+void tacho__put2(uint32_t type, uint32_t arg, uint64_t a, uint64_t b)
+{
+	uint64_t words[2] = {a, b};
+
+	tacho__record(tacho_record_head(type, arg), words, 2, 0);
+}
+
+void tacho__put(uint32_t type, uint32_t arg, uint64_t data, const uint64_t *words, uint32_t count)
+{
+	uint64_t all[TACHO_RECORD_MAX_WORDS];
+
+	if (count >= TACHO_RECORD_MAX_WORDS) {
+		if (tacho__recorder_ready())
+			tacho__count(TACHO_LOSS_RECORD_BIG, 1);
+		return;
+	}
+	all[0] = (count + 1) | data << 16;
+	memcpy(all + 1, words, count * sizeof(words[0]));
+	tacho__record(tacho_record_head(type, arg), all, count + 1, 0);
+}
+
+/* Bytes into words, the last padded with zeros; how many words. */
+static uint32_t pack_text(uint64_t *words, const char *text, size_t size)
+{
+	uint32_t n = (uint32_t)((size + 7) / 8);
+
+	if (n)
+		words[n - 1] = 0;
+	memcpy(words, text, size);
+	return n;
+}
+
+#define TEXT_CUT (1u << 15)
+
+void tacho__log(uint32_t level, const char *text, size_t size)
+{
+	uint64_t words[TACHO_TEXT_MAX / 8];
+	uint64_t cut = 0;
+
+	size = strnlen(text, size < TACHO_TEXT_MAX + 1 ? size : TACHO_TEXT_MAX + 1);
+	if (size > TACHO_TEXT_MAX) {
+		size = TACHO_TEXT_MAX;
+		cut = TEXT_CUT;
+		if (tacho__recorder_ready())
+			tacho__count(TACHO_LOSS_TEXT_CUT, 1);
+	}
+	tacho__put(TACHO_REC_LOG, level & 0xff, size | cut, words, pack_text(words, text, size));
+}
+
+/* ------------------------------------------------------- definitions */
+
+uint32_t tacho__define(struct tacho_name *name)
+{
+	uint64_t value = (uint64_t)(uintptr_t)name->address;
+	uint32_t id;
+
+	if (!tacho__recorder_ready())
+		return 0;
+	if (name->name_class == TACHO_CLASS_LOOP)
+		value = (uint64_t)(uintptr_t)name;
+	id = tacho__define_name((enum tacho_class)name->name_class, name->text, name->file,
+				name->line, value, name->detail, name->unit);
+	/* Two threads may store here at once; both ids mean the same. */
+	__atomic_store_n(&name->id, id, __ATOMIC_RELAXED);
+	return id;
+}
+
+uint32_t tacho__define_schema(struct tacho__schema *schema)
+{
+	uint8_t buf[TACHO_DEF_PAYLOAD_MAX];
+	size_t name_size = strnlen(schema->name, 200);
+	uint16_t n16 = (uint16_t)name_size;
+	uint16_t count = (uint16_t)schema->count;
+	uint32_t at = TACHO_SCHEMA_HEAD;
+	unsigned flags = schema->name[name_size] ? TACHO_DEF_CUT : 0;
+	uint32_t id;
+
+	if (!tacho__recorder_ready())
+		return 0;
+	memcpy(buf, &n16, 2);
+	memcpy(buf + 2, &count, 2);
+	memcpy(buf + at, schema->name, name_size);
+	at += n16;
+	for (uint32_t i = 0; i < schema->count; i++) {
+		/* 16 fields of 2 + 49 bytes and the name fit. */
+		size_t size = strnlen(schema->fields[i].name, 49);
+
+		if (schema->fields[i].name[size])
+			flags |= TACHO_DEF_CUT;
+		buf[at++] = schema->fields[i].type;
+		buf[at++] = (uint8_t)size;
+		memcpy(buf + at, schema->fields[i].name, size);
+		at += (uint32_t)size;
+	}
+	id = tacho__define_payload(TACHO_CLASS_SCHEMA, flags, buf, at);
+	__atomic_store_n(&schema->id, id, __ATOMIC_RELAXED);
+	return id;
+}
+
+void tacho__event_string(struct tacho__event *e, const char *text)
+{
+	/* Each field that is still to come keeps a word. */
+	uint32_t room = TACHO_RECORD_MAX_WORDS - 2 - e->used - (TACHO_SCHEMA_FIELDS - 1 - e->field);
+	size_t most = room * 8 < TACHO_TEXT_MAX ? room * 8 : TACHO_TEXT_MAX;
+	size_t size;
+	uint64_t head;
+
+	if (!text) {
+		e->field++;
+		return;
+	}
+	size = strnlen(text, most + 1);
+	head = size;
+	if (size > most) {
+		size = most;
+		head = size | TEXT_CUT;
+		if (tacho__recorder_ready())
+			tacho__count(TACHO_LOSS_TEXT_CUT, 1);
+	}
+	tacho__event_word(e, head);
+	e->used += pack_text(e->words + e->used, text, size);
+}
+
+void tacho__event_put(const struct tacho__event *e)
+{
+	tacho__put(TACHO_REC_EVENT, e->schema, e->present, e->words, e->used);
+}
+
+/* ------------------------------------------------------------- other */
+
+uint64_t tacho_task_new(void)
+{
+	static uint64_t next;
+
+	return __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED);
+}
+
+uint32_t tacho_trigger(const char *reason)
+{
+	struct tacho_box_trigger *t;
+	uint32_t number, id;
+	uint64_t word, ticks;
+	size_t size = strnlen(reason, TACHO_REASON_MAX + 1);
+
+	if (!tacho__recording() || !tacho__recorder_ready())
+		return 0;
+	id = tacho__define_name(TACHO_CLASS_TEXT, reason, NULL, 0, 0, 0, NULL);
+	number = __atomic_add_fetch(&tacho__rec->super->trigger_count, 1, __ATOMIC_RELAXED);
+	word = number;
+	ticks = tacho__record_slow(tacho_record_head(TACHO_REC_TRIGGER, id), &word, 1);
+	t = &tacho__rec->triggers[(number - 1) % TACHO_TRIGGERS];
+	__atomic_store_n(&t->number, 0, __ATOMIC_RELAXED);
+	__atomic_thread_fence(__ATOMIC_RELEASE);
+	t->tid = (uint32_t)tacho__gettid();
+	t->ticks = ticks ? ticks : tacho__ticks();
+	t->flags = size > TACHO_REASON_MAX ? TACHO_DEF_CUT : 0;
+	t->size = (uint32_t)(size > TACHO_REASON_MAX ? TACHO_REASON_MAX : size);
+	memcpy(t->reason, reason, t->size);
+	__atomic_store_n(&t->number, number, __ATOMIC_RELEASE);
+	__atomic_fetch_add(&tacho__rec->control->wake_seq, 1, __ATOMIC_RELEASE);
+	TACHO__SYS(SYS_futex, &tacho__rec->control->wake_seq, 1 /* FUTEX_WAKE */, INT32_MAX, 0, 0, 0);
+	return number;
+}

@@ -1,0 +1,232 @@
+#include "core/box_dir.h"
+
+#include <errno.h>
+#include <linux/magic.h>
+#include <string.h>
+#include <sys/vfs.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+
+
+static int fail(int error, char *reason, size_t size, const char *what, const char *path,
+		const char *why)
+{
+	struct tacho__text t;
+
+	tacho__text_init(&t, reason, size);
+	tacho__text_put(&t, what);
+	tacho__text_put(&t, path);
+	tacho__text_put(&t, ": ");
+	if (why)
+		tacho__text_put(&t, why);
+	else
+		tacho__text_put_errno(&t, -error);
+	tacho__text_put(&t, ".");
+	return error;
+}
+
+/*
+ * Opens `path` as a folder that nobody else can have tampered with: not through a
+ * link, owned by this user (or root), not writable by others.
+ */
+static int open_own_dir(const char *path, char *reason, size_t size)
+{
+	struct stat st;
+	int fd;
+
+	tacho__mkdir(path, 0700);
+	fd = tacho__openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return fail(fd, reason, size, "cannot open the box folder ", path, NULL);
+	if (tacho__fstat(fd, &st) || (st.st_uid != tacho__geteuid() && st.st_uid != 0)) {
+		tacho__close(fd);
+		return fail(-EPERM, reason, size, "will not use the box folder ", path,
+			    "it belongs to another user");
+	}
+	if (st.st_mode & 022) {
+		tacho__close(fd);
+		return fail(-EPERM, reason, size, "will not use the box folder ", path,
+			    "others can write to it (chmod go-w)");
+	}
+	return fd;
+}
+
+static int open_tmpfs_dir(const char *path, char *reason, size_t size)
+{
+	struct statfs fs;
+	int fd = open_own_dir(path, reason, size);
+
+	if (fd < 0)
+		return fd;
+	memset(&fs, 0, sizeof(fs));
+	if (TACHO__SYS(SYS_fstatfs, fd, &fs, 0, 0, 0, 0) ||
+	    ((unsigned long)fs.f_type != TMPFS_MAGIC && (unsigned long)fs.f_type != RAMFS_MAGIC)) {
+		tacho__close(fd);
+		return fail(-ENOTSUP, reason, size, "will not use the box folder ", path,
+			    "it is not on tmpfs, where storing never waits for a disk");
+	}
+	return fd;
+}
+
+static void user_path(struct tacho__text *t, const char *prefix)
+{
+	tacho__text_put(t, prefix);
+	tacho__text_put_u64(t, tacho__geteuid());
+}
+
+int tacho__box_dir_open(const struct tacho__options *options, char *path, size_t path_size,
+			char *reason, size_t reason_size)
+{
+	struct tacho__text t;
+	int fd;
+
+	tacho__text_init(&t, path, path_size);
+	if (options->box_dir[0]) {
+		tacho__text_put(&t, options->box_dir);
+		return open_tmpfs_dir(path, reason, reason_size);
+	}
+	user_path(&t, "/dev/shm/tacho-");
+	fd = open_tmpfs_dir(path, reason, reason_size);
+	if (fd < 0 && options->runtime_dir[0]) {
+		char ignored[8];
+		int other = open_tmpfs_dir(options->runtime_dir, ignored, sizeof(ignored));
+
+		if (other >= 0) {
+			tacho__text_init(&t, path, path_size);
+			tacho__text_put(&t, options->runtime_dir);
+			return other;
+		}
+	}
+	return fd;
+}
+
+int tacho__note_dir_open(const struct tacho__options *options)
+{
+	char path[TACHO__PATH_MAX], ignored[8];
+	struct tacho__text t;
+	int fd = -ENOENT;
+
+	if (options->box_dir[0])
+		fd = open_own_dir(options->box_dir, ignored, sizeof(ignored));
+	if (fd >= 0)
+		return fd;
+	tacho__text_init(&t, path, sizeof(path));
+	user_path(&t, "/dev/shm/tacho-");
+	fd = open_own_dir(path, ignored, sizeof(ignored));
+	if (fd >= 0)
+		return fd;
+	tacho__text_init(&t, path, sizeof(path));
+	user_path(&t, "/tmp/tacho-");
+	return open_own_dir(path, ignored, sizeof(ignored));
+}
+
+uint64_t tacho__start_time(int pid)
+{
+	char path[32], buf[1024];
+	struct tacho__text t;
+	uint64_t v = 0;
+	const char *p;
+	long n;
+	int fd;
+
+	tacho__text_init(&t, path, sizeof(path));
+	tacho__text_put(&t, "/proc/");
+	tacho__text_put_u64(&t, (uint64_t)pid);
+	tacho__text_put(&t, "/stat");
+	fd = tacho__openat(AT_FDCWD, path, O_RDONLY, 0);
+	if (fd < 0)
+		return 0;
+	n = tacho__read_all(fd, buf, sizeof(buf) - 1);
+	tacho__close(fd);
+	if (n <= 0)
+		return 0;
+	buf[n] = 0;
+	/* The name, in brackets, may hold anything; the start time is field 22, the 20th
+	   after it. */
+	p = strrchr(buf, ')');
+	for (int field = 2; p && field < 22; field++)
+		p = strchr(p + 1, ' ');
+	for (p = p ? p + 1 : ""; *p >= '0' && *p <= '9'; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	return v;
+}
+
+/* "<pid>-<start time>-<n>.box" into its numbers; 0 when it is not such a name. */
+static int parse_name(const char *name, uint64_t *pid, uint64_t *start)
+{
+	uint64_t v[3];
+	const char *p = name;
+
+	for (int i = 0; i < 3; i++) {
+		if (*p < '0' || *p > '9')
+			return 0;
+		for (v[i] = 0; *p >= '0' && *p <= '9'; p++)
+			v[i] = v[i] * 10 + (uint64_t)(*p - '0');
+		if (i < 2 && *p++ != '-')
+			return 0;
+	}
+	*pid = v[0];
+	*start = v[1];
+	return !strcmp(p, ".box") && v[0] <= INT32_MAX;
+}
+
+struct dirent_head { /* what getdents64(2) gives */
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
+/*
+ * One pass over the folder: counts the boxes of dead processes and finds the one
+ * that was changed the longest time ago.
+ */
+static uint32_t oldest_dead(int dir, char *oldest, size_t oldest_size)
+{
+	union {
+		char bytes[2048];
+		uint64_t align;
+	} buf;
+	int64_t oldest_time = INT64_MAX;
+	uint32_t dead = 0;
+	long n;
+
+	TACHO__SYS(SYS_lseek, dir, 0, 0 /* SEEK_SET */, 0, 0, 0);
+	while ((n = TACHO__SYS(SYS_getdents64, dir, buf.bytes, sizeof(buf), 0, 0, 0)) > 0) {
+		for (long at = 0; at < n;) {
+			struct dirent_head *e = (struct dirent_head *)(buf.bytes + at);
+			uint64_t pid, start;
+			struct stat st;
+			int fd;
+
+			at += e->size;
+			if (!parse_name(e->name, &pid, &start) || strlen(e->name) >= oldest_size ||
+			    tacho__start_time((int)pid) == start)
+				continue;
+			fd = tacho__openat(dir, e->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
+			if (fd < 0)
+				continue;
+			if (!tacho__fstat(fd, &st)) {
+				dead++;
+				if (st.st_mtim.tv_sec < oldest_time) {
+					oldest_time = st.st_mtim.tv_sec;
+					strcpy(oldest, e->name);
+				}
+			}
+			tacho__close(fd);
+		}
+	}
+	return dead;
+}
+
+void tacho__box_dir_prune(int dir, uint32_t keep)
+{
+	char name[64];
+
+	/* Bounded: a folder with very many is thinned out by the next starts. */
+	for (int i = 0; i < 16 && oldest_dead(dir, name, sizeof(name)) > keep; i++)
+		if (tacho__unlinkat(dir, name) < 0)
+			return;
+}

@@ -1,0 +1,27 @@
+/* The folder in which boxes lie. */
+#ifndef TACHO_CORE_BOX_DIR_H
+#define TACHO_CORE_BOX_DIR_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/options.h"
+
+/*
+ * Opens the folder for boxes, making it if need be: options->box_dir, or the first of
+ * the default places that will do. Returns the descriptor with the path in `path`,
+ * or a negative errno with a sentence in `reason`.
+ */
+int tacho__box_dir_open(const struct tacho__options *options, char *path, size_t path_size,
+			char *reason, size_t reason_size);
+
+/* A folder on disk, for the note of a process that could not record. -errno if none. */
+int tacho__note_dir_open(const struct tacho__options *options);
+
+/* Deletes the oldest boxes of dead processes in the folder, so that at most `keep` stay. */
+void tacho__box_dir_prune(int dir, uint32_t keep);
+
+/* Start time of a process in clock ticks since boot, 0 when it is gone or not known. */
+uint64_t tacho__start_time(int pid);
+
+#endif

@@ -1,0 +1,222 @@
+/*
+ * /proc/self/maps says what is mapped; the ELF headers in memory say the build-id.
+ * They are read through /proc/self/mem, where an address that has just been
+ * unmapped is an error and not a fault.
+ */
+#include "core/modules.h"
+
+#include <elf.h>
+#include <string.h>
+
+#include "base/sys.h"
+#include "core/define.h"
+
+struct scan {
+	int mem;
+	uint64_t ticks;
+	/* The latest mapping with file offset 0: where the ELF header of the file lies. */
+	uint64_t header_at;
+	char header_path[TACHO_MODULE_PATH_MAX + 1];
+	int program_done;
+};
+
+struct mapping {
+	uint64_t start, end, offset;
+	int executable;
+	const char *path;
+	size_t path_size;
+};
+
+static uint64_t hex(const char **p)
+{
+	uint64_t v = 0;
+
+	for (;; (*p)++) {
+		char c = **p;
+
+		if (c >= '0' && c <= '9')
+			v = v << 4 | (uint64_t)(c - '0');
+		else if (c >= 'a' && c <= 'f')
+			v = v << 4 | (uint64_t)(c - 'a' + 10);
+		else
+			return v;
+	}
+}
+
+/* One line: "start-end perms offset dev inode   path". */
+static int parse_line(const char *line, struct mapping *m)
+{
+	const char *p = line;
+
+	m->start = hex(&p);
+	if (*p++ != '-')
+		return 0;
+	m->end = hex(&p);
+	if (*p++ != ' ' || strnlen(p, 5) < 5)
+		return 0;
+	m->executable = p[2] == 'x';
+	p += 5;
+	m->offset = hex(&p);
+	p = strpbrk(p, "/[");
+	m->path = p ? p : "";
+	m->path_size = strlen(m->path);
+	return 1;
+}
+
+/* The GNU build-id in the notes at `at`; its size, or 0. */
+static uint8_t note_build_id(int mem, uint64_t at, uint64_t size, uint8_t *id)
+{
+	uint8_t buf[1024];
+	long n = tacho__pread(mem, buf, size < sizeof(buf) ? size : sizeof(buf), at);
+	uint64_t pos = 0;
+
+	while (n > 0 && pos + sizeof(Elf64_Nhdr) <= (uint64_t)n) {
+		Elf64_Nhdr h;
+		uint64_t name, desc;
+
+		memcpy(&h, buf + pos, sizeof(h));
+		name = pos + sizeof(h);
+		desc = name + ((h.n_namesz + 3ull) & ~3ull);
+		if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && h.n_descsz &&
+		    h.n_descsz <= TACHO_BUILD_ID_MAX && desc + h.n_descsz <= (uint64_t)n &&
+		    !memcmp(buf + name, "GNU", 4)) {
+			memcpy(id, buf + desc, h.n_descsz);
+			return (uint8_t)h.n_descsz;
+		}
+		pos = desc + ((h.n_descsz + 3ull) & ~3ull);
+	}
+	return 0;
+}
+
+static uint8_t read_build_id(int mem, uint64_t header_at, uint8_t *id)
+{
+	Elf64_Ehdr e;
+	uint64_t base = UINT64_MAX;
+
+	if (tacho__pread(mem, &e, sizeof(e), header_at) != sizeof(e) ||
+	    memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_ident[EI_CLASS] != ELFCLASS64 ||
+	    e.e_phentsize != sizeof(Elf64_Phdr))
+		return 0;
+	for (unsigned i = 0; i < e.e_phnum && i < 64; i++) {
+		Elf64_Phdr ph;
+		uint8_t n;
+
+		if (tacho__pread(mem, &ph, sizeof(ph),
+				 header_at + e.e_phoff + i * sizeof(ph)) != sizeof(ph))
+			return 0;
+		if (ph.p_type == PT_LOAD && base == UINT64_MAX)
+			base = header_at - ph.p_vaddr + ph.p_offset;
+		/* Notes may stand before the first segment in the table; they lie in the file
+		   where they lie in memory, relative to the header. */
+		if (ph.p_type != PT_NOTE)
+			continue;
+		n = note_build_id(mem, (base == UINT64_MAX ? header_at + ph.p_offset : base + ph.p_vaddr),
+				  ph.p_filesz, id);
+		if (n)
+			return n;
+	}
+	return 0;
+}
+
+/* 1 when the newest definition that overlaps [start, end) is this one, but for its time. */
+static int known(const uint8_t *payload, uint32_t size)
+{
+	uint64_t start, end;
+
+	memcpy(&start, payload, 8);
+	memcpy(&end, payload + 8, 8);
+	for (uint32_t id = tacho__load(&tacho__rec->super->next_def) - 1; id; id--) {
+		const struct tacho_box_def *d = &tacho__rec->defs[id];
+		uint32_t at = __atomic_load_n(&d->offset, __ATOMIC_ACQUIRE);
+		const uint8_t *p = tacho__rec->def_data + (uint64_t)(at - 1) * 8;
+		uint64_t other_start, other_end;
+
+		if (!at || d->class != TACHO_CLASS_MODULE)
+			continue;
+		memcpy(&other_start, p, 8);
+		memcpy(&other_end, p + 8, 8);
+		if (other_start < end && start < other_end)
+			return d->size == size && !memcmp(p, payload, 24) &&
+			       !memcmp(p + 32, payload + 32, size - 32);
+	}
+	return 0;
+}
+
+static void define_module(struct scan *s, const struct mapping *m)
+{
+	uint8_t buf[TACHO_MODULE_HEAD + TACHO_BUILD_ID_MAX + TACHO_MODULE_PATH_MAX];
+	struct tacho_box_super *super = tacho__rec->super;
+	uint8_t id[TACHO_BUILD_ID_MAX];
+	uint16_t path_size =
+		(uint16_t)(m->path_size > TACHO_MODULE_PATH_MAX ? TACHO_MODULE_PATH_MAX : m->path_size);
+	uint8_t id_size = 0;
+	uint32_t size;
+
+	if (!strncmp(m->path, s->header_path, sizeof(s->header_path) - 1))
+		id_size = read_build_id(s->mem, s->header_at, id);
+	memset(buf, 0, TACHO_MODULE_HEAD);
+	memcpy(buf, &m->start, 8);
+	memcpy(buf + 8, &m->end, 8);
+	memcpy(buf + 16, &m->offset, 8);
+	memcpy(buf + 24, &s->ticks, 8);
+	buf[32] = id_size;
+	memcpy(buf + 34, &path_size, 2);
+	memcpy(buf + TACHO_MODULE_HEAD, id, id_size);
+	memcpy(buf + TACHO_MODULE_HEAD + id_size, m->path, path_size);
+	size = (uint32_t)TACHO_MODULE_HEAD + id_size + path_size;
+	if (!known(buf, size))
+		tacho__define_payload(TACHO_CLASS_MODULE,
+				      path_size < m->path_size ? TACHO_DEF_CUT : 0, buf, size);
+	if (!s->program_done && id_size && !strcmp(m->path, super->exe)) {
+		memcpy(super->build_id, id, id_size);
+		super->build_id_size = id_size;
+		s->program_done = 1;
+	}
+}
+
+static void take_line(struct scan *s, const char *line)
+{
+	struct mapping m;
+
+	if (!parse_line(line, &m))
+		return;
+	if (m.path_size && !m.offset && m.path_size < sizeof(s->header_path)) {
+		memcpy(s->header_path, m.path, m.path_size + 1);
+		s->header_at = m.start;
+	}
+	if (m.executable && strcmp(m.path, "[vsyscall]"))
+		define_module(s, &m);
+}
+
+void tacho__modules_scan(void)
+{
+	struct scan s = {.ticks = tacho__ticks()};
+	char buf[4096];
+	size_t have = 0;
+	int maps = tacho__openat(AT_FDCWD, "/proc/self/maps", O_RDONLY, 0);
+	long n;
+
+	s.mem = tacho__openat(AT_FDCWD, "/proc/self/mem", O_RDONLY, 0);
+	if (maps < 0 || s.mem < 0)
+		tacho__count(TACHO_LOSS_MODULES, 1);
+	while (maps >= 0 && (n = tacho__read(maps, buf + have, sizeof(buf) - 1 - have)) > 0) {
+		char *line = buf, *end;
+
+		have += (size_t)n;
+		buf[have] = 0;
+		for (; (end = strchr(line, '\n')); line = end + 1) {
+			*end = 0;
+			take_line(&s, line);
+		}
+		have -= (size_t)(line - buf);
+		memmove(buf, line, have);
+		if (have == sizeof(buf) - 1) { /* no line is that long */
+			tacho__count(TACHO_LOSS_MODULES, 1);
+			break;
+		}
+	}
+	if (maps >= 0)
+		tacho__close(maps);
+	if (s.mem >= 0)
+		tacho__close(s.mem);
+}

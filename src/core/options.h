@@ -1,0 +1,32 @@
+/* Options of tacho_start, with the environment applied. */
+#ifndef TACHO_CORE_OPTIONS_H
+#define TACHO_CORE_OPTIONS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tacho.h"
+
+#define TACHO__PATH_MAX 200u
+
+struct tacho__options {
+	uint64_t max_bytes;
+	uint64_t min_age_ns;
+	uint64_t poll_threshold_ns;
+	uint32_t clock;
+	uint32_t keep_box;
+	uint32_t dead_boxes;
+	char box_dir[TACHO__PATH_MAX];	 /* "": the default places */
+	char runtime_dir[TACHO__PATH_MAX]; /* $XDG_RUNTIME_DIR/tacho or "" */
+	char service[64];
+	char crash_file[TACHO__PATH_MAX];
+};
+
+/*
+ * Takes `given` (may be NULL) and the environment together. 0, or a negative errno
+ * with a sentence in `reason`; *out is then filled as far as it was understood.
+ */
+int tacho__options_read(const struct tacho_options *given, struct tacho__options *out, char *reason,
+			size_t reason_size);
+
+#endif

@@ -1,0 +1,145 @@
+/*
+ * The hot path: storing one record.
+ *
+ *   s->busy = frame       from here on, a signal handler that records uses the next stream
+ *   room? else slow path
+ *   t = clock             the cost of it all
+ *   header and payload stored at s->cur
+ *   s->cur, s->last       for the next record
+ *   chunk->commit = ...   release: readers in other processes that see this commit see the
+ *                         record as well. On x86-64 a plain store, as stores are not
+ *                         reordered; on arm64 stlr.
+ *   s->busy = 0
+ *
+ * Only this thread writes any of these, so nothing is locked and nothing is retried.
+ * `busy` and the rest are ordered against signal handlers of the same thread by
+ * compiler fences alone.
+ */
+#ifndef TACHO_CORE_RECORD_H
+#define TACHO_CORE_RECORD_H
+
+#include <stdint.h>
+
+#include "core/recorder.h"
+
+/* The same, step by step, for whatever the hot path does not handle: no writer yet, no room,
+   a long time since the last record, a poll that is pending, a signal handler in the middle of
+   a record. Returns the ticks of the record, 0 if it was not stored. */
+uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count);
+
+static inline void tacho__open_push(struct tacho__writer *w, uint32_t what, uint32_t id,
+				    uint64_t task, uint64_t t)
+{
+	if (tacho__likely(w->depth < TACHO_OPEN_MAX)) {
+		struct tacho_open *o = &w->open[w->depth];
+
+		o->id = id;
+		o->what = what;
+		o->task = task;
+		o->since = t;
+	}
+	w->depth++;
+}
+
+/* The innermost poll ends, and with it the spans that were left open in it. */
+static inline void tacho__open_pop_poll(struct tacho__writer *w)
+{
+	while (w->depth) {
+		w->depth--;
+		if (w->depth >= TACHO_OPEN_MAX || w->open[w->depth].what == TACHO_REC_POLL_BEGIN)
+			return;
+	}
+}
+
+static inline void tacho__open_pop_span(struct tacho__writer *w)
+{
+	if (w->depth > TACHO_OPEN_MAX ||
+	    (w->depth && w->open[w->depth - 1].what == TACHO_REC_SPAN_BEGIN))
+		w->depth--;
+}
+
+/*
+ * What a record of stream 0 changes in the state that the next chunk begins with.
+ * On the hot path `head` has a constant type, and this is a few stores or nothing.
+ */
+static inline __attribute__((always_inline)) void
+tacho__apply(struct tacho__writer *w, uint32_t head, const uint64_t *words, uint64_t t)
+{
+	uint32_t arg = tacho_record_arg(head);
+
+	switch (tacho_record_type(head)) {
+	case TACHO_REC_POLL_SWITCH:
+		tacho__open_pop_poll(w);
+		tacho__open_push(w, TACHO_REC_POLL_BEGIN, arg, words[0], t);
+		break;
+	case TACHO_REC_POLL_BEGIN:
+		tacho__open_push(w, TACHO_REC_POLL_BEGIN, arg, words[0], t);
+		break;
+	case TACHO_REC_POLL_END:
+		tacho__open_pop_poll(w);
+		break;
+	case TACHO_REC_SPAN_BEGIN:
+		tacho__open_push(w, TACHO_REC_SPAN_BEGIN, arg, 0, t);
+		break;
+	case TACHO_REC_SPAN_END:
+		tacho__open_pop_span(w);
+		break;
+	case TACHO_REC_PARK:
+		w->loop = arg;
+		w->parked = 1;
+		w->park_ticks = t;
+		break;
+	case TACHO_REC_UNPARK:
+		w->parked = 0;
+		break;
+	case TACHO_REC_LOOP:
+		w->loop = arg;
+		break;
+	default:
+		break;
+	}
+}
+
+/*
+ * Stores a record with `count` payload words; the ticks at which it happened, or 0.
+ * `stateful`, a constant: whether its type is one that tacho__apply knows.
+ */
+static inline __attribute__((always_inline)) uint64_t
+tacho__record(uint32_t head, const uint64_t *words, uint32_t count, int stateful)
+{
+	struct tacho__writer *w = tacho__self;
+	struct tacho__stream *s = &w->stream[0];
+	uint32_t bytes = 8 + 8 * count;
+	uint64_t t, delta;
+	uint64_t *p;
+
+	if (tacho__unlikely(tacho__load(&s->busy)))
+		return tacho__record_slow(head, words, count);
+	tacho__store(&s->busy, (uintptr_t)__builtin_frame_address(0));
+	tacho__signal_fence();
+	p = (uint64_t *)s->cur;
+	if (tacho__unlikely((uintptr_t)p + bytes > (uintptr_t)tacho__load(&s->end)))
+		goto slow;
+	t = tacho__ticks();
+	delta = t - s->last;
+	if (tacho__unlikely(delta > UINT32_MAX))
+		goto slow;
+	p[0] = head | delta << 32;
+	for (uint32_t i = 0; i < count; i++)
+		p[1 + i] = words[i];
+	s->cur = (uint8_t *)p + bytes;
+	s->last = t;
+	s->records++;
+	__atomic_store_n(&s->chunk->commit, (uint64_t)(s->cur - (uint8_t *)s->chunk),
+			 __ATOMIC_RELEASE);
+	if (stateful)
+		tacho__apply(w, head, words, t);
+	tacho__signal_fence();
+	tacho__store(&s->busy, 0);
+	return t;
+slow:
+	tacho__store(&s->busy, 0);
+	return tacho__record_slow(head, words, count);
+}
+
+#endif

@@ -1,0 +1,134 @@
+/*
+ * The recorder's own memory: what the process knows of its box, and what each
+ * thread needs to store a record.
+ *
+ * All of it lies in one private anonymous mapping that the kernel empties in a
+ * child made by fork or clone (MADV_WIPEONFORK): a child finds zeros, takes the
+ * slow path at its first record, and makes a box of its own. So no record of a
+ * child ever goes into its parent's box, whoever made the child and however.
+ */
+#ifndef TACHO_CORE_RECORDER_H
+#define TACHO_CORE_RECORDER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/clock.h"
+#include "format/box.h"
+#include "format/definition.h"
+
+#define TACHO__THREADS_MAX 8192u
+#define TACHO__HIST_WAYS 8u
+
+#define tacho__likely(x) __builtin_expect(!!(x), 1)
+#define tacho__unlikely(x) __builtin_expect(!!(x), 0)
+/* Keeps the compiler, though not the CPU, from moving memory accesses across: enough
+   between a thread and the signal handlers that interrupt it. */
+#define tacho__signal_fence() __atomic_signal_fence(__ATOMIC_SEQ_CST)
+
+#define tacho__load(p) __atomic_load_n((p), __ATOMIC_RELAXED)
+#define tacho__store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
+
+/* Where one stream of one thread stores. */
+struct tacho__stream {
+	uint8_t *cur;	/* the next record goes here */
+	uint8_t *end;	/* of what may be stored without the slow path; NULL: nothing */
+	uint64_t last;	/* ticks of the last record */
+	uintptr_t busy; /* frame that is storing a record, or 0 */
+	struct tacho_chunk *chunk;
+	uint8_t *limit;	  /* of the chunk; `end` is this unless something wants the slow path */
+	uint32_t records; /* in this chunk */
+	uint32_t sequence; /* of the next chunk */
+	uint64_t prior;	   /* records before this chunk */
+};
+
+struct tacho__writer {
+	struct tacho__stream stream[TACHO_STREAMS];
+	uint32_t epoch; /* of the box that it writes to; 0: none */
+	uint32_t index; /* in the thread table */
+	uint32_t number;
+	uint32_t tid;
+	uint32_t loop;	/* that the thread runs, or 0 */
+	uint32_t depth; /* of open polls and spans, also those that open[] has no room for */
+	uint32_t parked;
+	uint32_t next_free; /* index + 1 in the list of free writers */
+	uint64_t park_ticks;
+	uint64_t pending_ticks; /* poll threshold: a poll begun and not recorded yet */
+	uint64_t pending_task;
+	uint32_t pending_kind; /* 0: none */
+	uint32_t hist_count;
+	uint32_t hist[TACHO__HIST_WAYS]; /* slots in HISTOGRAMS, by kind */
+	struct tacho_open open[TACHO_OPEN_MAX];
+} __attribute__((aligned(64)));
+
+enum tacho__phase {
+	TACHO__PHASE_NONE = 0, /* no box: also what a child finds after fork */
+	TACHO__PHASE_MAKING = 1,
+	TACHO__PHASE_READY = 2,
+	TACHO__PHASE_FAILED = 3,
+	TACHO__PHASE_STOPPED = 4,
+};
+
+struct tacho__recorder {
+	uint32_t phase;
+	uint32_t epoch; /* grows with each box */
+	uintptr_t maker; /* thread that makes the box */
+	uint8_t *base;
+	uint64_t size;
+	struct tacho_box_super *super;
+	struct tacho_box_control *control;
+	uint64_t *losses;
+	struct tacho_box_trigger *triggers;
+	struct tacho_box_crash *crashes;
+	struct tacho_box_thread *threads;
+	struct tacho_box_hist *hists;
+	struct tacho_box_def *defs;
+	uint32_t *buckets;
+	uint8_t *def_data;
+	struct tacho_box_slot *slots;
+	uint8_t *pool;
+	uint32_t slot_count;
+	uint32_t thread_count;
+	uint64_t filled[TACHO_REGION_COUNT]; /* bytes of a region with memory behind them */
+	uint64_t used;			     /* bytes of the box with memory behind them */
+	uint32_t no_populate; /* kernel without MADV_POPULATE_WRITE: memory was taken at once */
+	uint32_t full;	      /* tmpfs had no more memory: the pool stays as it is */
+	uint64_t free_writers; /* tag << 32 | index + 1 */
+	uint32_t hand;	       /* slot that is looked at next */
+	uint32_t split_slot;   /* slot + 1 that small chunks are taken from, or 0 */
+	uint32_t whole_open;   /* whole chunks that threads hold */
+	uint32_t lost_early;   /* records lost while there was no box yet */
+	char box_name[48];
+};
+
+/* Set once; the memory behind it is emptied in children. NULL before the first start. */
+extern struct tacho__recorder *tacho__rec;
+extern struct tacho__writer *tacho__writers;
+extern uint32_t tacho__clock_kind; /* enum tacho_clock */
+/* When the first box was made. Not emptied by fork: the longer ago, the better is the rate of the
+   clock known. */
+extern struct tacho_anchor tacho__first_anchor;
+
+/* Stands for the writer of every thread that has none: its `end` is NULL, so that the
+   first record takes the slow path. */
+extern struct tacho__writer tacho__no_writer;
+extern __thread struct tacho__writer *tacho__self __attribute__((tls_model("initial-exec")));
+
+static inline uint64_t tacho__ticks(void)
+{
+#if defined(__x86_64__) || defined(__aarch64__)
+	if (tacho__likely(tacho__clock_kind != TACHO_CLOCK_MONOTONIC))
+		return tacho__counter();
+#endif
+	return tacho__clock_ns(CLOCK_MONOTONIC);
+}
+
+static inline void tacho__count(enum tacho_loss what, uint64_t n)
+{
+	__atomic_fetch_add(&tacho__rec->losses[what], n, __ATOMIC_RELAXED);
+}
+
+/* Maps the memory above if it is not there yet; 0 or -ENOMEM. */
+int tacho__recorder_init(void);
+
+#endif

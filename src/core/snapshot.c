@@ -1,0 +1,367 @@
+/*
+ * The trace file from inside: META, CLOCK, ... and each chunk as it stands, without
+ * compression and without index (format/trace.h). One block at a time is put
+ * together in memory that was there before, so this works in a crash handler
+ * with a damaged heap.
+ */
+#include "core/snapshot.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/crc32c.h"
+#include "base/sys.h"
+#include "core/recorder.h"
+#include "core/testpoint.h"
+#include "format/trace.h"
+#include "tacho.h"
+
+#if defined(__x86_64__)
+#define ARCH EM_X86_64
+#else
+#define ARCH EM_AARCH64
+#endif
+
+struct out {
+	int fd;
+	int error;
+	uint32_t tag;
+	uint32_t blocks;
+	uint8_t *payload; /* of the block being put together */
+	uint32_t size;
+	uint32_t room;
+	uint32_t unread; /* chunks that changed while they were copied */
+};
+
+static void put_out(struct out *o, const void *data, size_t size)
+{
+	const uint8_t *p = data;
+
+	while (size && !o->error) {
+		long n = tacho__write(o->fd, p, size);
+
+		if (n == -EINTR)
+			continue;
+		if (n <= 0) {
+			o->error = n ? (int)n : -EIO;
+			return;
+		}
+		p += n;
+		size -= (size_t)n;
+	}
+}
+
+static void block_begin(struct out *o)
+{
+	o->size = 0;
+}
+
+/* Bytes into the payload, padded to 8 with zeros. What does not fit is left out: callers
+   see to it that blocks fit. */
+static void block_put(struct out *o, const void *data, uint32_t size)
+{
+	uint32_t padded = (size + 7u) & ~7u;
+
+	if (o->size + padded > o->room)
+		return;
+	memcpy(o->payload + o->size, data, size);
+	memset(o->payload + o->size + size, 0, padded - size);
+	o->size += padded;
+}
+
+static void block_end(struct out *o, enum tacho_block_type type)
+{
+	struct tacho_trace_block b;
+
+	memset(&b, 0, sizeof(b));
+	b.magic = TACHO_BLOCK_MAGIC;
+	b.type = (uint16_t)type;
+	b.encoding = TACHO_ENCODING_PLAIN;
+	b.stored_size = b.raw_size = o->size;
+	b.number = o->blocks++;
+	b.tag = o->tag;
+	b.payload_crc = tacho__crc32c(0, o->payload, o->size);
+	b.crc = tacho__crc32c(0, &b, offsetof(struct tacho_trace_block, crc));
+	put_out(o, &b, sizeof(b));
+	put_out(o, o->payload, o->size);
+	TACHO_TESTPOINT("snapshot-block");
+}
+
+static void meta(struct out *o, enum tacho_meta_key key, const void *data, uint32_t size)
+{
+	struct {
+		uint16_t key, zero;
+		uint32_t size;
+	} head = {(uint16_t)key, 0, size};
+
+	block_put(o, &head, sizeof(head));
+	block_put(o, data, size);
+}
+
+static void meta_u64(struct out *o, enum tacho_meta_key key, uint64_t v)
+{
+	meta(o, key, &v, sizeof(v));
+}
+
+static void meta_text(struct out *o, enum tacho_meta_key key, const char *s, size_t most)
+{
+	size_t n = strnlen(s, most);
+
+	if (n)
+		meta(o, key, s, (uint32_t)n);
+}
+
+static void put_meta(struct out *o, uint32_t taken_by)
+{
+	const struct tacho_box_super *s = tacho__rec->super;
+
+	block_begin(o);
+	meta_u64(o, TACHO_META_PID, s->pid);
+	meta_u64(o, TACHO_META_UID, s->uid);
+	meta_u64(o, TACHO_META_START_TIME, s->start_time);
+	meta(o, TACHO_META_BOOT_ID, s->boot_id, sizeof(s->boot_id));
+	meta_text(o, TACHO_META_EXE, s->exe, sizeof(s->exe));
+	meta_text(o, TACHO_META_COMM, s->comm, sizeof(s->comm));
+	if (s->build_id_size && s->build_id_size <= sizeof(s->build_id))
+		meta(o, TACHO_META_BUILD_ID, s->build_id, s->build_id_size);
+	meta_text(o, TACHO_META_SERVICE, s->service, sizeof(s->service));
+	meta_u64(o, TACHO_META_CLOCK, s->clock);
+	meta_u64(o, TACHO_META_MAX_BYTES, s->box_size);
+	meta_u64(o, TACHO_META_MIN_AGE, s->min_age_ns);
+	meta_u64(o, TACHO_META_POLL_THRESHOLD, s->poll_threshold_ns);
+	meta_u64(o, TACHO_META_STATE, s->state);
+	meta_text(o, TACHO_META_REASON, s->reason, sizeof(s->reason));
+	if (s->parent_pid)
+		meta_u64(o, TACHO_META_PARENT_PID, s->parent_pid);
+	meta_text(o, TACHO_META_BOX_NAME, tacho__rec->box_name, sizeof(tacho__rec->box_name));
+	meta_u64(o, TACHO_META_ARCH, ARCH);
+	meta_u64(o, TACHO_META_CREATED_MONO, s->created.mono_ns);
+	meta_u64(o, TACHO_META_CREATED_REAL, s->created.real_ns);
+	meta_u64(o, TACHO_META_TAKEN_MONO, tacho__clock_ns(CLOCK_MONOTONIC));
+	meta_u64(o, TACHO_META_TAKEN_REAL, tacho__clock_ns(CLOCK_REALTIME));
+	meta_u64(o, TACHO_META_TAKEN_BY, taken_by);
+	meta_text(o, TACHO_META_VERSION, TACHO_VERSION, sizeof(TACHO_VERSION));
+	meta_u64(o, TACHO_META_ALIVE, 1);
+	meta_u64(o, TACHO_META_THREADS_SEEN, s->threads_seen);
+	block_end(o, TACHO_BLOCK_META);
+}
+
+static void array_begin(struct out *o, uint32_t entry_size)
+{
+	struct tacho_trace_array a = {entry_size, 0};
+
+	block_begin(o);
+	block_put(o, &a, sizeof(a));
+}
+
+static void array_put(struct out *o, const void *entry, uint32_t size)
+{
+	struct tacho_trace_array *a = (struct tacho_trace_array *)o->payload;
+
+	block_put(o, entry, size);
+	a->count++;
+}
+
+/* The anchors of the chunks come with the chunks; these are the two ends. */
+static void put_clock(struct out *o)
+{
+	struct tacho_anchor now;
+
+	array_begin(o, sizeof(now));
+	array_put(o, &tacho__rec->super->created, sizeof(now));
+	tacho__clock_pair(tacho__clock_kind != TACHO_CLOCK_MONOTONIC, &now.ticks, &now.mono_ns);
+	now.real_ns = tacho__clock_ns(CLOCK_REALTIME);
+	array_put(o, &now, sizeof(now));
+	block_end(o, TACHO_BLOCK_CLOCK);
+}
+
+/* `count` entries of a region, in as many blocks as they take. */
+static void put_entries(struct out *o, enum tacho_block_type type, const void *from,
+			uint32_t entry_size, uint32_t count)
+{
+	uint32_t each = (o->room - 8) / entry_size;
+
+	for (uint32_t i = 0; i < count;) {
+		array_begin(o, entry_size);
+		for (uint32_t k = 0; k < each && i < count; k++, i++)
+			array_put(o, (const uint8_t *)from + (uint64_t)i * entry_size, entry_size);
+		block_end(o, type);
+	}
+}
+
+/* Copies what is committed of a chunk; 0 when there is none, 1 when it changed in the middle. The
+   writers go on meanwhile: this is a race by design, decided by the generation. */
+__attribute__((no_sanitize("thread"))) static uint32_t copy_chunk(const uint8_t *at, uint32_t size,
+								   uint8_t *to)
+{
+	const struct tacho_chunk *c = (const struct tacho_chunk *)at;
+	uint64_t generation = __atomic_load_n(&c->generation, __ATOMIC_ACQUIRE);
+	uint64_t commit = __atomic_load_n(&c->commit, __ATOMIC_ACQUIRE);
+
+	if (!generation || commit < TACHO_CHUNK_HEAD || commit > size)
+		return 0;
+	memcpy(to, at, commit);
+	__atomic_thread_fence(__ATOMIC_ACQUIRE);
+	if (__atomic_load_n(&c->generation, __ATOMIC_RELAXED) != generation)
+		return 1;
+	((struct tacho_chunk *)to)->commit = commit;
+	return (uint32_t)commit;
+}
+
+static void put_chunk(struct out *o, uint32_t slot, uint64_t state, uint32_t part, uint32_t size)
+{
+	const uint8_t *at = tacho__rec->pool + (uint64_t)slot * TACHO_SLOT_SIZE +
+			    part * TACHO_SMALL_SIZE;
+
+	uint64_t after;
+
+	o->size = copy_chunk(at, size, o->payload);
+	after = __atomic_load_n(&tacho__rec->slots[slot].state, __ATOMIC_ACQUIRE);
+	if (o->size <= 1 || TACHO_SLOT_SHAPE_COUNT(after) != TACHO_SLOT_SHAPE_COUNT(state))
+		o->unread += o->size > 0;
+	else
+		block_end(o, TACHO_BLOCK_CHUNK);
+}
+
+static void put_chunks(struct out *o)
+{
+	uint32_t used = tacho__load(&tacho__rec->super->slots_used);
+
+	for (uint32_t i = 0; i < used && !o->error; i++) {
+		uint64_t state = __atomic_load_n(&tacho__rec->slots[i].state, __ATOMIC_ACQUIRE);
+		uint32_t pages = tacho__load(&tacho__rec->slots[i].pages);
+
+		if (TACHO_SLOT_SHAPE(state) == TACHO_SLOT_WHOLE && (pages & 1))
+			put_chunk(o, i, state, 0, TACHO_SLOT_SIZE);
+		if (TACHO_SLOT_SHAPE(state) != TACHO_SLOT_SPLIT)
+			continue;
+		for (uint32_t k = 0; k < TACHO_SMALL_PER_SLOT; k++)
+			if (pages >> k & 1)
+				put_chunk(o, i, state, k, TACHO_SMALL_SIZE);
+	}
+}
+
+/* After the chunks, so that every id in them is here. */
+static void put_definitions(struct out *o)
+{
+	uint32_t limit = tacho__load(&tacho__rec->super->next_def);
+
+	block_begin(o);
+	for (uint32_t id = 1; id < limit; id++) {
+		const struct tacho_box_def *d = &tacho__rec->defs[id];
+		uint32_t at = __atomic_load_n(&d->offset, __ATOMIC_ACQUIRE);
+		struct tacho_trace_def head = {id, d->size, d->class, d->flags};
+
+		if (!at)
+			continue;
+		if (o->size + sizeof(head) + d->size + 8u > o->room) {
+			block_end(o, TACHO_BLOCK_DEFINITIONS);
+			block_begin(o);
+		}
+		block_put(o, &head, sizeof(head));
+		block_put(o, tacho__rec->def_data + (uint64_t)(at - 1) * 8, d->size);
+	}
+	if (o->size)
+		block_end(o, TACHO_BLOCK_DEFINITIONS);
+}
+
+static void put_end(struct out *o)
+{
+	struct tacho_trace_end end;
+	uint32_t crc;
+
+	memset(&end, 0, sizeof(end));
+	end.blocks = o->blocks;
+	memcpy(end.magic, TACHO_TRACE_END_MAGIC, sizeof(end.magic));
+	crc = tacho__crc32c(0, &end, offsetof(struct tacho_trace_end, crc));
+	end.crc = tacho__crc32c(crc, end.magic, sizeof(end.magic));
+	put_out(o, &end, sizeof(end));
+}
+
+int tacho__snapshot_write(int fd, uint32_t taken_by, struct tacho__snapshot_room *room)
+{
+	struct tacho__recorder *r = tacho__rec;
+	struct tacho_box_super *s = r->super;
+	struct tacho_trace_file head;
+	struct out o = {.fd = fd, .payload = (uint8_t *)room->words, .room = sizeof(room->words)};
+
+	memset(&head, 0, sizeof(head));
+	memcpy(head.magic, TACHO_TRACE_MAGIC, sizeof(head.magic));
+	head.major = TACHO_TRACE_MAJOR;
+	head.minor = TACHO_TRACE_MINOR;
+	head.header_size = sizeof(head);
+	head.created_real_ns = tacho__clock_ns(CLOCK_REALTIME);
+	o.tag = tacho__crc32c(s->pid, &head.created_real_ns, sizeof(head.created_real_ns));
+	head.tag = o.tag;
+	head.crc = tacho__crc32c(0, &head, offsetof(struct tacho_trace_file, crc));
+	put_out(&o, &head, sizeof(head));
+	put_meta(&o, taken_by);
+	put_clock(&o);
+	put_entries(&o, TACHO_BLOCK_SOURCES, s->sources, sizeof(s->sources[0]), TACHO_SOURCE_COUNT);
+	put_chunks(&o);
+	put_definitions(&o);
+	put_entries(&o, TACHO_BLOCK_THREADS, r->threads, sizeof(r->threads[0]),
+		    tacho__load(&s->threads_used));
+	put_entries(&o, TACHO_BLOCK_HISTOGRAMS, r->hists, sizeof(r->hists[0]),
+		    tacho__load(&s->hists_used));
+	put_entries(&o, TACHO_BLOCK_LOSSES, r->losses, sizeof(r->losses[0]), TACHO_LOSS_COUNT);
+	put_entries(&o, TACHO_BLOCK_TRIGGERS, r->triggers, sizeof(r->triggers[0]),
+		    s->trigger_count < TACHO_TRIGGERS ? s->trigger_count : TACHO_TRIGGERS);
+	put_entries(&o, TACHO_BLOCK_CRASHES, r->crashes, sizeof(r->crashes[0]), TACHO_CRASHES);
+	if (o.unread) {
+		block_begin(&o);
+		meta_u64(&o, TACHO_META_UNREAD_CHUNKS, o.unread);
+		block_end(&o, TACHO_BLOCK_META);
+	}
+	put_end(&o);
+	return o.error;
+}
+
+/* ------------------------------------------------------ for the program */
+
+/* Signals that a failing write raises: the program must not see them. */
+static void hold_signals(sigset_t *old, int *was_pending)
+{
+	sigset_t hold, pending;
+
+	sigemptyset(&hold);
+	sigaddset(&hold, SIGPIPE);
+	sigaddset(&hold, SIGXFSZ);
+	sigpending(&pending);
+	*was_pending = sigismember(&pending, SIGPIPE) || sigismember(&pending, SIGXFSZ);
+	pthread_sigmask(SIG_BLOCK, &hold, old);
+}
+
+static void release_signals(const sigset_t *old, int was_pending, int error)
+{
+	if (!was_pending && (error == -EPIPE || error == -EFBIG)) {
+		static const struct timespec now;
+		sigset_t raised;
+
+		sigemptyset(&raised);
+		sigaddset(&raised, error == -EPIPE ? SIGPIPE : SIGXFSZ);
+		TACHO__SYS(SYS_rt_sigtimedwait, &raised, 0, &now, 8 /* bytes of a kernel mask */, 0, 0);
+	}
+	pthread_sigmask(SIG_SETMASK, old, NULL);
+}
+
+int tacho_snapshot(int fd)
+{
+	static struct tacho__snapshot_room room;
+	static int writing;
+	sigset_t old;
+	int was_pending, err;
+
+	if (!tacho__rec || __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) != TACHO__PHASE_READY)
+		return -ENODATA;
+	if (__atomic_exchange_n(&writing, 1, __ATOMIC_ACQUIRE))
+		return -EBUSY;
+	hold_signals(&old, &was_pending);
+	err = tacho__snapshot_write(fd, TACHO_TAKEN_SNAPSHOT, &room);
+	release_signals(&old, was_pending, err);
+	__atomic_store_n(&writing, 0, __ATOMIC_RELEASE);
+	return err;
+}

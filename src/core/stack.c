@@ -1,0 +1,51 @@
+#include "core/stack.h"
+
+#include <execinfo.h>
+
+#include "core/control.h"
+#include "core/define.h"
+#include "tacho.h"
+
+static int prepared;
+
+void tacho_stacks_prepare(void)
+{
+	void *one[1];
+
+	/* The first call loads libgcc and may allocate; later ones do neither. */
+	if (!__atomic_exchange_n(&prepared, 1, __ATOMIC_RELAXED))
+		backtrace(one, 1);
+}
+
+uint32_t tacho__stack_take(uint64_t *frames, uint32_t most, int *more)
+{
+	void *pc[TACHO_STACK_MAX + 4];
+	uint32_t n = 0;
+	int got = backtrace(pc, (int)(sizeof(pc) / sizeof(pc[0])));
+
+	/* Frame 0 is this function, frame 1 the one that called it. */
+	for (int i = 2; i < got && n < most; i++)
+		frames[n++] = (uint64_t)(uintptr_t)pc[i];
+	*more = got - 2 > (int)n;
+	return n;
+}
+
+uint32_t tacho__stack(void)
+{
+	uint64_t frames[TACHO_STACK_MAX];
+	uint32_t n;
+	int more;
+
+	if (!tacho__recorder_ready())
+		return 0;
+	tacho_stacks_prepare();
+	n = tacho__stack_take(frames, TACHO_STACK_MAX, &more);
+	if (!n) {
+		tacho__count(TACHO_LOSS_UNWIND, 1);
+		return 0;
+	}
+	if (more)
+		tacho__count(TACHO_LOSS_STACK_CUT, 1);
+	return tacho__define_payload(TACHO_CLASS_STACK, more ? TACHO_DEF_CUT : 0, frames,
+				     n * (uint32_t)sizeof(frames[0]));
+}

@@ -1,0 +1,13 @@
+/* Taking the stack of the calling thread. */
+#ifndef TACHO_CORE_STACK_H
+#define TACHO_CORE_STACK_H
+
+#include <stdint.h>
+
+/*
+ * Up to `most` program counters, innermost first, from the caller's caller on. Uses the
+ * unwinder that libc loads on demand: see tacho_stacks_prepare. *more: there were more.
+ */
+uint32_t tacho__stack_take(uint64_t *frames, uint32_t most, int *more);
+
+#endif

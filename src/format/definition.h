@@ -1,0 +1,97 @@
+/*
+ * Definitions: what the ids in records mean.
+ *
+ * A definition has an id (1..TACHO_ARG_MAX, unique in its box), a class, and a
+ * payload that depends on the class. The same payload bytes stand in the box
+ * (box.h, definition directory and data) and in the trace file (trace.h, block
+ * DEFINITIONS). All integers little-endian, nothing aligned: use the offsets.
+ *
+ * NAME-shaped classes (TEXT, KIND, LOOP, SPAN, COUNTER, GAUGE, PLACE):
+ *
+ *   0  u64  value   LOOP: number that tells two loops of one name apart;
+ *                   KIND, PLACE: code address or 0; else 0
+ *   8  u32  line    0: not given
+ *   12 u16  name bytes
+ *   14 u16  file bytes
+ *   16 u8   detail  LOOP: enum tacho_level; COUNTER, GAUGE: enum
+ *                   tacho_value_type; else 0
+ *   17 u8   unit bytes (COUNTER, GAUGE; else 0)
+ *   18      name, file, unit: UTF-8 by intention, any bytes in fact
+ *
+ * SCHEMA:
+ *
+ *   0  u16  name bytes
+ *   2  u16  fields (at most TACHO_SCHEMA_FIELDS)
+ *   4       name; then per field: u8 type | optional << 7, u8 name bytes, name
+ *
+ *   Field values in a TACHO_REC_EVENT record, in order, absent ones left out:
+ *   U64, I64, F64 one word; BOOL one word, 0 or 1; STRING one word (bytes |
+ *   cut << 15), then the bytes, padded with zeros to whole words.
+ *
+ * STACK:   u64 program counters, innermost first; flag CUT when there were more.
+ *
+ * MODULE:
+ *
+ *   0  u64  start, 8 u64 end, 16 u64 file offset, 24 u64 ticks at which it was
+ *   seen, 32 u8 build-id bytes (at most 20), 33 u8 zero, 34 u16 path bytes,
+ *   36 build-id, path. A later module replaces an earlier one where they overlap.
+ */
+#ifndef TACHO_FORMAT_DEFINITION_H
+#define TACHO_FORMAT_DEFINITION_H
+
+#define TACHO_NAME_MAX 255u	/* bytes of a name or file kept; longer ones are cut */
+#define TACHO_UNIT_MAX 31u
+#define TACHO_STACK_MAX 64u	/* frames */
+#define TACHO_SCHEMA_FIELDS 16u
+#define TACHO_BUILD_ID_MAX 20u
+#define TACHO_MODULE_PATH_MAX 511u
+#define TACHO_DEF_PAYLOAD_MAX 1024u /* all of the above fit */
+#define TACHO_TEXT_MAX 512u	    /* bytes of a string field or a log text kept */
+
+#define TACHO_NAME_HEAD 18u
+#define TACHO_SCHEMA_HEAD 4u
+#define TACHO_MODULE_HEAD 36u
+
+/* The one definition that every box has: what is used when no more fit. */
+#define TACHO_ID_FULL 1u
+#define TACHO_ID_FULL_TEXT "(names full)"
+
+enum tacho_class {
+	TACHO_CLASS_NONE = 0,
+	TACHO_CLASS_TEXT = 1,
+	TACHO_CLASS_KIND = 2,	 /* of task or callback */
+	TACHO_CLASS_LOOP = 3,
+	TACHO_CLASS_SPAN = 4,
+	TACHO_CLASS_COUNTER = 5, /* grows; differences mean something */
+	TACHO_CLASS_GAUGE = 6,	 /* goes up and down */
+	TACHO_CLASS_PLACE = 7,	 /* a place in the code */
+	TACHO_CLASS_SCHEMA = 8,
+	TACHO_CLASS_STACK = 9,
+	TACHO_CLASS_MODULE = 10,
+};
+
+#define TACHO_DEF_CUT 1u /* flag: a string or stack was longer */
+
+enum tacho_field_type {
+	TACHO_FIELD_U64 = 1,
+	TACHO_FIELD_I64 = 2,
+	TACHO_FIELD_F64 = 3,
+	TACHO_FIELD_BOOL = 4,
+	TACHO_FIELD_STRING = 5,
+};
+#define TACHO_FIELD_OPTIONAL 0x80u
+
+enum tacho_value_type {
+	TACHO_VALUE_I64 = 1,
+	TACHO_VALUE_F64 = 2,
+};
+
+/* At which level a loop was observed; see docs/design.md, "Levels of sight". */
+enum tacho_level {
+	TACHO_LEVEL_UNKNOWN = 0,
+	TACHO_LEVEL_WAITS = 1,	   /* L0: only its waits */
+	TACHO_LEVEL_CALLBACKS = 2, /* L1: its callbacks, by interposition */
+	TACHO_LEVEL_API = 3,	   /* L2: it calls tacho.h */
+};
+
+#endif

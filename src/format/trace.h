@@ -1,0 +1,283 @@
+/*
+ * The trace file (.tacho): one process, one stretch of time.
+ *
+ * The same format serves snapshots, segments, crash files and recovered boxes.
+ * All integers little-endian. The file is
+ *
+ *   struct tacho_trace_file     64 bytes
+ *   blocks                      each struct tacho_trace_block (32 bytes) and its
+ *                               payload, padded with zeros to 8 bytes
+ *   struct tacho_trace_end      32 bytes
+ *
+ * Every byte is covered by one CRC-32C (Castagnoli, reflected, initial and final
+ * value ~0): that of the file header, of a block header, of a padded payload, or
+ * of the end. So no damage goes unseen.
+ *
+ * A DAMAGED FILE. A block whose payload fails its checksum is skipped by its
+ * length. Where a block header fails, the reader searches on, in steps of 8
+ * bytes, for the next header that has the magic, the file's tag and a right
+ * checksum. Blocks are numbered without holes, so what is missing is known. No
+ * end: the file was cut, or its writer died; what is there counts. The reader
+ * reports each of these.
+ *
+ * ORDER. Blocks may come in any order. No block needs another but DEFINITIONS
+ * (what ids mean) and, for CHUNK blocks, META and CLOCK (ticks to nanoseconds).
+ *
+ * VERSIONS. `major` changes when an older reader would misread the file; a
+ * reader opens every file with its own major or a lower one. `minor` changes
+ * when something is added that an older reader may skip: block types, keys of
+ * META, record types, fields at the end of a payload's entries (entries carry
+ * their size).
+ */
+#ifndef TACHO_FORMAT_TRACE_H
+#define TACHO_FORMAT_TRACE_H
+
+#include <stdint.h>
+
+#include "format/box.h"
+
+#define TACHO_TRACE_MAGIC "TACHOTRC"
+#define TACHO_TRACE_END_MAGIC "TACHOEND"
+#define TACHO_TRACE_MAJOR 1u
+#define TACHO_TRACE_MINOR 0u
+#define TACHO_BLOCK_MAGIC 0x4b4c4254u /* "TBLK" */
+#define TACHO_BLOCK_MAX (16u << 20)   /* stored and raw size of a payload */
+#define TACHO_BLOCK_EVENTS_MAX (1u << 20)
+
+struct tacho_trace_file {
+	char magic[8];
+	uint16_t major;
+	uint16_t minor;
+	uint32_t header_size; /* of this struct: blocks begin here */
+	uint32_t tag;	      /* repeated in each block of this file */
+	uint32_t reserved;
+	uint64_t created_real_ns;
+	uint8_t reserved1[28];
+	uint32_t crc; /* of the 60 bytes before */
+};
+
+enum tacho_encoding {
+	TACHO_ENCODING_PLAIN = 0,
+	TACHO_ENCODING_ZSTD = 1, /* one zstd frame */
+};
+
+enum tacho_block_type {
+	TACHO_BLOCK_META = 1,
+	TACHO_BLOCK_CLOCK = 2,
+	TACHO_BLOCK_THREADS = 3,
+	TACHO_BLOCK_DEFINITIONS = 4,
+	TACHO_BLOCK_EVENTS = 5, /* records of one stream, as columns */
+	TACHO_BLOCK_CHUNK = 6,	/* one chunk as it stood in the box */
+	TACHO_BLOCK_HISTOGRAMS = 7,
+	TACHO_BLOCK_LOSSES = 8,
+	TACHO_BLOCK_TRIGGERS = 9,
+	TACHO_BLOCK_CRASHES = 10,
+	TACHO_BLOCK_SOURCES = 11,
+	TACHO_BLOCK_INDEX = 12,
+	TACHO_BLOCK_SYMBOLS = 13, /* reserved */
+	TACHO_BLOCK_KERNEL = 14,  /* reserved */
+	TACHO_BLOCK_GAPS = 15,	  /* reserved */
+};
+
+struct tacho_trace_block {
+	uint32_t magic;
+	uint16_t type;
+	uint8_t encoding;
+	uint8_t reserved;
+	uint32_t stored_size; /* of the payload in the file, without padding */
+	uint32_t raw_size;    /* once decoded; PLAIN: the same */
+	uint32_t number;      /* of the block in this file, from 0 */
+	uint32_t tag;
+	uint32_t payload_crc; /* of the stored payload with its padding */
+	uint32_t crc;	      /* of the 28 bytes before */
+};
+
+struct tacho_trace_end {
+	uint64_t index_offset; /* of the INDEX block, or 0: there is none */
+	uint64_t reserved;
+	uint32_t blocks; /* in the file */
+	uint32_t crc;	 /* of the 20 bytes before and the 8 after */
+	char magic[8];
+};
+
+/*
+ * META: entries { u16 key, u16 zero, u32 size, bytes padded to 8 }.
+ * Integers are u64. A key that is not there was not known.
+ */
+enum tacho_meta_key {
+	TACHO_META_PID = 1,
+	TACHO_META_UID = 2,
+	TACHO_META_START_TIME = 3, /* clock ticks since boot */
+	TACHO_META_BOOT_ID = 4,	   /* 16 bytes */
+	TACHO_META_EXE = 5,	   /* text */
+	TACHO_META_COMM = 6,
+	TACHO_META_BUILD_ID = 7,
+	TACHO_META_SERVICE = 8,
+	TACHO_META_CLOCK = 9, /* enum tacho_clock */
+	TACHO_META_MAX_BYTES = 10,
+	TACHO_META_MIN_AGE = 11,	/* ns */
+	TACHO_META_POLL_THRESHOLD = 12, /* ns */
+	TACHO_META_STATE = 13,		/* enum tacho_box_state, when the trace was taken */
+	TACHO_META_REASON = 14,		/* text: why degraded */
+	TACHO_META_PARENT_PID = 15,
+	TACHO_META_BOX_NAME = 16, /* text: file name of the box */
+	TACHO_META_HOST = 17,	  /* text */
+	TACHO_META_ARCH = 18,	  /* ELF e_machine */
+	TACHO_META_CREATED_MONO = 19, /* ns: when recording began */
+	TACHO_META_CREATED_REAL = 20,
+	TACHO_META_TAKEN_MONO = 21, /* ns: when this trace was taken */
+	TACHO_META_TAKEN_REAL = 22,
+	TACHO_META_TAKEN_BY = 23,  /* enum tacho_taken_by */
+	TACHO_META_VERSION = 24,   /* text: of the tacho that wrote the file */
+	TACHO_META_ALIVE = 25,	   /* 1: the process ran when the trace was taken */
+	TACHO_META_CUT_BEFORE = 26, /* ns: events before were left out on request */
+	TACHO_META_UNREAD_CHUNKS = 27, /* chunks overwritten or damaged while being copied */
+	TACHO_META_THREADS_SEEN = 28,
+};
+
+enum tacho_taken_by {
+	TACHO_TAKEN_SNAPSHOT = 1, /* by the process itself */
+	TACHO_TAKEN_CRASH = 2,	  /* by the crash handler */
+	TACHO_TAKEN_DUMP = 3,	  /* from outside */
+	TACHO_TAKEN_RECOVER = 4,  /* after the process was gone */
+};
+
+/* CLOCK: u32 entry size, u32 count, struct tacho_anchor sorted by ticks. Between two
+   anchors, and beyond them by the slope of first to last, time is linear. */
+
+/* THREADS, HISTOGRAMS, TRIGGERS, CRASHES, SOURCES: u32 entry size, u32 count, entries
+   as in box.h (struct tacho_box_thread etc.). Times in them are ticks: see CLOCK.
+   LOSSES: the same with u64 entries. */
+struct tacho_trace_array {
+	uint32_t entry_size;
+	uint32_t count;
+};
+
+/* DEFINITIONS: entries { u32 id, u16 size, u8 class, u8 flags, payload padded to 8 }. */
+struct tacho_trace_def {
+	uint32_t id;
+	uint16_t size;
+	uint8_t class;
+	uint8_t flags;
+};
+
+/*
+ * EVENTS: struct tacho_trace_events, then open_listed struct tacho_open (their
+ * `since` in nanoseconds, 0 unknown), then columns.
+ *
+ * TACHO_REC_TIME records are dissolved; times are CLOCK_MONOTONIC nanoseconds, also
+ * those in the payload of TACHO_REC_POLL_HIST.
+ *
+ *   types     u8 number T of the types that occur, u8 type of the first record, u8
+ *             type of the last (both 0 without records); T times { u8 type, u32
+ *             records }, in ascending order; then for each of them what follows it:
+ *             u8 number A of types that do, those A types, and a column PLAIN with
+ *             a value for each record of the type (but the block's last record):
+ *             which of the A the next record has
+ *   times     for each type in that order, and each of the A that follow it, a column
+ *             PLAIN or DELTA with a value for each record of the first that is followed
+ *             by one of the second: nanoseconds between the two. The first record of
+ *             the block is at first_ns.
+ *   lists     u8 number of lists (at most TACHO_COLUMN_LISTS); for each, u32
+ *             distinct values D and a column of D values, PLAIN or DELTA
+ *
+ * Then, for each type that occurs, in ascending order, its columns, each with one
+ * value per record of that type:
+ *
+ *   arg       the argument
+ *   w0, w1    for types of one or two payload words
+ *   words     for variable types: number of payload words; PLAIN of width 1
+ *   data      for variable types: bits 16..63 of the first payload word
+ *   w1 .. w3  for variable types: those payload words, of the records that have them
+ *   rest      for variable types: all payload words from the fifth on, those of one
+ *             record after those of the other; WORDS
+ *
+ * A column is { u8 transform, u8 width, body }.
+ *
+ *   width 0        no body, all values 0
+ *   width 1..8     bytes of a value; the values are stored as so many planes, the
+ *                  lowest bytes of all first
+ *   width 0x81, 0x82, 0x84
+ *                  values of 1, 2, 4 bits, the first in the lowest bits of the first
+ *                  byte; the last byte is filled with zeros
+ *
+ *   transform 0 PLAIN   the values
+ *   transform 1 DELTA   differences from the value before (first: from 0), as
+ *                       zigzag: (d << 1) ^ (d >> 63)
+ *   transform 2 DICT    { 2, width, u8 list, body }: what the value is in the list.
+ *                       0: the next of its distinct values, which have the order
+ *                       of their first appearance; k: the k-th in the order of last
+ *                       use, 1 being the one used last. Columns may share a list,
+ *                       and its uses are counted in the order of the records (and,
+ *                       in one record, of its words): what is woken is polled soon
+ *                       after. Only w0 .. w3.
+ *   transform 3 MATE    { 3, 0, u32 N, column, column }: the argument goes with an item
+ *                       of a list: that of w0, in variable types of w1, a column
+ *                       that is DICT and has a value for every record. The first
+ *                       column has N values: the arguments of the records whose item
+ *                       comes for the first time with an argument that is MATE, in
+ *                       any type. The second has those of the others: 0, the
+ *                       argument is the one that the item had last; else it is
+ *                       the value minus 1. Both PLAIN or DELTA. Only arg.
+ *   transform 4 WORDS   values of eight bytes each, not in planes; width 8: text.
+ *                       Only w0 .. w3 and rest.
+ *
+ * data is PLAIN or DELTA. Columns follow each other without padding. All
+ * in all they take exactly the rest of the payload.
+ *
+ * A writer that ends a zstd block (ZSTD_e_flush) after each plane gives each its own
+ * statistics; a reader need not know.
+ */
+struct tacho_trace_events {
+	uint32_t size; /* of this struct */
+	uint32_t thread;
+	uint32_t tid;
+	uint16_t stream;
+	uint16_t open_count;
+	uint32_t open_listed;
+	uint32_t sequence; /* of the chunk */
+	uint32_t flags;	   /* TACHO_CHUNK_*, TACHO_EVENTS_* */
+	uint32_t loop;
+	uint32_t count; /* records */
+	uint32_t drops;
+	uint64_t prior_records;
+	uint64_t first_ns;
+	uint64_t last_ns;
+	uint64_t park_ns; /* PARKED: since when */
+	char name[16];
+	uint64_t reserved;
+};
+#define TACHO_EVENTS_CUT 0x100u /* records of the chunk before the first were left out */
+
+enum tacho_transform {
+	TACHO_TRANSFORM_PLAIN = 0,
+	TACHO_TRANSFORM_DELTA = 1,
+	TACHO_TRANSFORM_DICT = 2,
+	TACHO_TRANSFORM_MATE = 3,
+	TACHO_TRANSFORM_WORDS = 4,
+};
+#define TACHO_COLUMN_BITS 0x80u /* in a width: of bits, not bytes */
+#define TACHO_COLUMN_LISTS 8u /* at most, in one block */
+#define TACHO_COLUMN_WORDS 3u /* words of variable records with columns of their own: w1 on */
+
+/* CHUNK: the first `commit` bytes of the chunk (struct tacho_chunk and records). */
+
+/* INDEX: u32 entry size, u32 count, entries sorted by offset. */
+struct tacho_trace_index {
+	uint64_t offset; /* of the block */
+	uint32_t size;	 /* header, payload and padding */
+	uint16_t type;
+	uint16_t stream;
+	uint32_t thread; /* EVENTS and CHUNK; else 0 */
+	uint32_t count;	 /* records; CHUNK: 0, not counted */
+	uint64_t first_ns; /* EVENTS; else 0 */
+	uint64_t last_ns;
+};
+
+_Static_assert(sizeof(struct tacho_trace_file) == 64, "file header is 64 bytes");
+_Static_assert(sizeof(struct tacho_trace_block) == 32, "block header is 32 bytes");
+_Static_assert(sizeof(struct tacho_trace_end) == 32, "end is 32 bytes");
+_Static_assert(sizeof(struct tacho_trace_events) == 96, "events header is 96 bytes");
+_Static_assert(sizeof(struct tacho_trace_index) == 40, "index entry is 40 bytes");
+
+#endif

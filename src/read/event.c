@@ -1,0 +1,91 @@
+/* What stands in the payload of an event. */
+#include <errno.h>
+#include <string.h>
+
+#include "format/definition.h"
+#include "format/record.h"
+#include "read/reader.h"
+
+#define TEXT_CUT (1u << 15)
+
+int tacho_read_text(const struct tacho_event *event, const char **text, size_t *size, int *cut)
+{
+	uint64_t data;
+	size_t bytes;
+
+	if (event->type != TACHO_EV_LOG || !event->words)
+		return -EINVAL;
+	data = event->word[0] >> 16;
+	bytes = data & (TEXT_CUT - 1);
+	if (bytes > (event->words - 1) * sizeof(uint64_t))
+		return -EBADMSG;
+	*text = (const char *)(event->word + 1);
+	*size = bytes;
+	*cut = (data & TEXT_CUT) != 0;
+	return 0;
+}
+
+/* Words of the field that begins at word `at`, or 0 if it does not fit the event. */
+static uint32_t field_words(const struct tacho_event *event, uint32_t at, uint8_t type)
+{
+	uint32_t words = 1;
+
+	if (at >= event->words)
+		return 0;
+	if (type == TACHO_FIELD_STRING)
+		words += (uint32_t)((event->word[at] & (TEXT_CUT - 1)) + 7) / 8;
+	return words <= event->words - at ? words : 0;
+}
+
+static void fill_value(const uint64_t *word, uint8_t type, struct tacho_field_value *value)
+{
+	*value = (struct tacho_field_value){ .type = type };
+	switch (type) {
+	case TACHO_FIELD_F64:
+		memcpy(&value->number.f64, word, sizeof(value->number.f64));
+		break;
+	case TACHO_FIELD_BOOL:
+		value->number.u64 = *word != 0;
+		break;
+	case TACHO_FIELD_STRING:
+		value->text = (const char *)(word + 1);
+		value->size = *word & (TEXT_CUT - 1);
+		value->cut = (*word & TEXT_CUT) != 0;
+		break;
+	default:
+		value->number.u64 = *word;
+		break;
+	}
+}
+
+int tacho_read_field(const struct tacho_reader *reader, const struct tacho_event *event,
+		     uint32_t index, struct tacho_field_value *value)
+{
+	const struct tacho_definition *schema;
+	uint64_t present;
+	uint32_t at = 1;
+
+	if (event->type != TACHO_EV_EVENT || !event->words)
+		return -EINVAL;
+	schema = tacho_read_definition(reader, event->process, event->arg);
+	if (!schema || schema->def_class != TACHO_DEF_SCHEMA)
+		return -ENOENT;
+	if (index >= schema->count)
+		return -EINVAL;
+	present = event->word[0] >> 16;
+	if (!(present >> index & 1))
+		return 0;
+	for (uint32_t i = 0; i <= index; i++) {
+		uint32_t words;
+
+		if (!(present >> i & 1))
+			continue;
+		words = field_words(event, at, schema->fields[i].type);
+		if (!words)
+			return -EBADMSG;
+		if (i < index)
+			at += words;
+	}
+	fill_value(event->word + at, schema->fields[index].type, value);
+	return 1;
+}

@@ -1,0 +1,375 @@
+/* Processes, threads, losses, triggers and crashes: what is not events. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "read/reader.h"
+
+/* --------------------------------------------------------------- processes */
+
+static int same_process(const struct tacho_process *a, const struct tacho_process *b)
+{
+	return a->pid == b->pid && a->start_time == b->start_time &&
+	       a->created_mono_ns == b->created_mono_ns &&
+	       !memcmp(a->boot_id, b->boot_id, sizeof(a->boot_id));
+}
+
+static void no_nulls(struct tacho_process *p)
+{
+	const char **texts[] = { &p->exe, &p->comm, &p->service, &p->host, &p->version, &p->reason };
+
+	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
+		if (!*texts[i])
+			*texts[i] = "";
+}
+
+int tacho__process_add(struct tacho_reader *r, const struct tacho_process *p, int known,
+		       uint32_t *index)
+{
+	struct tacho__process *fresh;
+
+	for (uint32_t i = 0; known && i < r->process_count; i++) {
+		struct tacho__process *old = r->processes[i];
+
+		if (!old->known || !same_process(&old->pub, p))
+			continue;
+		if (p->taken_mono_ns >= old->pub.taken_mono_ns) {
+			old->pub = *p;
+			no_nulls(&old->pub);
+		}
+		*index = i;
+		return 0;
+	}
+	if (TACHO__GROW(r->processes, r->process_capacity, r->process_count + 1))
+		return -ENOMEM;
+	fresh = calloc(1, sizeof(*fresh));
+	if (!fresh)
+		return -ENOMEM;
+	fresh->pub = *p;
+	fresh->known = known;
+	no_nulls(&fresh->pub);
+	*index = r->process_count;
+	r->processes[r->process_count++] = fresh;
+	return 0;
+}
+
+int tacho__process_wall(struct tacho__process *p, uint64_t mono_ns, uint64_t real_ns)
+{
+	if (!mono_ns || !real_ns)
+		return 0;
+	if (TACHO__GROW(p->walls, p->wall_capacity, p->wall_count + 1))
+		return -ENOMEM;
+	p->walls[p->wall_count++] = (struct tacho__wall){ mono_ns, real_ns };
+	return 0;
+}
+
+static int compare_walls(const void *va, const void *vb)
+{
+	const struct tacho__wall *a = va, *b = vb;
+
+	if (a->mono_ns != b->mono_ns)
+		return a->mono_ns < b->mono_ns ? -1 : 1;
+	return a->real_ns < b->real_ns ? -1 : a->real_ns > b->real_ns;
+}
+
+uint32_t tacho_read_process_count(const struct tacho_reader *reader)
+{
+	return reader->process_count;
+}
+
+const struct tacho_process *tacho_read_process(const struct tacho_reader *reader, uint32_t process)
+{
+	return process < reader->process_count ? &reader->processes[process]->pub : NULL;
+}
+
+uint64_t tacho_read_real_ns(const struct tacho_reader *reader, uint32_t process, uint64_t ns)
+{
+	const struct tacho__process *p;
+	uint32_t low = 0, high;
+
+	if (process >= reader->process_count || !reader->processes[process]->wall_count)
+		return 0;
+	p = reader->processes[process];
+	/* CLOCK_REALTIME may be set at any moment: the last comparison before counts. */
+	high = p->wall_count;
+	while (high - low > 1) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (p->walls[mid].mono_ns <= ns)
+			low = mid;
+		else
+			high = mid;
+	}
+	return p->walls[low].real_ns + (ns - p->walls[low].mono_ns);
+}
+
+/* ----------------------------------------------------------------- threads */
+
+static int compare_threads(const void *va, const void *vb)
+{
+	const struct tacho_thread *a = *(const struct tacho_thread *const *)va;
+	const struct tacho_thread *b = *(const struct tacho_thread *const *)vb;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+int tacho__thread_add(struct tacho_reader *r, const struct tacho_thread *t)
+{
+	struct tacho_thread *copy = tacho__arena_get(&r->arena, sizeof(*copy));
+
+	if (!copy || TACHO__GROW(r->threads, r->thread_capacity, r->thread_count + 1))
+		return -ENOMEM;
+	*copy = *t;
+	copy->name = tacho__arena_text(&r->arena, t->name, strlen(t->name));
+	if (!copy->name)
+		return -ENOMEM;
+	r->threads[r->thread_count++] = copy;
+	return 0;
+}
+
+/* Two entries of one thread, from two files or from the table and a chunk. */
+static void join_threads(struct tacho_thread *to, const struct tacho_thread *from)
+{
+	if (!to->tid)
+		to->tid = from->tid;
+	if (from->name[0])
+		to->name = from->name;
+	if (from->start_ns && (!to->start_ns || from->start_ns < to->start_ns))
+		to->start_ns = from->start_ns;
+	to->live |= from->live;
+}
+
+static void settle_threads(struct tacho_reader *r)
+{
+	uint32_t kept = 0;
+
+	if (!r->thread_count)
+		return;
+	qsort(r->threads, r->thread_count, sizeof(*r->threads), compare_threads);
+	for (uint32_t i = 0; i < r->thread_count; i++) {
+		if (kept && !compare_threads(&r->threads[kept - 1], &r->threads[i]))
+			join_threads(r->threads[kept - 1], r->threads[i]);
+		else
+			r->threads[kept++] = r->threads[i];
+	}
+	r->thread_count = kept;
+}
+
+uint32_t tacho_read_thread_count(const struct tacho_reader *reader)
+{
+	return reader->thread_count;
+}
+
+const struct tacho_thread *tacho_read_thread(const struct tacho_reader *reader, uint32_t index)
+{
+	return index < reader->thread_count ? reader->threads[index] : NULL;
+}
+
+const struct tacho_thread *tacho_read_thread_by_number(const struct tacho_reader *reader,
+						       uint32_t process, uint32_t number)
+{
+	struct tacho_thread key = { .process = process, .number = number };
+	struct tacho_thread *at = &key, **found;
+
+	if (!reader->thread_count)
+		return NULL;
+	found = bsearch(&at, reader->threads, reader->thread_count, sizeof(*reader->threads),
+			compare_threads);
+	return found ? *found : NULL;
+}
+
+/* --------------------------------------------------- triggers and crashes */
+
+static int compare_triggers(const void *va, const void *vb)
+{
+	const struct tacho_trigger_info *a = *(const struct tacho_trigger_info *const *)va;
+	const struct tacho_trigger_info *b = *(const struct tacho_trigger_info *const *)vb;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	return a->number < b->number ? -1 : a->number > b->number;
+}
+
+static int compare_crashes(const void *va, const void *vb)
+{
+	const struct tacho_crash_info *a = *(const struct tacho_crash_info *const *)va;
+	const struct tacho_crash_info *b = *(const struct tacho_crash_info *const *)vb;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->tid != b->tid)
+		return a->tid < b->tid ? -1 : 1;
+	if (a->signal != b->signal)
+		return a->signal < b->signal ? -1 : 1;
+	return a->address < b->address ? -1 : a->address > b->address;
+}
+
+/* Several files of one process tell of the same incident: one of them is enough, of
+   crashes the one that knows most. */
+static void settle_incidents(struct tacho_reader *r)
+{
+	uint32_t kept = 0;
+
+	if (r->trigger_count)
+		qsort(r->triggers, r->trigger_count, sizeof(*r->triggers), compare_triggers);
+	for (uint32_t i = 0; i < r->trigger_count; i++)
+		if (!kept || compare_triggers(&r->triggers[kept - 1], &r->triggers[i]))
+			r->triggers[kept++] = r->triggers[i];
+	r->trigger_count = kept;
+	kept = 0;
+	if (r->crash_count)
+		qsort(r->crashes, r->crash_count, sizeof(*r->crashes), compare_crashes);
+	for (uint32_t i = 0; i < r->crash_count; i++) {
+		if (!kept || compare_crashes(&r->crashes[kept - 1], &r->crashes[i]))
+			r->crashes[kept++] = r->crashes[i];
+		else if (r->crashes[i]->frame_count > r->crashes[kept - 1]->frame_count)
+			r->crashes[kept - 1] = r->crashes[i];
+	}
+	r->crash_count = kept;
+}
+
+int tacho__facts_settle(struct tacho_reader *r)
+{
+	settle_threads(r);
+	settle_incidents(r);
+	for (uint32_t i = 0; i < r->process_count; i++) {
+		struct tacho__process *p = r->processes[i];
+
+		tacho__definitions_settle(&p->definitions);
+		if (p->wall_count)
+			qsort(p->walls, p->wall_count, sizeof(*p->walls), compare_walls);
+	}
+	return 0;
+}
+
+uint32_t tacho_read_trigger_count(const struct tacho_reader *reader)
+{
+	return reader->trigger_count;
+}
+
+const struct tacho_trigger_info *tacho_read_trigger(const struct tacho_reader *reader,
+						    uint32_t index)
+{
+	return index < reader->trigger_count ? reader->triggers[index] : NULL;
+}
+
+uint32_t tacho_read_crash_count(const struct tacho_reader *reader)
+{
+	return reader->crash_count;
+}
+
+const struct tacho_crash_info *tacho_read_crash(const struct tacho_reader *reader, uint32_t index)
+{
+	return index < reader->crash_count ? reader->crashes[index] : NULL;
+}
+
+/* ------------------------------------------------------ sources and losses */
+
+uint32_t tacho_read_source_count(const struct tacho_reader *reader)
+{
+	(void)reader;
+	return TACHO_SOURCE_COUNT;
+}
+
+int tacho_read_source(const struct tacho_reader *reader, uint32_t process, uint32_t index,
+		      struct tacho_source_info *info)
+{
+	static const char *const names[TACHO_SOURCE_COUNT] = {
+		[TACHO_SOURCE_API] = "api",
+		[TACHO_SOURCE_CRASH_HANDLER] = "crash_handler",
+		[TACHO_SOURCE_WAITS] = "waits",
+		[TACHO_SOURCE_THREADS] = "threads",
+		[TACHO_SOURCE_LOCKS] = "locks",
+		[TACHO_SOURCE_CALLS] = "calls",
+		[TACHO_SOURCE_LIBUV] = "libuv",
+		[TACHO_SOURCE_LIBEVENT] = "libevent",
+		[TACHO_SOURCE_CPU_SAMPLES] = "cpu_samples",
+		[TACHO_SOURCE_SCHED] = "sched",
+	};
+
+	if (process >= reader->process_count || index >= TACHO_SOURCE_COUNT)
+		return -EINVAL;
+	info->name = names[index];
+	info->state = reader->processes[process]->sources[index].state;
+	info->error = reader->processes[process]->sources[index].error;
+	return 0;
+}
+
+static const struct {
+	const char *name, *text;
+	int lossy;
+} losses[TACHO_LOSS_COUNT] = {
+	[TACHO_LOSS_NO_CHUNK] = { "no_chunk",
+				  "records were dropped because every chunk of the box was in use", 1 },
+	[TACHO_LOSS_NO_THREAD] = { "no_thread",
+				   "records were dropped because the thread table was full", 1 },
+	[TACHO_LOSS_NESTING] = { "nesting",
+				 "records were dropped because signal handlers nested too deeply", 1 },
+	[TACHO_LOSS_DEFS_FULL] = { "defs_full",
+				   "names became \"(names full)\" because no more of them fit", 1 },
+	[TACHO_LOSS_TEXT_CUT] = { "text_cut", "names or texts were too long and were cut", 1 },
+	[TACHO_LOSS_STACK_CUT] = { "stack_cut", "stacks were too deep and were cut", 1 },
+	[TACHO_LOSS_OVERWRITTEN_RECORDS] = { "overwritten_records",
+					     "records made room for newer ones, as intended", 0 },
+	[TACHO_LOSS_OVERWRITTEN_CHUNKS] = { "overwritten_chunks",
+					    "chunks made room for newer ones, as intended", 0 },
+	[TACHO_LOSS_MIN_AGE] = { "min_age",
+				 "chunks were overwritten although they were younger than min_age", 1 },
+	[TACHO_LOSS_GROW] = { "grow", "parts of the box found no memory on its file system", 1 },
+	[TACHO_LOSS_CLOCK_BACK] = { "clock_back",
+				    "clock reads were before the last one and were taken as equal", 0 },
+	[TACHO_LOSS_MODULES] = { "modules", "modules could not be read or kept", 1 },
+	[TACHO_LOSS_HIST_FULL] = { "hist_full",
+				   "short polls were recorded in full because no histogram was left",
+				   0 },
+	[TACHO_LOSS_RECORD_BIG] = { "record_big",
+				    "records were dropped because they were larger than allowed", 1 },
+	[TACHO_LOSS_ABANDONED] = { "abandoned",
+				   "streams were left in the middle of a record (longjmp, cancel)", 1 },
+	[TACHO_LOSS_UNWIND] = { "unwind", "stacks were asked for and could not be taken", 1 },
+};
+
+uint32_t tacho_read_loss_count(const struct tacho_reader *reader)
+{
+	(void)reader;
+	return TACHO_LOSS_COUNT;
+}
+
+int tacho_read_loss(const struct tacho_reader *reader, uint32_t process, uint32_t index,
+		    struct tacho_loss_info *info)
+{
+	if (process >= reader->process_count || index >= TACHO_LOSS_COUNT)
+		return -EINVAL;
+	info->name = losses[index].name;
+	info->text = losses[index].text;
+	info->lossy = losses[index].lossy;
+	info->count = reader->processes[process]->losses[index];
+	return 0;
+}
+
+/* ------------------------------------------------------------- definitions */
+
+const struct tacho_definition *tacho_read_definition(const struct tacho_reader *reader,
+						     uint32_t process, uint32_t id)
+{
+	if (process >= reader->process_count)
+		return NULL;
+	return tacho__definitions_get(&reader->processes[process]->definitions, id);
+}
+
+uint32_t tacho_read_definition_limit(const struct tacho_reader *reader, uint32_t process)
+{
+	if (process >= reader->process_count)
+		return 0;
+	return reader->processes[process]->definitions.limit;
+}
+
+const struct tacho_definition *tacho_read_module_at(const struct tacho_reader *reader,
+						    uint32_t process, uint64_t address, uint64_t ns)
+{
+	if (process >= reader->process_count)
+		return NULL;
+	return tacho__definitions_module(&reader->processes[process]->definitions, address, ns);
+}

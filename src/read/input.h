@@ -1,0 +1,28 @@
+/*
+ * Bytes at offsets: what a box, a trace file and a file in memory have in common.
+ * Nothing else in this folder knows where bytes come from, but open.c.
+ */
+#ifndef TACHO_READ_INPUT_H
+#define TACHO_READ_INPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+struct tacho__input {
+	const char *path; /* "" when there is none */
+	uint64_t size;
+	/* Bytes that somebody pays for. A sparse file may be of any size for nothing, so
+	   this and not the size bounds what is held of it. */
+	uint64_t backed;
+	/* All of [offset, offset + size), which lies inside the input; 0 or -errno. */
+	int (*read_at)(struct tacho__input *in, uint64_t offset, void *to, size_t size);
+	void (*close)(struct tacho__input *in);
+};
+
+/* 0, -ENODATA when the bytes are not (or no longer) there, or what read_at says. */
+int tacho__input_read(struct tacho__input *in, uint64_t offset, void *to, size_t size);
+
+/* The bytes stay the caller's. NULL: no memory. */
+struct tacho__input *tacho__input_memory(const void *data, size_t size);
+
+#endif

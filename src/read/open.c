@@ -1,0 +1,480 @@
+/*
+ * Paths. The only file of the reader that asks the operating system for anything.
+ *
+ * Boxes are read with pread(2) and never mapped: their owner may cut them short at any
+ * moment, which would raise SIGBUS in whoever has them mapped.
+ */
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "read/reader.h"
+
+#define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+/* A folder may hold more files than a process may have open. */
+#define OPEN_FILES 32u
+
+struct file_input;
+
+struct file_pool {
+	struct file_input *open[OPEN_FILES];
+	unsigned hand;
+	unsigned users;
+};
+
+struct file_input {
+	struct tacho__input base;
+	struct file_pool *pool; /* NULL: stays open */
+	char *path;
+	int fd; /* -1: closed for the moment */
+	dev_t dev;
+	ino_t ino;
+	uid_t uid;
+};
+
+/* ------------------------------------------------------------------- files */
+
+static void file_shut(struct file_input *f)
+{
+	if (f->fd >= 0)
+		close(f->fd);
+	f->fd = -1;
+	for (unsigned i = 0; f->pool && i < OPEN_FILES; i++)
+		if (f->pool->open[i] == f)
+			f->pool->open[i] = NULL;
+}
+
+/* Takes a place in the pool; whoever has it now is closed until it is read again. */
+static void pool_enter(struct file_input *f)
+{
+	struct file_pool *p = f->pool;
+	unsigned at = p->hand++ % OPEN_FILES;
+
+	if (p->open[at])
+		file_shut(p->open[at]);
+	p->open[at] = f;
+}
+
+static int file_reopen(struct file_input *f)
+{
+	struct stat st;
+	int fd = open(f->path, OPEN_FLAGS);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, &st) || st.st_dev != f->dev || st.st_ino != f->ino) {
+		close(fd);
+		return -ESTALE;
+	}
+	f->fd = fd;
+	pool_enter(f);
+	return 0;
+}
+
+static int file_read(struct tacho__input *in, uint64_t offset, void *to, size_t size)
+{
+	struct file_input *f = (struct file_input *)in;
+	size_t got = 0;
+	int err = f->fd < 0 ? file_reopen(f) : 0;
+
+	if (err)
+		return err;
+	while (got < size) {
+		ssize_t n = pread(f->fd, (char *)to + got, size - got, (off_t)(offset + got));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		/* It was longer when it was opened. */
+		if (n == 0)
+			return -ENODATA;
+		got += (size_t)n;
+	}
+	return 0;
+}
+
+static void file_close(struct tacho__input *in)
+{
+	struct file_input *f = (struct file_input *)in;
+
+	file_shut(f);
+	if (f->pool && --f->pool->users == 0)
+		free(f->pool);
+	free(f->path);
+	free(f);
+}
+
+/* Takes fd over, also when it fails. */
+static struct file_input *file_input(int fd, const char *path, const struct stat *st,
+				     struct file_pool *pool)
+{
+	struct file_input *f = calloc(1, sizeof(*f));
+	char *copy = strdup(path);
+
+	if (!f || !copy) {
+		close(fd);
+		free(f);
+		free(copy);
+		return NULL;
+	}
+	f->base.path = f->path = copy;
+	f->base.size = st->st_size > 0 ? (uint64_t)st->st_size : 0;
+	f->base.backed = (uint64_t)st->st_blocks * 512;
+	if (f->base.backed > f->base.size)
+		f->base.backed = f->base.size;
+	f->base.read_at = file_read;
+	f->base.close = file_close;
+	f->fd = fd;
+	f->dev = st->st_dev;
+	f->ino = st->st_ino;
+	f->uid = st->st_uid;
+	f->pool = pool;
+	if (pool) {
+		pool->users++;
+		pool_enter(f);
+	}
+	return f;
+}
+
+/* -------------------------------------------------------------------- host */
+
+static ssize_t read_small(const char *path, char *to, size_t size)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	ssize_t n;
+
+	if (fd < 0)
+		return -errno;
+	do
+		n = read(fd, to, size - 1);
+	while (n < 0 && errno == EINTR);
+	if (n < 0)
+		n = -errno;
+	close(fd);
+	to[n > 0 ? n : 0] = 0;
+	return n;
+}
+
+/* 1: the box was made since this host was started, 0: not, -1: cannot be told. */
+static int is_same_boot(const uint8_t boot_id[16])
+{
+	static const uint8_t unknown[16];
+	uint8_t ours[16] = { 0 };
+	char text[64];
+	unsigned n = 0;
+
+	if (!memcmp(boot_id, unknown, sizeof(unknown)) ||
+	    read_small("/proc/sys/kernel/random/boot_id", text, sizeof(text)) <= 0)
+		return -1;
+	for (const char *p = text; *p && n < 32; p++) {
+		unsigned digit;
+
+		if (*p >= '0' && *p <= '9')
+			digit = (unsigned)(*p - '0');
+		else if (*p >= 'a' && *p <= 'f')
+			digit = (unsigned)(*p - 'a') + 10;
+		else
+			continue;
+		ours[n / 2] = (uint8_t)((unsigned)ours[n / 2] << 4 | digit);
+		n++;
+	}
+	return !memcmp(ours, boot_id, sizeof(ours));
+}
+
+/* What /proc/PID/stat says: 1 and its fields, 0 if it cannot be read. */
+static int read_stat(uint32_t pid, char *state, unsigned long *threads, uint64_t *start_time)
+{
+	char path[64], text[1024];
+	unsigned long long start;
+	char *p;
+
+	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
+	if (read_small(path, text, sizeof(text)) <= 0)
+		return 0;
+	/* The name of the process may hold anything, parentheses too. */
+	p = strrchr(text, ')');
+	if (!p || p[1] != ' ')
+		return 0;
+	*state = p[2];
+	p += 2;
+	for (int field = 3; field < 20 && p; field++) {
+		p = strchr(p, ' ');
+		p = p ? p + 1 : NULL;
+	}
+	if (!p || sscanf(p, "%lu %*s %llu", threads, &start) != 2)
+		return 0;
+	*start_time = start;
+	return 1;
+}
+
+/* 1: the file is mapped in the process, 0: it is not, -1: cannot be told. Inode numbers
+   alone are compared, for devices have different numbers in different views. */
+static int is_mapped(uint32_t pid, ino_t ino)
+{
+	char path[64], line[512];
+	int found = 0, lines = 0, fresh = 1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
+	file = fopen(path, "re");
+	if (!file)
+		return -1;
+	while (!found && fgets(line, sizeof(line), file)) {
+		unsigned long long number;
+
+		if (fresh) {
+			lines++;
+			found = sscanf(line, "%*s %*s %*s %*s %llu", &number) == 1 && number == ino;
+		}
+		fresh = strchr(line, '\n') != NULL;
+	}
+	fclose(file);
+	return lines ? found : -1;
+}
+
+/*
+ * Whether the process that made the box still runs, and still is that program: exec
+ * keeps the pid and the start time but not the mapping.
+ */
+static int is_alive(const struct tacho_box_super *s, int same_boot, ino_t ino)
+{
+	unsigned long threads;
+	uint64_t start_time;
+	char state;
+
+	if (!same_boot || s->pid == 0 || s->pid > INT32_MAX)
+		return 0;
+	if (!read_stat(s->pid, &state, &threads, &start_time))
+		return kill((pid_t)s->pid, 0) && errno == ESRCH ? 0 : -1;
+	if (start_time != s->start_time)
+		return 0;
+	/* A leader that has ended is a zombie while its threads go on. */
+	if ((state == 'Z' || state == 'X') && threads <= 1)
+		return 0;
+	return is_mapped(s->pid, ino) != 0;
+}
+
+static void ask_host(struct tacho__host *host, const struct tacho_box_super *s, ino_t ino)
+{
+	int same_boot = is_same_boot(s->boot_id);
+	int our_clock = s->clock == TACHO_CLOCK_MONOTONIC;
+
+	*host = (struct tacho__host){ .alive = is_alive(s, same_boot, ino) };
+#if defined(__x86_64__)
+	our_clock |= s->clock == TACHO_CLOCK_TSC;
+	host->arch = 62; /* EM_X86_64 */
+#elif defined(__aarch64__)
+	our_clock |= s->clock == TACHO_CLOCK_CNTVCT;
+	host->arch = 183; /* EM_AARCH64 */
+#endif
+	if (same_boot != 1 || !our_clock)
+		return;
+	host->same_boot = 1;
+	tacho__clock_pair(s->clock != TACHO_CLOCK_MONOTONIC, &host->now.ticks, &host->now.mono_ns);
+	host->now.real_ns = tacho__clock_ns(CLOCK_REALTIME);
+}
+
+/* ------------------------------------------------------------------- boxes */
+
+/* Boxes are trusted as little as their owner: nobody is made to read another's. */
+static int check_box(const struct file_input *f, const struct tacho_box_super *s, int is_link,
+		     char *message, size_t message_size)
+{
+	if (is_link) {
+		tacho__say(message, message_size,
+			   "cannot read %s: it is a symbolic link, and a box never is; give the box "
+			   "itself if you trust it",
+			   f->path);
+		return -ELOOP;
+	}
+	if (f->uid == geteuid() || (geteuid() == 0 && f->uid == s->uid))
+		return 0;
+	if (geteuid() == 0)
+		tacho__say(message, message_size,
+			   "cannot read %s: it belongs to user %u but says that user %u recorded it",
+			   f->path, (unsigned)f->uid, s->uid);
+	else
+		tacho__say(message, message_size,
+			   "cannot read %s: it belongs to user %u; try as that user or as root",
+			   f->path, (unsigned)f->uid);
+	return -EPERM;
+}
+
+static int add_file(struct tacho_reader *r, struct file_input *f, int is_link, char *message,
+		    size_t message_size)
+{
+	struct tacho_box_super super;
+	struct tacho__host host;
+	int err;
+
+	if (!tacho__is_box(&f->base) || tacho__input_read(&f->base, 0, &super, sizeof(super)))
+		return tacho__reader_add(r, &f->base, NULL, message, message_size);
+	err = check_box(f, &super, is_link, message, message_size);
+	if (err) {
+		f->base.close(&f->base);
+		return err;
+	}
+	ask_host(&host, &super, f->ino);
+	return tacho__reader_add(r, &f->base, &host, message, message_size);
+}
+
+/* ----------------------------------------------------------------- folders */
+
+static int is_trace_name(const struct dirent *entry)
+{
+	size_t size = strlen(entry->d_name);
+
+	return size > 6 && entry->d_name[0] != '.' && !strcmp(entry->d_name + size - 6, ".tacho");
+}
+
+static int add_from_folder(struct tacho_reader *r, const char *path, struct file_pool *pool)
+{
+	char message[512] = "";
+	struct file_input *f;
+	struct stat st;
+	int fd = open(path, OPEN_FLAGS);
+	int err;
+
+	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+		snprintf(message, sizeof(message), "it cannot be opened: %s",
+			 fd < 0 ? strerror(errno) : "it is not a regular file");
+		if (fd >= 0)
+			close(fd);
+		tacho__problem_path(r, path, "unreadable-file", message);
+		return 0;
+	}
+	f = file_input(fd, path, &st, pool);
+	if (!f)
+		return -ENOMEM;
+	if (tacho__is_box(&f->base)) {
+		f->base.close(&f->base);
+		tacho__problem_path(r, path, "unreadable-file", "it is a box and not a trace file");
+		return 0;
+	}
+	err = tacho__reader_add(r, &f->base, NULL, message, sizeof(message));
+	if (err == -ENOMEM)
+		return err;
+	if (err) {
+		tacho__problem_path(r, path, "unreadable-file", message);
+		return 0;
+	}
+	return 1;
+}
+
+/* Returns how many files could be read. */
+static int add_folder(struct tacho_reader *r, const char *path, char *message, size_t message_size)
+{
+	struct file_pool *pool = calloc(1, sizeof(*pool));
+	struct dirent **entries = NULL;
+	int count = pool ? scandir(path, &entries, is_trace_name, alphasort) : -1;
+	int read = 0, err = count < 0 ? -errno : 0;
+
+	if (pool)
+		pool->users = 1;
+	for (int i = 0; i < count; i++) {
+		size_t size = strlen(path) + strlen(entries[i]->d_name) + 2;
+		char *name = err ? NULL : malloc(size);
+
+		if (name) {
+			snprintf(name, size, "%s/%s", path, entries[i]->d_name);
+			int result = add_from_folder(r, name, pool);
+
+			if (result < 0)
+				err = result;
+			else
+				read += result;
+		} else if (!err) {
+			err = -ENOMEM;
+		}
+		free(name);
+		free(entries[i]);
+	}
+	free(entries);
+	if (pool && --pool->users == 0)
+		free(pool);
+	if (err) {
+		tacho__say(message, message_size, "cannot read the folder %s: %s", path,
+			   strerror(-err));
+		return err;
+	}
+	if (!read)
+		tacho__say(message, message_size,
+			   count ? "cannot read the folder %s: not one of its %d trace files can be read"
+				 : "cannot read the folder %s: it holds no trace files (*.tacho)",
+			   path, count);
+	return read ? 0 : -EBADMSG;
+}
+
+/* -------------------------------------------------------------------- open */
+
+static int open_path(struct tacho_reader *r, const char *path, char *message, size_t message_size)
+{
+	struct file_input *f;
+	struct stat st;
+	int is_link = 0;
+	int fd = open(path, OPEN_FLAGS | O_NOFOLLOW);
+
+	if (fd < 0 && errno == ELOOP) {
+		is_link = 1;
+		fd = open(path, OPEN_FLAGS);
+	}
+	if (fd < 0 || fstat(fd, &st)) {
+		int err = -errno;
+
+		if (fd >= 0)
+			close(fd);
+		tacho__say(message, message_size,
+			   "cannot open %s: %s; try 'tacho ls' for the boxes there are", path,
+			   strerror(-err));
+		return err;
+	}
+	if (S_ISDIR(st.st_mode)) {
+		close(fd);
+		return add_folder(r, path, message, message_size);
+	}
+	if (!S_ISREG(st.st_mode)) {
+		close(fd);
+		tacho__say(message, message_size,
+			   "cannot read %s: it is neither a file nor a folder; give a box, a trace "
+			   "file or a folder of trace files",
+			   path);
+		return -EINVAL;
+	}
+	f = file_input(fd, path, &st, NULL);
+	return f ? add_file(r, f, is_link, message, message_size) : -ENOMEM;
+}
+
+int tacho_read_open(struct tacho_reader **out, const char *path,
+		    const struct tacho_read_options *options, char *message, size_t message_size)
+{
+	struct tacho_reader *r = tacho__reader_new(options);
+	int err = -ENOMEM;
+
+	*out = NULL;
+	if (message && message_size)
+		message[0] = 0;
+	if (r)
+		err = open_path(r, path, message, message_size);
+	if (!err)
+		err = tacho__reader_settle(r, message, message_size);
+	if (err && message && message_size && !message[0])
+		tacho__say(message, message_size,
+			   "cannot read %s: %s", path,
+			   err == -ENOMEM ? "it needs more memory than there is, or than its size "
+					    "can justify"
+					  : strerror(-err));
+	if (err) {
+		tacho_read_close(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}

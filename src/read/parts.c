@@ -1,0 +1,361 @@
+/* Parts that a box and a trace file share: thread table, histograms, triggers, crashes. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "read/reader.h"
+
+static uint64_t to_ns(const struct tacho__source *s, uint64_t ticks)
+{
+	uint32_t hint = 0;
+
+	return tacho__timebase_ns(&s->timebase, ticks, &hint);
+}
+
+int tacho__parts_threads(struct tacho_reader *r, uint32_t source, const struct tacho__parts *p)
+{
+	const struct tacho__source *s = &r->sources[source];
+
+	for (uint32_t i = 0; i < p->thread_count; i++) {
+		const struct tacho_box_thread *t = &p->threads[i];
+		char name[sizeof(t->name) + 1] = "";
+		struct tacho_thread thread = {
+			.process = s->process,
+			.number = t->number,
+			.tid = t->tid,
+			.live = t->state == TACHO_THREAD_LIVE,
+			.start_ns = t->start_ticks ? to_ns(s, t->start_ticks) : 0,
+			.name = name,
+		};
+
+		if (t->state == TACHO_THREAD_FREE)
+			continue;
+		memcpy(name, t->name, sizeof(t->name));
+		if (tacho__thread_add(r, &thread))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------------- tails */
+
+static int compare_seen(const void *va, const void *vb)
+{
+	const struct tacho__seen_hist *a = va, *b = vb;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	if (a->slot != b->slot)
+		return a->slot < b->slot ? -1 : 1;
+	return a->since < b->since ? -1 : a->since > b->since;
+}
+
+static int add_tail(struct tacho__source *s, const struct tacho__tail *tail)
+{
+	if (TACHO__GROW(s->tails, s->tail_capacity, s->tail_count + 1))
+		return -ENOMEM;
+	s->tails[s->tail_count++] = *tail;
+	return 0;
+}
+
+/* What the recorder would store if the histogram were closed now. */
+static int hist_tail(struct tacho_reader *r, struct tacho__source *s, uint32_t slot,
+		     const struct tacho_box_hist *h)
+{
+	struct tacho__tail tail = { .thread = h->thread };
+	uint64_t word[4 + TACHO_HIST_BUCKETS];
+	uint64_t *copy;
+	uint32_t n = 4;
+
+	for (uint32_t b = 0; b < TACHO_HIST_BUCKETS; b++)
+		if (h->count[b])
+			word[n++] = (uint64_t)b << 48 | h->count[b];
+	if (n == 4)
+		return 0;
+	word[0] = n | (uint64_t)h->loop << 16;
+	word[1] = slot;
+	word[2] = to_ns(s, h->since);
+	word[3] = tacho__timebase_span(&s->timebase, h->total);
+	copy = tacho__arena_get(&r->arena, n * sizeof(*copy));
+	if (!copy)
+		return -ENOMEM;
+	memcpy(copy, word, n * sizeof(*copy));
+	tail.type_arg = tacho_record_head(TACHO_REC_POLL_HIST, h->kind & TACHO_ARG_MAX);
+	tail.ns = word[2];
+	tail.words = n;
+	tail.word = copy;
+	return add_tail(s, &tail);
+}
+
+static int hist_tails(struct tacho_reader *r, struct tacho__source *s, struct tacho__parts *p)
+{
+	if (p->seen_count)
+		qsort(p->seen, p->seen_count, sizeof(*p->seen), compare_seen);
+	for (uint32_t i = 0; i < p->hist_count; i++) {
+		const struct tacho_box_hist *h = &p->hists[i];
+		struct tacho__seen_hist key = { h->thread, i, h->since };
+
+		if (!h->kind || h->kind > TACHO_ARG_MAX || (p->seen_count && bsearch(&key, p->seen, p->seen_count,
+							  sizeof(*p->seen), compare_seen)))
+			continue;
+		if (hist_tail(r, s, i, h))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int compare_polls(const void *va, const void *vb)
+{
+	const struct tacho__seen_poll *a = va, *b = vb;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	return a->last_ticks < b->last_ticks ? -1 : a->last_ticks > b->last_ticks;
+}
+
+/*
+ * A pending poll is recorded before anything else is, and only then no longer pending. So
+ * it stands in the records already if a later record is there, or itself.
+ */
+static int is_recorded(const struct tacho__parts *p, const struct tacho_box_thread *t)
+{
+	uint32_t low = 0, high = p->poll_count;
+	const struct tacho__seen_poll *last;
+
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (p->polls[mid].thread <= t->number)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	if (!low || p->polls[low - 1].thread != t->number)
+		return 0;
+	last = &p->polls[low - 1];
+	return last->last_ticks > t->pending_ticks ||
+	       (last->ticks == t->pending_ticks && last->kind == t->pending_kind &&
+		last->task == t->pending_task);
+}
+
+static int pending_tails(struct tacho_reader *r, struct tacho__source *s,
+			 const struct tacho__parts *p)
+{
+	if (p->poll_count)
+		qsort(p->polls, p->poll_count, sizeof(*p->polls), compare_polls);
+	for (uint32_t i = 0; i < p->thread_count; i++) {
+		const struct tacho_box_thread *t = &p->threads[i];
+		struct tacho__tail tail = { .thread = t->number, .words = 1 };
+		uint64_t *task;
+
+		if (t->state != TACHO_THREAD_LIVE || !t->pending_kind || is_recorded(p, t))
+			continue;
+		task = tacho__arena_get(&r->arena, sizeof(*task));
+		if (!task)
+			return -ENOMEM;
+		*task = t->pending_task;
+		tail.type_arg =
+			tacho_record_head(TACHO_REC_POLL_BEGIN, t->pending_kind & TACHO_ARG_MAX);
+		tail.ns = to_ns(s, t->pending_ticks);
+		tail.word = task;
+		if (add_tail(s, &tail))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static int is_hist(const struct tacho__tail *t)
+{
+	return tacho_record_type(t->type_arg) == TACHO_REC_POLL_HIST;
+}
+
+/* By thread; counts before the poll that is pending, for they were made before it. */
+static int compare_tails(const void *va, const void *vb)
+{
+	const struct tacho__tail *a = va, *b = vb;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	if (is_hist(a) != is_hist(b))
+		return is_hist(a) ? -1 : 1;
+	return a->ns < b->ns ? -1 : a->ns > b->ns;
+}
+
+/* The last stretch of each thread's stream 0, by thread. */
+struct last {
+	uint32_t thread, stretch;
+	uint64_t first_ns, last_ns;
+};
+
+static int compare_last(const void *va, const void *vb)
+{
+	const struct last *a = va, *b = vb;
+
+	if (a->thread != b->thread)
+		return a->thread < b->thread ? -1 : 1;
+	if (a->first_ns != b->first_ns)
+		return a->first_ns < b->first_ns ? -1 : 1;
+	if (a->last_ns != b->last_ns)
+		return a->last_ns < b->last_ns ? -1 : 1;
+	return a->stretch < b->stretch ? -1 : a->stretch > b->stretch;
+}
+
+static const struct last *find_last(const struct last *last, uint32_t count, uint32_t thread)
+{
+	uint32_t low = 0, high = count;
+
+	/* The last one of this thread is before the first one of a later thread. */
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+
+		if (last[mid].thread <= thread)
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return low && last[low - 1].thread == thread ? &last[low - 1] : NULL;
+}
+
+/* Puts the tails [from, to) of one thread behind its stream. */
+static int attach(struct tacho_reader *r, uint32_t source, uint32_t from, uint32_t to,
+		  const struct last *last)
+{
+	struct tacho__source *s = &r->sources[source];
+	struct tacho__stretch_info fresh = { .source = source, .kind = TACHO__STRETCH_TAIL };
+	struct tacho__stretch_info *stretch;
+	uint64_t ns = 0;
+
+	if (!last) {
+		fresh.pub.thread = s->tails[from].thread;
+		fresh.pub.first_ns = s->tails[from].ns;
+		fresh.known = 1;
+		if (tacho__stretch_add(r, &fresh))
+			return -ENOMEM;
+		stretch = &r->stretches[r->stretch_count - 1];
+	} else {
+		stretch = &r->stretches[last->stretch];
+		ns = stretch->pub.last_ns;
+	}
+	/* Counting went on until the newest of these instants. */
+	for (uint32_t i = from; i < to; i++)
+		if (s->tails[i].ns > ns)
+			ns = s->tails[i].ns;
+	for (uint32_t i = from; i < to; i++)
+		s->tails[i].ns = ns;
+	if (!last)
+		stretch->pub.first_ns = ns;
+	stretch->pub.last_ns = ns;
+	stretch->tail_first = from;
+	stretch->tail_count = to - from;
+	stretch->count += to - from;
+	return 0;
+}
+
+int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__parts *p,
+		       uint32_t first)
+{
+	struct tacho__source *s = &r->sources[source];
+	uint32_t stretches = r->stretch_count - first;
+	uint32_t count = 0;
+	struct last *last;
+	int err = hist_tails(r, s, p);
+
+	if (!err)
+		err = pending_tails(r, s, p);
+	if (err || !s->tail_count)
+		return err;
+	last = malloc(((size_t)stretches + 1) * sizeof(*last));
+	if (!last)
+		return -ENOMEM;
+	for (uint32_t i = first; i < r->stretch_count; i++) {
+		const struct tacho__stretch_info *x = &r->stretches[i];
+
+		/* Blocks of events come from a writer that has already put tails there. */
+		if (x->pub.stream == 0 && x->kind != TACHO__STRETCH_EVENTS)
+			last[count++] = (struct last){ x->pub.thread, i, x->pub.first_ns,
+						       x->pub.last_ns };
+	}
+	if (count)
+		qsort(last, count, sizeof(*last), compare_last);
+	qsort(s->tails, s->tail_count, sizeof(*s->tails), compare_tails);
+	for (uint32_t from = 0, to; !err && from < s->tail_count; from = to) {
+		uint32_t thread = s->tails[from].thread;
+
+		for (to = from + 1; to < s->tail_count && s->tails[to].thread == thread; to++)
+			;
+		err = attach(r, source, from, to, find_last(last, count, thread));
+	}
+	free(last);
+	return err;
+}
+
+/* --------------------------------------------------------------- incidents */
+
+int tacho__parts_trigger(struct tacho_reader *r, uint32_t source,
+			 const struct tacho_box_trigger *t)
+{
+	const struct tacho__source *s = &r->sources[source];
+	struct tacho_trigger_info *info;
+	uint32_t size = t->size < TACHO_REASON_MAX ? t->size : TACHO_REASON_MAX;
+
+	if (!t->number)
+		return 0;
+	info = tacho__arena_get(&r->arena, sizeof(*info));
+	if (!info || TACHO__GROW(r->triggers, r->trigger_capacity, r->trigger_count + 1))
+		return -ENOMEM;
+	info->process = s->process;
+	info->number = t->number;
+	info->tid = t->tid;
+	info->ns = to_ns(s, t->ticks);
+	info->reason = tacho__arena_text(&r->arena, t->reason, size);
+	if (!info->reason)
+		return -ENOMEM;
+	r->triggers[r->trigger_count++] = info;
+	return 0;
+}
+
+int tacho__parts_crash(struct tacho_reader *r, uint32_t source, const struct tacho_box_crash *c)
+{
+	const struct tacho__source *s = &r->sources[source];
+	struct tacho_crash_info *info;
+	uint64_t *numbers;
+	char *name;
+
+	if (c->state < TACHO_CRASH_BEGUN || c->state > TACHO_CRASH_STACK_DONE)
+		return 0;
+	info = tacho__arena_get(&r->arena, sizeof(*info));
+	numbers = tacho__arena_get(&r->arena, sizeof(c->reg) + sizeof(c->frame));
+	name = tacho__arena_text(&r->arena, c->thread_name, sizeof(c->thread_name));
+	if (!info || !numbers || !name ||
+	    TACHO__GROW(r->crashes, r->crash_capacity, r->crash_count + 1))
+		return -ENOMEM;
+	memcpy(numbers, c->reg, sizeof(c->reg));
+	memcpy(numbers + TACHO_CRASH_REGS, c->frame, sizeof(c->frame));
+	info->process = s->process;
+	info->tid = c->tid;
+	info->signal = c->signal;
+	info->code = c->code;
+	info->address = c->address;
+	info->ns = to_ns(s, c->ticks);
+	info->thread_name = name;
+	info->arch = c->arch;
+	if (c->state >= TACHO_CRASH_REGS_DONE)
+		info->reg_count = c->regs < TACHO_CRASH_REGS ? c->regs : TACHO_CRASH_REGS;
+	if (c->state >= TACHO_CRASH_STACK_DONE)
+		info->frame_count = c->frames < TACHO_CRASH_FRAMES ? c->frames : TACHO_CRASH_FRAMES;
+	/* A handler that never finished its stack failed at it, too. */
+	info->unwind_failed = (c->flags & TACHO_CRASH_UNWIND_FAILED) != 0 ||
+			      c->state < TACHO_CRASH_STACK_DONE;
+	info->regs = numbers;
+	info->frames = numbers + TACHO_CRASH_REGS;
+	r->crashes[r->crash_count++] = info;
+	return 0;
+}
+
+void tacho__parts_free(struct tacho__parts *p)
+{
+	free(p->threads);
+	free(p->hists);
+	free(p->seen);
+	free(p->polls);
+}

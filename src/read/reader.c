@@ -1,0 +1,126 @@
+#include "read/reader.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <zstd.h>
+
+/* Facts of an input (names, threads, ...) take a few times the bytes that tell them. */
+#define ARENA_BASE (64ull << 20)
+#define ARENA_TIMES 64u
+#define PROGRESS_STEP (1u << 20)
+
+struct tacho_reader *tacho__reader_new(const struct tacho_read_options *options)
+{
+	struct tacho_reader *r = calloc(1, sizeof(*r));
+
+	if (!r)
+		return NULL;
+	r->to_ns = UINT64_MAX;
+	r->arena.limit = ARENA_BASE;
+	/* A caller may have been built with an older or newer struct. */
+	if (options && options->size)
+		memcpy(&r->options, options,
+		       options->size < sizeof(r->options) ? options->size : sizeof(r->options));
+	return r;
+}
+
+void tacho__progress(struct tacho_reader *r, uint64_t done, uint64_t total)
+{
+	if (r->options.progress && (done >= r->progress_at || done < r->progress_done)) {
+		r->progress_done = done;
+		r->progress_at = done + PROGRESS_STEP;
+		r->options.progress(r->options.progress_arg, done, total);
+	}
+}
+
+int tacho__reader_add(struct tacho_reader *r, struct tacho__input *in,
+		      const struct tacho__host *host, char *message, size_t message_size)
+{
+	uint32_t source = r->source_count;
+
+	if (message && message_size)
+		message[0] = 0;
+	if (TACHO__GROW(r->sources, r->source_capacity, r->source_count + 1)) {
+		in->close(in);
+		return -ENOMEM;
+	}
+	r->sources[source] = (struct tacho__source){ .input = in };
+	r->source_count++;
+	r->input_bytes += in->backed;
+	r->arena.limit += ARENA_TIMES * in->backed;
+	if (tacho__is_box(in))
+		return tacho__box_add(r, source, host, message, message_size);
+	return tacho__trace_add(r, source, message, message_size);
+}
+
+int tacho__reader_settle(struct tacho_reader *r, char *message, size_t message_size)
+{
+	int err = tacho__stretches_settle(r);
+
+	if (err)
+		tacho__say(message, message_size,
+			   "cannot bring the events into order: there is not enough memory");
+	return err;
+}
+
+int tacho_read_open_memory(struct tacho_reader **out, const void *data, size_t size,
+			   const struct tacho_read_options *options, char *message,
+			   size_t message_size)
+{
+	struct tacho_reader *r = tacho__reader_new(options);
+	struct tacho__input *in = r ? tacho__input_memory(data, size) : NULL;
+	int err = -ENOMEM;
+
+	*out = NULL;
+	if (message && message_size)
+		message[0] = 0;
+	if (in)
+		err = tacho__reader_add(r, in, NULL, message, message_size);
+	if (!err)
+		err = tacho__reader_settle(r, message, message_size);
+	if (err == -ENOMEM && message && message_size && !message[0])
+		tacho__say(message, message_size,
+			   "cannot read the input: it needs more memory than there is, or than its "
+			   "size can justify");
+	if (err) {
+		tacho_read_close(r);
+		return err;
+	}
+	*out = r;
+	return 0;
+}
+
+void tacho_read_close(struct tacho_reader *reader)
+{
+	if (!reader)
+		return;
+	tacho__merge_free(reader);
+	for (uint32_t i = 0; i < reader->stretch_count; i++)
+		free(reader->stretches[i].copy);
+	for (uint32_t i = 0; i < reader->source_count; i++) {
+		struct tacho__source *s = &reader->sources[i];
+
+		s->input->close(s->input);
+		tacho__timebase_free(&s->timebase);
+		free(s->tails);
+	}
+	for (uint32_t i = 0; i < reader->process_count; i++) {
+		tacho__definitions_free(&reader->processes[i]->definitions);
+		free(reader->processes[i]->walls);
+		free(reader->processes[i]);
+	}
+	free(reader->stretches);
+	free(reader->sources);
+	free(reader->processes);
+	free(reader->threads);
+	free(reader->triggers);
+	free(reader->crashes);
+	free(reader->problems);
+	free(reader->stored);
+	free(reader->raw);
+	ZSTD_freeDCtx(reader->zstd);
+	tacho__arena_free(&reader->arena);
+	free(reader);
+}

@@ -1,0 +1,59 @@
+/*
+ * Decoded records of one stretch of one stream: what a chunk of a box, a CHUNK
+ * block and an EVENTS block all become. The unit of loading, of merging and of
+ * writing trace files.
+ */
+#ifndef TACHO_READ_RECORDS_H
+#define TACHO_READ_RECORDS_H
+
+#include <stdint.h>
+
+#include "format/trace.h"
+
+struct tacho_reader;
+
+struct tacho__records {
+	struct tacho_trace_events head; /* count, first_ns and last_ns say what is below */
+	struct tacho_open open[TACHO_OPEN_MAX]; /* head.open_listed of them; since in ns, 0 unknown */
+	uint64_t *ns;	    /* of each record, never decreasing */
+	uint32_t *type_arg; /* type | arg << 8 */
+	uint32_t *word_at;  /* index into words of the record's payload; count + 1 entries */
+	uint64_t *words;
+	uint32_t capacity; /* of ns, type_arg; word_at has one more */
+	uint32_t words_capacity;
+};
+
+/* Makes room for `count` records with `words` payload words in all; -ENOMEM. */
+int tacho__records_reserve(struct tacho__records *r, uint32_t count, uint32_t words);
+void tacho__records_free(struct tacho__records *r);
+
+/*
+ * Appends one record. Room must have been reserved.
+ */
+static inline void tacho__records_put(struct tacho__records *r, uint64_t ns, uint32_t type_arg,
+				      const uint64_t *words, uint32_t n)
+{
+	uint32_t i = r->head.count;
+	uint32_t at = r->word_at[i];
+
+	r->ns[i] = ns;
+	r->type_arg[i] = type_arg;
+	for (uint32_t k = 0; k < n; k++)
+		r->words[at + k] = words[k];
+	r->word_at[i + 1] = at + n;
+	r->head.count = i + 1;
+}
+
+/* The stretches that an open reader knows, sorted by process, thread, stream and
+   sequence. Loading one may find it damaged (-EBADMSG, and a problem is noted). */
+struct tacho__stretch {
+	uint32_t process, thread;
+	uint16_t stream;
+	uint32_t sequence;
+	uint64_t first_ns, last_ns; /* bounds; exact once loaded */
+};
+uint32_t tacho__stretch_count(const struct tacho_reader *reader);
+const struct tacho__stretch *tacho__stretch_at(const struct tacho_reader *reader, uint32_t index);
+int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tacho__records *out);
+
+#endif

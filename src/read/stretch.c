@@ -1,0 +1,378 @@
+/* The stretches of records of all inputs: their order, duplicates, limits, loading. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "read/columns.h"
+#include "read/reader.h"
+
+/* Two files of one process compare their clocks apart: the same record may lie this far
+   from itself. */
+#define SAME_NS 1000000u
+
+int tacho__stretch_add(struct tacho_reader *r, const struct tacho__stretch_info *s)
+{
+	if (TACHO__GROW(r->stretches, r->stretch_capacity, r->stretch_count + 1))
+		return -ENOMEM;
+	r->stretches[r->stretch_count] = *s;
+	r->stretches[r->stretch_count++].pub.process = r->sources[s->source].process;
+	return 0;
+}
+
+/* ----------------------------------------------------------------- loading */
+
+static int is_damaged(const struct tacho__stretch_info *s, const struct tacho__records *out)
+{
+	const struct tacho_trace_events *h = &out->head;
+	uint64_t before = h->first_ns;
+
+	if (h->thread != s->pub.thread || h->stream != s->pub.stream || h->count != s->count ||
+	    h->first_ns != s->pub.first_ns || h->last_ns != s->pub.last_ns)
+		return 1;
+	for (uint32_t i = 0; i < h->count; i++) {
+		if (out->ns[i] < before || out->ns[i] > h->last_ns ||
+		    tacho__record_is_bad(tacho_record_type(out->type_arg[i]),
+					 out->word_at[i + 1] - out->word_at[i]))
+			return 1;
+		before = out->ns[i];
+	}
+	return 0;
+}
+
+static int load_events(struct tacho_reader *r, struct tacho__stretch_info *s,
+		       struct tacho__records *out)
+{
+	const uint8_t *data;
+	uint32_t size;
+	int err = tacho__block_load(r, s->source, s->offset, s->size, TACHO_BLOCK_EVENTS, &data,
+				    &size);
+
+	if (err)
+		return err;
+	err = tacho__columns_decode(data, size, out);
+	if (!err && is_damaged(s, out))
+		err = -EBADMSG;
+	if (err == -EBADMSG)
+		tacho__problem(r, s->source, "damaged-block", s->offset, s->size,
+			       "an EVENTS block does not hold what it says; %u records are lost",
+			       s->count);
+	if (err)
+		return err;
+	if (out->head.open_listed > out->head.open_count)
+		out->head.open_listed = out->head.open_count;
+	s->pub.sequence = out->head.sequence;
+	s->prior = out->head.prior_records;
+	s->known = 1;
+	return 0;
+}
+
+static void put_tails(const struct tacho__source *source, const struct tacho__stretch_info *s,
+		      struct tacho__records *out)
+{
+	for (uint32_t i = 0; i < s->tail_count; i++) {
+		const struct tacho__tail *t = &source->tails[s->tail_first + i];
+
+		if (!out->head.count)
+			out->head.first_ns = t->ns;
+		tacho__records_put(out, t->ns, t->type_arg, t->word, t->words);
+		out->head.last_ns = t->ns;
+	}
+}
+
+static uint32_t tail_words(const struct tacho__source *source, const struct tacho__stretch_info *s)
+{
+	uint32_t words = 0;
+
+	for (uint32_t i = 0; i < s->tail_count; i++)
+		words += source->tails[s->tail_first + i].words;
+	return words;
+}
+
+static int load_chunk(struct tacho_reader *r, struct tacho__stretch_info *s,
+		      struct tacho__records *out)
+{
+	const struct tacho__source *source = &r->sources[s->source];
+	uint32_t words = tail_words(source, s);
+	const uint8_t *data = s->copy;
+	uint32_t size = s->size;
+	int err = 0;
+
+	if (s->kind == TACHO__STRETCH_TAIL) {
+		if (tacho__records_reserve(out, s->tail_count, words))
+			return -ENOMEM;
+		out->head = (struct tacho_trace_events){
+			.size = sizeof(out->head),
+			.thread = s->pub.thread,
+			.first_ns = s->pub.first_ns,
+			.last_ns = s->pub.last_ns,
+		};
+		out->word_at[0] = 0;
+		put_tails(source, s, out);
+		return 0;
+	}
+	if (s->kind == TACHO__STRETCH_CHUNK)
+		err = tacho__block_load(r, s->source, s->offset, s->size, TACHO_BLOCK_CHUNK, &data,
+					&size);
+	if (!err)
+		err = tacho__chunk_decode(data, size, &source->timebase, s->tail_count, words, out);
+	if (!err)
+		put_tails(source, s, out);
+	return err;
+}
+
+uint32_t tacho__stretch_count(const struct tacho_reader *reader)
+{
+	return reader->stretch_count;
+}
+
+const struct tacho__stretch *tacho__stretch_at(const struct tacho_reader *reader, uint32_t index)
+{
+	return index < reader->stretch_count ? &reader->stretches[index].pub : NULL;
+}
+
+int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tacho__records *out)
+{
+	struct tacho__stretch_info *s;
+	int err;
+
+	if (index >= reader->stretch_count)
+		return -EINVAL;
+	s = &reader->stretches[index];
+	out->head.count = 0;
+	if (s->bad)
+		return -EBADMSG;
+	if (s->kind == TACHO__STRETCH_EVENTS)
+		err = load_events(reader, s, out);
+	else
+		err = load_chunk(reader, s, out);
+	if (err) {
+		out->head.count = 0;
+		s->bad = err == -EBADMSG;
+		return err;
+	}
+	tacho__records_cut(out, reader->from_ns, reader->to_ns);
+	return 0;
+}
+
+/* ------------------------------------------------------------------- order */
+
+static int compare_streams(const struct tacho__stretch_info *a, const struct tacho__stretch_info *b)
+{
+	if (a->pub.process != b->pub.process)
+		return a->pub.process < b->pub.process ? -1 : 1;
+	if (a->pub.thread != b->pub.thread)
+		return a->pub.thread < b->pub.thread ? -1 : 1;
+	return (int)a->pub.stream - (int)b->pub.stream;
+}
+
+/* Of one stream by time, which is the order of its sequence, but is always known. */
+static int compare(const void *va, const void *vb)
+{
+	const struct tacho__stretch_info *a = va, *b = vb;
+	int c = compare_streams(a, b);
+
+	if (c)
+		return c;
+	if (a->pub.first_ns != b->pub.first_ns)
+		return a->pub.first_ns < b->pub.first_ns ? -1 : 1;
+	if (a->pub.last_ns != b->pub.last_ns)
+		return a->pub.last_ns < b->pub.last_ns ? -1 : 1;
+	if (a->pub.sequence != b->pub.sequence)
+		return a->pub.sequence < b->pub.sequence ? -1 : 1;
+	if (a->source != b->source)
+		return a->source < b->source ? -1 : 1;
+	return a->offset < b->offset ? -1 : a->offset > b->offset;
+}
+
+static void drop(struct tacho__stretch_info *s)
+{
+	free(s->copy);
+	s->copy = NULL;
+	s->bad = 1;
+}
+
+static void sort(struct tacho_reader *r)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < r->stretch_count; i++) {
+		if (r->stretches[i].bad)
+			drop(&r->stretches[i]);
+		else
+			r->stretches[kept++] = r->stretches[i];
+	}
+	r->stretch_count = kept;
+	if (kept)
+		qsort(r->stretches, kept, sizeof(*r->stretches), compare);
+}
+
+/* Sequence and numbers of a stretch of which only the index was read. */
+static int learn(struct tacho_reader *r, struct tacho__stretch_info *s)
+{
+	struct tacho_trace_events head;
+	const uint8_t *data;
+	uint32_t size;
+	int err;
+
+	if (s->known || s->bad)
+		return 0;
+	err = tacho__block_load(r, s->source, s->offset, s->size, TACHO_BLOCK_EVENTS, &data, &size);
+	if (err == -EBADMSG || (!err && size < sizeof(head))) {
+		drop(s);
+		return 0;
+	}
+	if (err)
+		return err;
+	memcpy(&head, data, sizeof(head));
+	s->pub.sequence = head.sequence;
+	s->prior = head.prior_records;
+	s->known = 1;
+	return 0;
+}
+
+/* 1: both hold (some of) the same records. */
+static int overlap(const struct tacho__stretch_info *a, const struct tacho__stretch_info *b)
+{
+	if (!a->known || !b->known || a->bad || b->bad || a->pub.sequence != b->pub.sequence)
+		return 0;
+	/* Two parts of one chunk, taken at different times, may have nothing in common. */
+	return !a->count || !b->count ||
+	       (a->prior < b->prior + b->count && b->prior < a->prior + a->count);
+}
+
+static int near(const struct tacho__stretch_info *a, const struct tacho__stretch_info *b)
+{
+	return b->pub.first_ns <= a->pub.last_ns || b->pub.first_ns - a->pub.last_ns <= SAME_NS;
+}
+
+/*
+ * Of stretches that are there twice the one with more records stays. They lie next to each
+ * other in time, so each is compared with those that begin before it ends; a hostile
+ * input that makes all of them overlap is compared with the next few only.
+ */
+static int drop_duplicates(struct tacho_reader *r)
+{
+	for (uint32_t i = 0; i < r->stretch_count; i++) {
+		struct tacho__stretch_info *a = &r->stretches[i];
+
+		for (uint32_t k = i + 1; k < r->stretch_count && k <= i + 64 && !a->bad; k++) {
+			struct tacho__stretch_info *b = &r->stretches[k];
+			int err;
+
+			if (compare_streams(a, b) || !near(a, b))
+				break;
+			/* An index lists a block once. */
+			if (b->bad || (a->source == b->source && !a->known && !b->known))
+				continue;
+			err = learn(r, a);
+			if (!err)
+				err = learn(r, b);
+			if (err)
+				return err;
+			if (overlap(a, b))
+				drop(b->count > a->count ? a : b);
+		}
+	}
+	sort(r);
+	return 0;
+}
+
+/* ------------------------------------------------------------------ limits */
+
+/* A stream without records in the window still tells what its thread was doing then:
+   `index` is its last stretch before. */
+static int keep_state(struct tacho_reader *r, uint32_t index, int goes_on, int *keep)
+{
+	struct tacho__stretch_info *s = &r->stretches[index];
+	const struct tacho_thread *t;
+	struct tacho__records records = { 0 };
+	int err;
+
+	*keep = 0;
+	t = tacho_read_thread_by_number(r, s->pub.process, s->pub.thread);
+	if (!t || (!t->live && !goes_on) || s->pub.stream)
+		return 0;
+	err = tacho__stretch_load(r, index, &records);
+	if (!err)
+		*keep = records.head.open_count || (records.head.flags & TACHO_CHUNK_PARKED);
+	tacho__records_free(&records);
+	return err == -EBADMSG ? 0 : err;
+}
+
+static int apply_limits(struct tacho_reader *r)
+{
+	for (uint32_t i = 0; i < r->stretch_count; i++) {
+		struct tacho__stretch_info *s = &r->stretches[i];
+		int goes_on = i + 1 < r->stretch_count && !compare_streams(s, s + 1);
+		int last = !goes_on || s[1].pub.first_ns > r->to_ns;
+		int keep = 0;
+
+		if (s->pub.first_ns > r->to_ns) {
+			drop(s);
+		} else if (s->pub.last_ns < r->from_ns) {
+			int err = last ? keep_state(r, i, goes_on, &keep) : 0;
+
+			if (err)
+				return err;
+			if (!keep)
+				drop(s);
+			else
+				s->pub.first_ns = s->pub.last_ns = r->from_ns;
+		}
+	}
+	sort(r);
+	return 0;
+}
+
+static void choose_limits(struct tacho_reader *r)
+{
+	uint64_t last = 0;
+
+	r->from_ns = r->options.from_ns;
+	r->to_ns = r->options.to_ns ? r->options.to_ns : UINT64_MAX;
+	for (uint32_t i = 0; i < r->stretch_count; i++)
+		if (r->stretches[i].pub.last_ns > last)
+			last = r->stretches[i].pub.last_ns;
+	if (r->options.last_ns && last > r->options.last_ns &&
+	    last - r->options.last_ns > r->from_ns)
+		r->from_ns = last - r->options.last_ns;
+}
+
+/* Threads whose entry in the table was taken by another, or is damaged. */
+static int add_threads(struct tacho_reader *r)
+{
+	for (uint32_t i = 0; i < r->stretch_count; i++) {
+		const struct tacho__stretch_info *s = &r->stretches[i];
+		struct tacho_thread t = { .process = s->pub.process, .number = s->pub.thread };
+		struct tacho_chunk head;
+		char name[sizeof(head.name) + 1] = "";
+
+		if (i && s[-1].pub.process == t.process && s[-1].pub.thread == t.number)
+			continue;
+		if (s->copy) {
+			memcpy(&head, s->copy, sizeof(head));
+			memcpy(name, head.name, sizeof(head.name));
+			t.tid = head.tid;
+		}
+		t.name = name;
+		if (tacho__thread_add(r, &t))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int tacho__stretches_settle(struct tacho_reader *r)
+{
+	int err;
+
+	sort(r);
+	err = add_threads(r);
+	if (!err)
+		err = tacho__facts_settle(r);
+	if (!err)
+		err = drop_duplicates(r);
+	choose_limits(r);
+	if (!err && (r->from_ns || r->to_ns != UINT64_MAX))
+		err = apply_limits(r);
+	return err;
+}

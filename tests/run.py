@@ -1,0 +1,360 @@
+#!/usr/bin/env python3
+"""All tests of tacho: `make test` and, with TACHO_SOAK=1, `make soak`.
+
+    TACHO_TEST_ONLY=unit,e2e tests/run.py     runs these suites alone
+
+The last line is the count. Every program's output is in build/test-logs/.
+CONTRIBUTING.md says what each suite is and what a test may rely on.
+"""
+import json
+import os
+import pathlib
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+
+from harness import LOGS, ROOT, Interrupted, Runner, clean_environment, say
+
+SOAK = os.environ.get('TACHO_SOAK') == '1'
+FUZZ_SECONDS = int(os.environ.get('TACHO_FUZZ_SECONDS') or (1800 if SOAK else 60))
+KILLS = os.environ.get('TACHO_KILLS') or ('1000' if SOAK else '25')
+PATIENCE = 12 if SOAK else 1  # factor on time limits of what TACHO_SOAK makes longer
+CPUS = min(2, os.cpu_count() or 1)
+BUILD = ROOT / 'build'
+SANITIZERS = {
+    'ASAN_OPTIONS': 'detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1',
+    'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
+    'TSAN_OPTIONS': 'halt_on_error=1:history_size=4',
+}
+BUILDS = {  # folder: (compiler, options of meson setup)
+    'build': ('gcc', ['-Dtestpoints=true']),
+    'build-asan': ('clang', ['-Db_sanitize=address,undefined', '-Db_lundef=false']),
+    'build-tsan': ('clang', ['-Db_sanitize=thread', '-Db_lundef=false']),
+    'build-fuzz': ('clang', ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dfuzz=true',
+                             '-Dc_args=-fsanitize=fuzzer-no-link -DTACHO_FUZZING=1']),
+    'build-arm64': (None, [f'--cross-file={ROOT}/.arm64/root.ini',
+                           f'--cross-file={ROOT}/cross/aarch64.ini']),
+}
+runner = None  # set by main
+results = None
+built = {}  # folder: True when it was built, False when that failed
+
+
+# Building ----------------------------------------------------------------------------
+
+
+def build(folder):
+    """Configures and builds once; a failure counts once."""
+    if folder not in built:
+        built[folder] = configure(folder) and bool(
+            runner.check(f'{folder} ninja', ['ninja', '-C', ROOT / folder], limit=600))
+    return built[folder]
+
+
+def configure(folder):
+    compiler, options = BUILDS[folder]
+    env = {'CC': compiler} if compiler else {}
+    options = ['-Dtests=enabled'] + options
+    # What the folder was configured with: other options, or a folder that `make` made
+    # before the tests' packages were there, mean to configure again.
+    note = ROOT / folder / 'test-options.txt'
+    wanted = shlex.join(options)
+    argv = ['meson', 'setup', ROOT / folder, ROOT] + options
+    if (ROOT / folder / 'build.ninja').exists():
+        if note.exists() and note.read_text() == wanted:
+            return True
+        argv.insert(2, '--wipe' if note.exists() else '--reconfigure')
+    if not runner.check(f'{folder} meson', argv, env=env, limit=300):
+        return False
+    note.write_text(wanted)
+    return True
+
+
+def programs(folder, suite):
+    """(name, command, time limit) of the tests that meson knows of in a suite."""
+    known = json.loads(subprocess.run(['meson', 'introspect', '--tests', ROOT / folder], check=True,
+                                      capture_output=True, text=True).stdout)
+    return [(t['name'], t['cmd'], t['timeout']) for t in known
+            if suite in [s.split(':')[-1] for s in t['suite']]]
+
+
+def cmocka_suite(label, folder, suite='unit', before=(), slower=1, env=None):
+    if not build(folder):
+        results.skip(label, f'{folder} was not built')
+        return
+    tests = programs(folder, suite)
+    if not tests:
+        results.fail(label, 'there are no tests')
+    env = dict(SANITIZERS, TACHO_TEST_UNDER=label, **(env or {}))
+    runner.each(lambda t: runner.cmocka(f'{label} {t[0]}', list(before) + t[1], env=env,
+                                        limit=t[2] * slower * PATIENCE), tests, CPUS)
+
+
+def fixed_addresses():
+    """Sanitizers want their addresses free; some kernels place mappings there."""
+    argv = ['setarch', '-R']
+    try:
+        works = subprocess.run(argv + ['true'], capture_output=True).returncode == 0
+    except OSError:
+        works = False
+    return argv if works else []
+
+
+# The suites ----------------------------------------------------------------------------
+
+
+def order():
+    """No folder includes from one below it; no file is forgotten by the build."""
+    runner.check('folder order', [ROOT / 'scripts/check-order.py'])
+    runner.check('file lists', [ROOT / 'scripts/check-lists.py'])
+    with tempfile.TemporaryDirectory(prefix='tacho-test-') as folder:
+        wrong = pathlib.Path(folder, 'src/read/wrong.c')
+        wrong.parent.mkdir(parents=True)
+        for include in ('"cli/main.h"', '"core/box.h"', '"wrong.h"', '<base/crc32c.h>', '<unistd.h>'):
+            wrong.write_text(f'#include {include}\n')
+            name = f'folder order refuses {include} in src/read'
+            outcome = runner.run(name, [ROOT / 'scripts/check-order.py', folder])
+            if outcome.status == 1:
+                results.ok(name)
+            else:
+                results.fail(name, 'it did not', outcome.log)
+
+
+def c_files(*folders):
+    return sorted(path for folder in folders for path in (ROOT / folder).rglob('*')
+                  if path.suffix in ('.c', '.h', '.cpp'))
+
+
+def look():
+    """clang-format finds nothing to change."""
+    def one(path):
+        runner.check(f'format {path.relative_to(ROOT)}',
+                     ['clang-format', '--dry-run', '-Werror', path])
+    runner.each(one, c_files('include', 'src', 'tests', 'examples', 'bench'), CPUS)
+
+
+def headers():
+    """Each public header compiles alone, twice, in C11 and C++17, without a warning."""
+    with tempfile.TemporaryDirectory(prefix='tacho-test-') as folder:
+        for header in sorted((ROOT / 'include').glob('*.h')):
+            source = pathlib.Path(folder, 'source')
+            source.write_text(f'#include "{header.name}"\n#include "{header.name}"\n')
+            for compiler, language, standard in (
+                    ('gcc', 'c', 'c11'), ('clang', 'c', 'c11'),
+                    ('g++', 'c++', 'c++17'), ('clang++', 'c++', 'c++17')):
+                runner.check(f'header {header.name} {compiler} {standard}',
+                             [compiler, f'-std={standard}', '-x', language, '-fsyntax-only', '-Wall',
+                              '-Wextra', '-Wshadow', '-Werror', '-I', ROOT / 'include', source])
+
+
+def man():
+    """mandoc has nothing to say about the man pages."""
+    for page in sorted((ROOT / 'man').glob('*.[1-8]')):
+        runner.check(f'man {page.name}', ['mandoc', '-T', 'lint', '-W', 'warning,stop', page])
+
+
+def unit():
+    """The unit tests, built by gcc."""
+    cmocka_suite('unit', 'build')
+
+
+def elf():
+    """What the libraries need and export."""
+    if not build('build'):
+        results.skip('elf', 'build was not built')
+        return
+    libc = {'libc.so.6', 'ld-linux-x86-64.so.2', 'ld-linux-aarch64.so.1'}
+    for library, header, needed in (
+            (BUILD / 'src/core/libtacho.so', 'tacho.h', libc),
+            (BUILD / 'src/read/libtacho-read.so', 'tacho_read.h', libc | {'libzstd.so.1'})):
+        name = library.name
+        dynamic = runner.run(f'elf {name} dynamic', ['readelf', '-dW', library])
+        symbols = runner.run(f'elf {name} symbols', ['nm', '-D', '--defined-only', library])
+        stack = runner.run(f'elf {name} headers', ['readelf', '-lW', library])
+        needs = {line.split('[')[1].rstrip(']') for line in dynamic.output.splitlines()
+                 if '(NEEDED)' in line}
+        exported = [line.split()[-1].split('@')[0] for line in symbols.output.splitlines()
+                    if ' A ' not in line]
+        public = set(re.findall(r'\w+', (ROOT / 'include' / header).read_text()))
+        foreign = [s for s in exported if not s.startswith('tacho_') or s not in public]
+        expect(f'{name} needs nothing but {", ".join(sorted(needed & needs)) or "libc"}',
+               bool(dynamic) and needs and needs <= needed, f'it needs {sorted(needs)}', dynamic)
+        expect(f'{name} exports what {header} declares alone', bool(symbols) and exported and not foreign,
+               f'it exports {foreign or "nothing"}', symbols)
+        expect(f'{name} has no executable stack',
+               bool(stack) and 'GNU_STACK' in stack.output and 'RWE' not in stack.output,
+               'GNU_STACK is executable or missing', stack)
+        if name == 'libtacho.so':
+            expect(f'{name} is never unloaded', 'NODELETE' in dynamic.output, 'no NODELETE', dynamic)
+            expect(f'{name} binds its calls when it is loaded', 'NOW' in dynamic.output, 'no NOW',
+                   dynamic)
+
+
+def expect(name, good, why, outcome):
+    if good:
+        results.ok(name)
+    else:
+        results.fail(name, why, outcome.log)
+
+
+def install():
+    """A program builds and runs with what `make install` installs, through pkg-config."""
+    if not build('build'):
+        results.skip('install', 'build was not built')
+        return
+    runner.lines('install', [ROOT / 'tests/install.sh', BUILD], limit=300)
+
+
+def scripts(folder, limit):
+    if not build('build'):
+        results.skip(folder, 'build was not built')
+        return
+    for path in sorted((ROOT / 'tests' / folder).iterdir()):
+        interpreter = {'.py': sys.executable, '.sh': 'bash'}.get(path.suffix)
+        if interpreter and not path.name.startswith('lib'):  # lib*: what tests share
+            runner.lines(f'{folder} {path.name}', [interpreter, path], limit=limit * PATIENCE)
+
+
+def e2e():
+    """The programs as a user meets them."""
+    scripts('e2e', 300)
+
+
+def crash():
+    """The recorded process is killed at named points and at random."""
+    scripts('crash', 400)
+
+
+def asan():
+    """The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    cmocka_suite('asan', 'build-asan', before=fixed_addresses(), slower=3)
+
+
+def tsan():
+    """The recorder's unit tests under ThreadSanitizer."""
+    cmocka_suite('tsan', 'build-tsan', 'recorder', before=fixed_addresses(), slower=4)
+
+
+def valgrind():
+    """The reader's unit tests under valgrind."""
+    cmocka_suite('valgrind', 'build', 'reader', slower=4, before=[
+        'valgrind', '-q', '--error-exitcode=99', '--leak-check=full', '--errors-for-leak-kinds=all',
+        '--show-leak-kinds=all', '--track-origins=no', '--trace-children=no',
+        '--child-silent-after-fork=yes'])
+
+
+def arm64():
+    """arm64 compiles; its unit tests run under qemu."""
+    if os.uname().machine == 'aarch64':
+        results.skip('arm64', 'this machine is arm64, so the unit suite was it')
+        return
+    for tool in ('aarch64-linux-gnu-gcc', 'qemu-aarch64'):
+        if not shutil.which(tool):
+            results.skip('arm64', f'there is no {tool} here')
+            return
+    if not (ROOT / '.arm64/ready').exists():
+        results.skip('arm64', 'its libraries could not be fetched (scripts/arm64-root.sh)')
+        return
+    cmocka_suite('arm64', 'build-arm64', slower=5, before=[
+        'qemu-aarch64', '-L', '/usr/aarch64-linux-gnu',
+        '-E', f'LD_LIBRARY_PATH={ROOT}/.arm64/usr/lib/aarch64-linux-gnu'])
+
+
+def analysis():
+    """clang-tidy (with clang's analyzer) and cppcheck find nothing."""
+    runner.check('cppcheck', ['cppcheck', '--quiet', '--error-exitcode=1', '--inline-suppr',
+                              '--enable=warning,portability', '--std=c11', '--library=gnu',
+                              f'-j{CPUS}', '-I', 'src', '-I', 'include',
+                              '--suppress=missingIncludeSystem',
+                              '--suppress=normalCheckLevelMaxBranches', 'src'], limit=400)
+    if not build('build-asan'):
+        results.skip('clang-tidy', 'build-asan was not built')
+        return
+    runner.each(lambda path: runner.check(f'clang-tidy {path.relative_to(ROOT)}',
+                                          ['clang-tidy', '--quiet', '-p', ROOT / 'build-asan', path],
+                                          limit=300),
+                [path for path in c_files('src') if path.suffix == '.c'], CPUS)
+
+
+def fuzz():
+    """libFuzzer on box, trace file and definitions; a minute each, half an hour in a soak."""
+    if not build('build-fuzz'):
+        results.skip('fuzz', 'build-fuzz was not built')
+        return
+
+    def one(test):
+        name, command, _ = test
+        grown = ROOT / 'build-fuzz' / 'corpus' / name
+        grown.mkdir(parents=True, exist_ok=True)
+        seeds = [path for path in (ROOT / 'tests/fuzz/corpus' / name, ROOT / 'tests/golden')
+                 if path.is_dir()]
+        runner.check(f'fuzz {name}', fixed_addresses() + command + [
+            f'-max_total_time={FUZZ_SECONDS}', '-timeout=20', '-rss_limit_mb=2048',
+            '-max_len=262144', '-print_final_stats=1', f'-artifact_prefix={LOGS}/{name}-', grown,
+            *seeds], env=SANITIZERS, limit=FUZZ_SECONDS + 120)
+    runner.each(one, programs('build-fuzz', 'fuzz'), CPUS)
+
+
+SUITES = [order, look, headers, man, unit, elf, install, e2e, crash, asan, tsan, valgrind, arm64,
+          analysis, fuzz]
+
+
+def main():
+    global runner, results
+    names = [suite.__name__ for suite in SUITES]
+    only = [name for name in os.environ.get('TACHO_TEST_ONLY', '').split(',') if name]
+    for name in only:
+        if name not in names:
+            sys.exit(f'tests: TACHO_TEST_ONLY names no suite with "{name}"; there are: '
+                     + ' '.join(names))
+    LOGS.mkdir(parents=True, exist_ok=True)
+    runner = Runner(dict(
+        clean_environment(), TACHO_SOURCE=str(ROOT), TACHO_BUILD=str(BUILD), TACHO_KILLS=KILLS,
+        TACHO_BIN=str(BUILD / 'src/cli/tacho'), TACHO_EXAMPLES=str(BUILD / 'examples'),
+        TACHO_SOAK='1' if SOAK else '0'))
+    results = runner.results
+    interrupted = None
+    try:
+        for suite in SUITES:
+            if not only or suite.__name__ in only:
+                run_suite(suite)
+    except Interrupted as reason:
+        interrupted = str(reason)
+    finally:
+        runner.end_strays()
+    return summary(interrupted)
+
+
+def run_suite(suite):
+    before = results.counts()
+    started = time.monotonic()
+    try:
+        suite()
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        results.fail(suite.__name__, f'the suite itself failed: {error}')
+    if results.counts() == before:
+        results.fail(suite.__name__, 'it has no tests')
+    passed, failed, skipped = (now - then for now, then in zip(results.counts(), before))
+    say(f'{suite.__name__:<10} {passed:>5} passed {failed:>3} failed {skipped:>3} skipped '
+        f'{time.monotonic() - started:>6.0f} s  {(suite.__doc__ or "").split(chr(10))[0]}')
+
+
+def summary(interrupted):
+    lines = [f'skipped: {what}' for what in results.skipped]
+    lines += [f'failed: {what}' for what in results.failed]
+    if interrupted is not None:
+        lines.append(f'interrupted ({interrupted or "signal"}): not all suites were run')
+    lines.append(results.line())
+    (LOGS / 'summary.txt').write_text('\n'.join(lines) + '\n')
+    say('\n'.join(lines))
+    if interrupted is not None:
+        return 130
+    return 1 if results.failed or not results.passed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

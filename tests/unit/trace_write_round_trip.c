@@ -1,0 +1,324 @@
+/* A trace that is opened and written again says the same. */
+#include <stdio.h>
+
+#include "trace_build.h"
+
+static void put_name(uint8_t *p, uint64_t value, uint32_t line, const char *name, const char *file,
+		     uint8_t detail, const char *unit, uint16_t *size)
+{
+	uint16_t n = (uint16_t)strlen(name), f = (uint16_t)strlen(file);
+	uint8_t u = (uint8_t)strlen(unit);
+
+	memcpy(p, &value, 8);
+	memcpy(p + 8, &line, 4);
+	memcpy(p + 12, &n, 2);
+	memcpy(p + 14, &f, 2);
+	p[16] = detail;
+	p[17] = u;
+	memcpy(p + 18, name, n);
+	memcpy(p + 18 + n, file, f);
+	memcpy(p + 18 + n + f, unit, u);
+	*size = (uint16_t)(18 + n + f + u);
+}
+
+static void add_definitions(struct build *b)
+{
+	uint8_t p[TACHO_DEF_PAYLOAD_MAX];
+	const uint64_t stack[3] = { 0x401000, 0x402000, UINT64_MAX };
+	const uint64_t module[4] = { 0x400000, 0x500000, 0x1000, BUILD_BEGIN_NS + 5 };
+	uint16_t size;
+
+	put_name(p, 0x401234, 77, "handle_request", "server.c", 0, "", &size);
+	build_definition(b, 2, TACHO_CLASS_KIND, 0, p, size);
+	put_name(p, 3, 0, "main loop", "", TACHO_LEVEL_API, "", &size);
+	build_definition(b, 5, TACHO_CLASS_LOOP, TACHO_DEF_CUT, p, size);
+	put_name(p, 0, 0, "queue", "", TACHO_VALUE_F64, "ms", &size);
+	build_definition(b, 6, TACHO_CLASS_GAUGE, 0, p, size);
+	build_definition(b, 9, TACHO_CLASS_STACK, 0, stack, sizeof(stack));
+	memcpy(p, "\x05\x00\x02\x00order\x01\x02id\x85\x04note", 4 + 5 + 4 + 6);
+	build_definition(b, 11, TACHO_CLASS_SCHEMA, 0, p, 19);
+	memcpy(p, module, sizeof(module));
+	memcpy(p + 32, "\x04\x00\x09\x00\xde\xad\xbe\xef/lib/x.so", 17);
+	build_definition(b, 200000, TACHO_CLASS_MODULE, 0, p, 49);
+	build_block(b, TACHO_BLOCK_DEFINITIONS);
+}
+
+static void add_incidents(struct build *b)
+{
+	struct tacho_box_trigger trigger = { .number = 3, .tid = 1001, .size = 9,
+					     .ticks = BUILD_BEGIN_NS + 70, .reason = "slow poll" };
+	struct tacho_box_crash crash = { .state = TACHO_CRASH_STACK_DONE, .tid = 1002, .signal = 11,
+					 .code = 1, .address = 0xdead, .thread_name = "loop-2",
+					 .ticks = BUILD_BEGIN_NS + 80, .regs = 23, .frames = 2,
+					 .arch = 62, .flags = TACHO_CRASH_UNWIND_FAILED,
+					 .reg = { 1, 2, 3 }, .frame = { 0x401111, 0x402222 } };
+	struct tacho_box_thread threads[2] = {
+		{ .state = TACHO_THREAD_LIVE, .number = 1, .tid = 1001, .name = "loop-1",
+		  .chunk = TACHO_NO_CHUNK, .start_ticks = BUILD_BEGIN_NS + 1 },
+		{ .state = TACHO_THREAD_ENDED, .number = 2, .tid = 1002, .name = "loop-2",
+		  .chunk = TACHO_NO_CHUNK, .start_ticks = BUILD_BEGIN_NS + 2 },
+	};
+	uint64_t losses[TACHO_LOSS_COUNT] = { [TACHO_LOSS_NO_CHUNK] = 12,
+					      [TACHO_LOSS_TEXT_CUT] = 1 };
+	struct tacho_box_source sources[3] = { { .state = TACHO_SOURCE_ON },
+					       { .state = TACHO_SOURCE_REFUSED, .error = 13 } };
+
+	build_array(b, TACHO_BLOCK_TRIGGERS, &trigger, sizeof(trigger), 1);
+	build_array(b, TACHO_BLOCK_CRASHES, &crash, sizeof(crash), 1);
+	build_array(b, TACHO_BLOCK_THREADS, threads, sizeof(threads[0]), 2);
+	build_array(b, TACHO_BLOCK_LOSSES, losses, sizeof(losses[0]), TACHO_LOSS_COUNT);
+	build_array(b, TACHO_BLOCK_SOURCES, sources, sizeof(sources[0]), 3);
+}
+
+struct pair {
+	void *data[2];
+	size_t size[2];
+	struct tacho_reader *reader[2]; /* the original, and what was written of it */
+	struct tacho__trace_result result;
+};
+
+/* Opens data[0], writes it and opens that. */
+static void write_again(struct pair *p)
+{
+	const struct tacho__trace_options options = { .taken_by = TACHO_TAKEN_DUMP };
+	char message[300];
+	int fd = memfd_create("again", MFD_CLOEXEC);
+
+	p->reader[0] = open_bytes(p->data[0], p->size[0]);
+	if (tacho__trace_write(p->reader[0], fd, &options, &p->result, message, sizeof(message)))
+		fail_msg("%s", message);
+	p->size[1] = p->result.bytes;
+	p->data[1] = malloc(p->size[1]);
+	assert_int_equal(pread(fd, p->data[1], p->size[1], 0), (ssize_t)p->size[1]);
+	close(fd);
+	p->reader[1] = open_bytes(p->data[1], p->size[1]);
+	assert_int_equal(tacho_read_problem_count(p->reader[0]), 0);
+	assert_int_equal(tacho_read_problem_count(p->reader[1]), 0);
+}
+
+static void close_pair(struct pair *p)
+{
+	for (int i = 0; i < 2; i++) {
+		tacho_read_close(p->reader[i]);
+		free(p->data[i]);
+	}
+}
+
+static uint64_t assert_same_events(struct pair *p)
+{
+	struct tacho_event a, b;
+	uint64_t count = 0;
+	int more;
+
+	do {
+		more = tacho_read_next(p->reader[0], &a);
+		assert_int_equal(tacho_read_next(p->reader[1], &b), more);
+		assert_true(more >= 0);
+		if (more == 0)
+			break;
+		assert_int_equal(a.ns, b.ns);
+		assert_int_equal(a.thread, b.thread);
+		assert_int_equal(a.stream, b.stream);
+		assert_int_equal(a.type, b.type);
+		assert_int_equal(a.arg, b.arg);
+		assert_int_equal(a.words, b.words);
+		if (a.words)
+			assert_memory_equal(a.word, b.word, a.words * sizeof(a.word[0]));
+		if (a.type == TACHO_EV_RESUME)
+			assert_memory_equal(a.resume, b.resume, offsetof(struct tacho_resume, open));
+		else
+			count++;
+	} while (more);
+	assert_int_equal(tacho_read_problem_count(p->reader[1]), 0);
+	return count;
+}
+
+static void events_of_a_written_trace_are_the_same(void **state)
+{
+	struct pair p = { 0 };
+	struct build b;
+
+	(void)state;
+	build_begin(&b);
+	build_process(&b);
+	build_random_events(&b, 1234, 3, 4, 700);
+	p.data[0] = build_end(&b, &p.size[0]);
+	write_again(&p);
+	assert_int_equal(assert_same_events(&p), 3 * 4 * 700);
+	assert_int_equal(p.result.events, 3 * 4 * 700);
+	assert_true(p.result.first_ns >= BUILD_BEGIN_NS && p.result.last_ns > p.result.first_ns);
+	close_pair(&p);
+}
+
+static void assert_same_definition(const struct tacho_definition *a,
+				   const struct tacho_definition *b)
+{
+	assert_int_equal(a->id, b->id);
+	assert_int_equal(a->def_class, b->def_class);
+	assert_int_equal(a->cut, b->cut);
+	assert_int_equal(a->level, b->level);
+	assert_int_equal(a->value_type, b->value_type);
+	assert_string_equal(a->name, b->name);
+	assert_string_equal(a->file, b->file);
+	assert_string_equal(a->unit, b->unit);
+	assert_int_equal(a->line, b->line);
+	assert_int_equal(a->value, b->value);
+	assert_int_equal(a->count, b->count);
+	for (uint32_t i = 0; a->def_class == TACHO_DEF_SCHEMA && i < a->count; i++) {
+		assert_string_equal(a->fields[i].name, b->fields[i].name);
+		assert_int_equal(a->fields[i].type, b->fields[i].type);
+		assert_int_equal(a->fields[i].optional, b->fields[i].optional);
+	}
+	if (a->def_class == TACHO_DEF_STACK)
+		assert_memory_equal(a->frames, b->frames, a->count * 8);
+	assert_int_equal(a->start, b->start);
+	assert_int_equal(a->end, b->end);
+	assert_int_equal(a->offset, b->offset);
+	assert_int_equal(a->since_ns, b->since_ns);
+	assert_int_equal(a->build_id_size, b->build_id_size);
+	if (a->build_id_size)
+		assert_memory_equal(a->build_id, b->build_id, a->build_id_size);
+}
+
+static void definitions_of_a_written_trace_are_the_same(void **state)
+{
+	static const uint32_t ids[] = { 2, 5, 6, 9, 11, 200000 };
+	struct pair p = { 0 };
+	struct build b;
+
+	(void)state;
+	build_begin(&b);
+	build_process(&b);
+	add_definitions(&b);
+	p.data[0] = build_end(&b, &p.size[0]);
+	write_again(&p);
+	for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+		const struct tacho_definition *d[2];
+
+		for (int k = 0; k < 2; k++) {
+			d[k] = tacho_read_definition(p.reader[k], 0, ids[i]);
+			assert_non_null(d[k]);
+		}
+		assert_same_definition(d[0], d[1]);
+	}
+	assert_null(tacho_read_definition(p.reader[1], 0, 3));
+	assert_string_equal(tacho_read_definition(p.reader[1], 0, 11)->fields[1].name, "note");
+	close_pair(&p);
+}
+
+static void a_written_trace_tells_of_its_process(void **state)
+{
+	struct pair p = { 0 };
+	const struct tacho_process *a, *b;
+	struct build build;
+
+	(void)state;
+	build_begin(&build);
+	build_process(&build);
+	add_incidents(&build);
+	build_random_events(&build, 99, 2, 1, 50);
+	p.data[0] = build_end(&build, &p.size[0]);
+	write_again(&p);
+	a = tacho_read_process(p.reader[0], 0);
+	b = tacho_read_process(p.reader[1], 0);
+	assert_int_equal(b->pid, 4242);
+	assert_int_equal(b->uid, 1000);
+	assert_int_equal(b->start_time, a->start_time);
+	assert_memory_equal(b->boot_id, a->boot_id, 16);
+	assert_string_equal(b->exe, "/usr/bin/serve");
+	assert_string_equal(b->host, "db-7");
+	assert_string_equal(b->service, "orders");
+	assert_int_equal(b->clock, TACHO_CLOCK_TSC);
+	assert_int_equal(b->max_bytes, 32 << 20);
+	assert_int_equal(b->poll_threshold_ns, 20000);
+	assert_int_equal(b->state, TACHO_BOX_RECORDING);
+	assert_int_equal(b->alive, 0);
+	assert_int_equal(b->taken_by, TACHO_TAKEN_DUMP);
+	assert_int_equal(b->taken_mono_ns, a->taken_mono_ns);
+	assert_int_equal(b->created_mono_ns, a->created_mono_ns);
+	assert_int_equal(tacho_read_real_ns(p.reader[1], 0, BUILD_BEGIN_NS + 500),
+			 1700000000000000500u);
+	close_pair(&p);
+}
+
+static void incidents_of_a_written_trace_are_the_same(void **state)
+{
+	struct pair p = { 0 };
+	struct build b;
+	struct tacho_loss_info loss;
+	struct tacho_source_info source;
+
+	(void)state;
+	build_begin(&b);
+	build_process(&b);
+	add_incidents(&b);
+	build_random_events(&b, 7, 2, 1, 50);
+	p.data[0] = build_end(&b, &p.size[0]);
+	write_again(&p);
+	assert_int_equal(tacho_read_trigger_count(p.reader[1]), 1);
+	assert_string_equal(tacho_read_trigger(p.reader[1], 0)->reason, "slow poll");
+	assert_int_equal(tacho_read_trigger(p.reader[1], 0)->ns, BUILD_BEGIN_NS + 70);
+	assert_int_equal(tacho_read_crash_count(p.reader[1]), 1);
+	assert_int_equal(tacho_read_crash(p.reader[1], 0)->address, 0xdead);
+	assert_int_equal(tacho_read_crash(p.reader[1], 0)->ns, BUILD_BEGIN_NS + 80);
+	assert_int_equal(tacho_read_crash(p.reader[1], 0)->regs[2], 3);
+	assert_int_equal(tacho_read_crash(p.reader[1], 0)->frames[1], 0x402222);
+	assert_int_equal(tacho_read_crash(p.reader[1], 0)->unwind_failed, 1);
+	assert_int_equal(tacho_read_thread_count(p.reader[1]), 2);
+	assert_string_equal(tacho_read_thread_by_number(p.reader[1], 0, 2)->name, "loop-2");
+	assert_int_equal(tacho_read_thread_by_number(p.reader[1], 0, 1)->live, 1);
+	assert_int_equal(tacho_read_thread_by_number(p.reader[1], 0, 2)->live, 0);
+	assert_int_equal(tacho_read_thread_by_number(p.reader[1], 0, 1)->start_ns,
+			 BUILD_BEGIN_NS + 1);
+	assert_true(tacho_read_loss(p.reader[1], 0, TACHO_LOSS_NO_CHUNK, &loss) >= 0);
+	assert_int_equal(loss.count, 12);
+	assert_true(tacho_read_source(p.reader[1], 0, 1, &source) >= 0);
+	assert_int_equal(source.state, TACHO_SOURCE_REFUSED);
+	assert_int_equal(source.error, 13);
+	close_pair(&p);
+}
+
+/* Blocks are listed in the index as they stand in the file, and the end finds it. */
+static void the_index_lists_every_block(void **state)
+{
+	struct pair p = { 0 };
+	struct build b;
+	struct tacho_trace_end end;
+	struct tacho_trace_block block;
+	uint64_t at = sizeof(struct tacho_trace_file);
+	uint32_t blocks = 0;
+
+	(void)state;
+	build_begin(&b);
+	build_process(&b);
+	build_random_events(&b, 5, 2, 3, 100);
+	p.data[0] = build_end(&b, &p.size[0]);
+	write_again(&p);
+	memcpy(&end, (char *)p.data[1] + p.size[1] - sizeof(end), sizeof(end));
+	while (at + sizeof(end) < p.size[1]) {
+		memcpy(&block, (char *)p.data[1] + at, sizeof(block));
+		assert_int_equal(block.magic, TACHO_BLOCK_MAGIC);
+		assert_int_equal(block.number, blocks);
+		if (block.type == TACHO_BLOCK_INDEX)
+			assert_int_equal(end.index_offset, at);
+		at += sizeof(block) + ((block.stored_size + 7u) & ~7u);
+		blocks++;
+	}
+	assert_int_equal(at + sizeof(end), p.size[1]);
+	assert_int_equal(end.blocks, blocks);
+	assert_int_equal(p.result.blocks, blocks);
+	close_pair(&p);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(events_of_a_written_trace_are_the_same),
+		cmocka_unit_test(definitions_of_a_written_trace_are_the_same),
+		cmocka_unit_test(a_written_trace_tells_of_its_process),
+		cmocka_unit_test(incidents_of_a_written_trace_are_the_same),
+		cmocka_unit_test(the_index_lists_every_block),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
