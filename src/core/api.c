@@ -254,6 +254,7 @@ uint32_t tacho_trigger(const char *reason)
 	memcpy(t->reason, reason, t->size);
 	__atomic_store_n(&t->number, number, __ATOMIC_RELEASE);
 	__atomic_fetch_add(&tacho__rec->control->wake_seq, 1, __ATOMIC_RELEASE);
-	TACHO__SYS(SYS_futex, &tacho__rec->control->wake_seq, 1 /* FUTEX_WAKE */, INT32_MAX, 0, 0, 0);
+	TACHO__SYS(SYS_futex, &tacho__rec->control->wake_seq, 1 /* FUTEX_WAKE */, INT32_MAX, 0, 0,
+		   0);
 	return number;
 }

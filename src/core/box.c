@@ -58,10 +58,8 @@ static void regions_plan(struct tacho_box_super *s, uint64_t size)
 		[TACHO_REGION_SLOTS] = {sizeof(struct tacho_box_slot), size / TACHO_SLOT_SIZE},
 	};
 	static const uint64_t most[TACHO_REGION_POOL] = {
-		[TACHO_REGION_THREADS] = TACHO__THREADS_MAX,
-		[TACHO_REGION_HISTOGRAMS] = 1u << 14,
-		[TACHO_REGION_DEF_DIR] = 1u << 20,
-		[TACHO_REGION_DEF_BUCKETS] = 1u << 16,
+		[TACHO_REGION_THREADS] = TACHO__THREADS_MAX, [TACHO_REGION_HISTOGRAMS] = 1u << 14,
+		[TACHO_REGION_DEF_DIR] = 1u << 20,	     [TACHO_REGION_DEF_BUCKETS] = 1u << 16,
 		[TACHO_REGION_DEF_DATA] = 1u << 26,
 	};
 	uint64_t at = TACHO_BOX_SUPER_SIZE;
@@ -235,7 +233,8 @@ static void describe_process(struct tacho_box_super *s, const struct tacho__opti
 	s->small_size = TACHO_SMALL_SIZE;
 	s->next_def = 1;
 	s->parent_pid = before.base && before.pid != s->pid ? before.pid : 0;
-	n = TACHO__SYS(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", s->exe, sizeof(s->exe) - 1, 0, 0);
+	n = TACHO__SYS(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", s->exe, sizeof(s->exe) - 1, 0,
+		       0);
 	s->exe[n > 0 ? n : 0] = 0;
 	TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, s->comm, 0, 0, 0, 0);
 	memcpy(s->service, o->service, sizeof(s->service));
@@ -318,8 +317,8 @@ static int map_file(struct tacho__recorder *r, int fd, uint64_t size)
 static int fill_start(struct tacho__recorder *r)
 {
 	static const enum tacho_region whole[] = {
-		TACHO_REGION_CONTROL,	  TACHO_REGION_LOSSES, TACHO_REGION_TRIGGERS,
-		TACHO_REGION_CRASHES,	  TACHO_REGION_SLOTS,  TACHO_REGION_DEF_BUCKETS,
+		TACHO_REGION_CONTROL, TACHO_REGION_LOSSES, TACHO_REGION_TRIGGERS,
+		TACHO_REGION_CRASHES, TACHO_REGION_SLOTS,  TACHO_REGION_DEF_BUCKETS,
 	};
 
 	for (size_t i = 0; i < sizeof(whole) / sizeof(whole[0]); i++) {

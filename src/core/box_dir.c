@@ -8,7 +8,6 @@
 #include "base/sys.h"
 #include "base/text.h"
 
-
 static int fail(int error, char *reason, size_t size, const char *what, const char *path,
 		const char *why)
 {

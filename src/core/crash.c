@@ -62,7 +62,7 @@ static struct crash_context {
  * after the crash, and the next one is worth a new file.
  */
 #define REWRITE_NS 1000000000ull
-static int file_owner; /* tid of the thread that writes the file; 0 none yet */
+static int file_owner;	   /* tid of the thread that writes the file; 0 none yet */
 static uint64_t file_done; /* when it was finished, ns; 0: not yet */
 static uint32_t crashes_seen;
 static struct tacho__snapshot_room room;
@@ -216,9 +216,8 @@ static void write_or_wait(struct crash_context *me)
 
 	if (done && tacho__clock_ns(CLOCK_MONOTONIC) - done < REWRITE_NS)
 		return;
-	if ((!owner || done) &&
-	    __atomic_compare_exchange_n(&file_owner, &owner, me->tid, 0, __ATOMIC_ACQ_REL,
-					__ATOMIC_RELAXED)) {
+	if ((!owner || done) && __atomic_compare_exchange_n(&file_owner, &owner, me->tid, 0,
+							    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
 		tacho__store(&file_done, 0);
 		write_file(me);
 		__atomic_store_n(&file_done, tacho__clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
@@ -394,8 +393,8 @@ int tacho_crash_stack(void)
 		stack_key_ready = 1;
 	memset(&ss, 0, sizeof(ss));
 	ss.ss_size = ALT_STACK_SIZE;
-	ss.ss_sp = mmap(NULL, ALT_STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-			0);
+	ss.ss_sp = mmap(NULL, ALT_STACK_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS,
+			-1, 0);
 	if (ss.ss_sp == MAP_FAILED)
 		return -errno;
 	if (sigaltstack(&ss, NULL)) {

@@ -25,7 +25,8 @@ static uint32_t hash_of(unsigned class, const uint8_t *p, uint32_t size)
 
 static uint32_t *bucket_of(uint32_t hash)
 {
-	return &tacho__rec->buckets[hash % tacho__rec->super->regions[TACHO_REGION_DEF_BUCKETS].count];
+	return &tacho__rec->buckets[hash %
+				    tacho__rec->super->regions[TACHO_REGION_DEF_BUCKETS].count];
 }
 
 /* Looks through a chain from `id` down to, not including, `until`. */
@@ -87,7 +88,7 @@ static int store(uint32_t id, unsigned class, unsigned flags, uint32_t hash, con
 	TACHO_TESTPOINT("define-reserved");
 	memcpy(tacho__rec->def_data + at, payload, size);
 	d->size = (uint16_t)size;
-	d->class = (uint8_t)class;
+	d->class = (uint8_t) class;
 	d->flags = (uint8_t)flags;
 	d->hash = hash;
 	TACHO_TESTPOINT("define-stored");
@@ -175,8 +176,8 @@ void tacho__define_init(const uint8_t *before)
 	uint32_t limit;
 
 	if (!old) {
-		uint32_t id = tacho__define_name(TACHO_CLASS_TEXT, TACHO_ID_FULL_TEXT, NULL, 0, 0, 0,
-						 NULL);
+		uint32_t id = tacho__define_name(TACHO_CLASS_TEXT, TACHO_ID_FULL_TEXT, NULL, 0, 0,
+						 0, NULL);
 
 		(void)id; /* TACHO_ID_FULL: the first of a box, or, without room, what stands for it */
 		return;

@@ -101,8 +101,8 @@ static uint8_t read_build_id(int mem, uint64_t header_at, uint8_t *id)
 		Elf64_Phdr ph;
 		uint8_t n;
 
-		if (tacho__pread(mem, &ph, sizeof(ph),
-				 header_at + e.e_phoff + i * sizeof(ph)) != sizeof(ph))
+		if (tacho__pread(mem, &ph, sizeof(ph), header_at + e.e_phoff + i * sizeof(ph)) !=
+		    sizeof(ph))
 			return 0;
 		if (ph.p_type == PT_LOAD && base == UINT64_MAX)
 			base = header_at - ph.p_vaddr + ph.p_offset;
@@ -110,8 +110,9 @@ static uint8_t read_build_id(int mem, uint64_t header_at, uint8_t *id)
 		   where they lie in memory, relative to the header. */
 		if (ph.p_type != PT_NOTE)
 			continue;
-		n = note_build_id(mem, (base == UINT64_MAX ? header_at + ph.p_offset : base + ph.p_vaddr),
-				  ph.p_filesz, id);
+		n = note_build_id(
+			mem, (base == UINT64_MAX ? header_at + ph.p_offset : base + ph.p_vaddr),
+			ph.p_filesz, id);
 		if (n)
 			return n;
 	}
@@ -147,8 +148,8 @@ static void define_module(struct scan *s, const struct mapping *m)
 	uint8_t buf[TACHO_MODULE_HEAD + TACHO_BUILD_ID_MAX + TACHO_MODULE_PATH_MAX];
 	struct tacho_box_super *super = tacho__rec->super;
 	uint8_t id[TACHO_BUILD_ID_MAX];
-	uint16_t path_size =
-		(uint16_t)(m->path_size > TACHO_MODULE_PATH_MAX ? TACHO_MODULE_PATH_MAX : m->path_size);
+	uint16_t path_size = (uint16_t)(m->path_size > TACHO_MODULE_PATH_MAX ? TACHO_MODULE_PATH_MAX
+									     : m->path_size);
 	uint8_t id_size = 0;
 	uint32_t size;
 

@@ -64,8 +64,7 @@ static int env_numbers(struct tacho__options *o, char *reason, size_t size)
 		return refuse(reason, size, "TACHO_MIN_AGE", v, "give a duration, as 10s.");
 	v = env("TACHO_POLL_THRESHOLD");
 	if (v && tacho__parse_duration(v, &o->poll_threshold_ns))
-		return refuse(reason, size, "TACHO_POLL_THRESHOLD", v,
-			      "give a duration, as 50us.");
+		return refuse(reason, size, "TACHO_POLL_THRESHOLD", v, "give a duration, as 50us.");
 	v = env("TACHO_KEEP_BOX");
 	if (v) {
 		if (tacho__parse_u64(v, &n) || n > 1)
@@ -133,9 +132,10 @@ static int take_given(const struct tacho_options *g, struct tacho__options *o, c
 
 		for (size_t i = 0; i < g->size - sizeof(full); i++)
 			if (extra[i])
-				return refuse_option(reason, size,
-						     "tacho_options holds options that this "
-						     "version of libtacho does not know: update it.");
+				return refuse_option(
+					reason, size,
+					"tacho_options holds options that this "
+					"version of libtacho does not know: update it.");
 	}
 	memcpy(&full, g, g->size < sizeof(full) ? g->size : sizeof(full));
 	if (full.max_bytes)
@@ -158,7 +158,8 @@ static int take_given(const struct tacho_options *g, struct tacho__options *o, c
 				     "tacho_options.box_dir is not an absolute path of less than "
 				     "200 bytes.");
 	if (full.service && copy_text(o->service, sizeof(o->service), full.service))
-		return refuse_option(reason, size, "tacho_options.service is longer than 63 bytes.");
+		return refuse_option(reason, size,
+				     "tacho_options.service is longer than 63 bytes.");
 	if (full.crash_file && copy_text(o->crash_file, sizeof(o->crash_file), full.crash_file))
 		return refuse_option(reason, size,
 				     "tacho_options.crash_file is longer than 199 bytes.");
@@ -189,7 +190,8 @@ int tacho__options_read(const struct tacho_options *given, struct tacho__options
 	if (v && strcmp(v, "on"))
 		return refuse(reason, reason_size, "TACHO", v, "give on or off.");
 	if (o->max_bytes < TACHO_BOX_MIN_BYTES || o->max_bytes > TACHO_BOX_MAX_BYTES)
-		return refuse_option(reason, reason_size,
-				     "max_bytes (TACHO_MAX_BYTES) is not between 1 MiB and 64 GiB.");
+		return refuse_option(
+			reason, reason_size,
+			"max_bytes (TACHO_MAX_BYTES) is not between 1 MiB and 64 GiB.");
 	return 0;
 }

@@ -16,7 +16,7 @@ struct tacho__options {
 	uint32_t clock;
 	uint32_t keep_box;
 	uint32_t dead_boxes;
-	char box_dir[TACHO__PATH_MAX];	 /* "": the default places */
+	char box_dir[TACHO__PATH_MAX];	   /* "": the default places */
 	char runtime_dir[TACHO__PATH_MAX]; /* $XDG_RUNTIME_DIR/tacho or "" */
 	char service[64];
 	char crash_file[TACHO__PATH_MAX];

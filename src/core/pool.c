@@ -64,7 +64,8 @@ uint64_t tacho__ticks_of_ns(uint64_t ns)
 	tacho__clock_pair(1, &ticks, &mono_ns);
 	if (mono_ns - first->mono_ns < RATE_KNOWN_NS)
 		return UINT64_MAX;
-	return (uint64_t)((unsigned __int128)ns * (ticks - first->ticks) / (mono_ns - first->mono_ns));
+	return (uint64_t)((unsigned __int128)ns * (ticks - first->ticks) /
+			  (mono_ns - first->mono_ns));
 }
 
 /* What a chunk that is about to be used again held is gone: count it. */
@@ -195,41 +196,43 @@ static int take_whole(uint32_t slot)
 }
 
 /*
- * Makes a small chunk of the slot ready: splits it if it is free, or clears what
- * its finished parts hold. 0 when all its parts belong to threads.
+ * Makes small chunks of the slot ready: splits it if it is free, or clears what its
+ * finished parts hold. 0 when all its parts belong to threads.
+ *
+ * The parts are held as if they belonged to a thread until they are cleared, so
+ * that nobody takes one and has it cleared under it.
  */
 static int split(uint32_t slot)
 {
-	uint64_t s = __atomic_load_n(&tacho__rec->slots[slot].state, __ATOMIC_ACQUIRE);
+	struct tacho_box_slot *entry = &tacho__rec->slots[slot];
+	uint64_t s = __atomic_load_n(&entry->state, __ATOMIC_ACQUIRE);
+	uint64_t free_parts, count;
+	unsigned shape;
 
-	for (;;) {
-		uint64_t count = s >> COUNT_SHIFT;
-		uint64_t open = OPEN(s);
-
-		if (TACHO_SLOT_SHAPE(s) == TACHO_SLOT_SPLIT) {
-			if (open == PARTS)
-				return 0;
-		} else if (open) {
+	do {
+		shape = TACHO_SLOT_SHAPE(s);
+		free_parts = PARTS & ~OPEN(s);
+		count = (s >> COUNT_SHIFT) + (shape != TACHO_SLOT_SPLIT);
+		if (shape == TACHO_SLOT_SPLIT ? !free_parts : OPEN(s) != 0)
 			return 0;
-		} else {
-			count++;
-		}
 		if (s & SPARE) {
 			slot_cas(slot, &s, s & ~SPARE);
 			return 0;
 		}
-		if (!slot_cas(slot, &s, slot_word(TACHO_SLOT_SPLIT, open, open, count)))
+	} while (!slot_cas(slot, &s, slot_word(TACHO_SLOT_SPLIT, PARTS, PARTS, count)));
+	TACHO_TESTPOINT("pool-split");
+	for (unsigned i = 0; i < TACHO_SMALL_PER_SLOT; i++) {
+		if (!(free_parts >> i & 1) || !has_memory(slot, i))
 			continue;
-		TACHO_TESTPOINT("pool-split");
-		if (TACHO_SLOT_SHAPE(s) == TACHO_SLOT_WHOLE) {
-			count_overwritten(chunk_at(slot, 0));
-			/* The records of the whole chunk must not be taken for headers. */
-			for (unsigned i = 0; i < TACHO_SMALL_PER_SLOT; i++)
-				if (has_memory(slot, i))
-					tacho__store(&chunk_at(slot, i)->generation, 0);
-		}
-		return 1;
+		/* Of a whole chunk only the first part has a header. */
+		if (shape == TACHO_SLOT_SPLIT || i == 0)
+			count_overwritten(chunk_at(slot, i));
+		tacho__store(&chunk_at(slot, i)->generation, 0);
 	}
+	TACHO_TESTPOINT("pool-cleared");
+	__atomic_fetch_and(&entry->state, ~(free_parts << OPEN_SHIFT | free_parts << TAKEN_SHIFT),
+			   __ATOMIC_RELEASE);
+	return 1;
 }
 
 /* A part of a split slot that was not given out since the split; TACHO_NO_CHUNK if none. */
@@ -248,7 +251,6 @@ static uint32_t take_part(uint32_t slot)
 			give_up(slot, i);
 			return TACHO_NO_CHUNK;
 		}
-		count_overwritten(chunk_at(slot, i));
 		return slot * TACHO_SMALL_PER_SLOT + i;
 	}
 	return TACHO_NO_CHUNK;

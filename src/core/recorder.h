@@ -36,8 +36,8 @@ struct tacho__stream {
 	uint64_t last;	/* ticks of the last record */
 	uintptr_t busy; /* frame that is storing a record, or 0 */
 	struct tacho_chunk *chunk;
-	uint8_t *limit;	  /* of the chunk; `end` is this unless something wants the slow path */
-	uint32_t records; /* in this chunk */
+	uint8_t *limit;	   /* of the chunk; `end` is this unless something wants the slow path */
+	uint32_t records;  /* in this chunk */
 	uint32_t sequence; /* of the next chunk */
 	uint64_t prior;	   /* records before this chunk */
 };
@@ -71,7 +71,7 @@ enum tacho__phase {
 
 struct tacho__recorder {
 	uint32_t phase;
-	uint32_t epoch; /* grows with each box */
+	uint32_t epoch;	 /* grows with each box */
 	uintptr_t maker; /* thread that makes the box */
 	uint8_t *base;
 	uint64_t size;
@@ -91,8 +91,8 @@ struct tacho__recorder {
 	uint32_t thread_count;
 	uint64_t filled[TACHO_REGION_COUNT]; /* bytes of a region with memory behind them */
 	uint64_t used;			     /* bytes of the box with memory behind them */
-	uint32_t no_populate; /* kernel without MADV_POPULATE_WRITE: memory was taken at once */
-	uint32_t full;	      /* tmpfs had no more memory: the pool stays as it is */
+	uint32_t no_populate;  /* kernel without MADV_POPULATE_WRITE: memory was taken at once */
+	uint32_t full;	       /* tmpfs had no more memory: the pool stays as it is */
 	uint64_t free_writers; /* tag << 32 | index + 1 */
 	uint32_t hand;	       /* slot that is looked at next */
 	uint32_t split_slot;   /* slot + 1 that small chunks are taken from, or 0 */

@@ -102,9 +102,9 @@ static uint32_t hist_take(struct tacho__writer *w, uint32_t kind)
 
 		if (tacho__box_fill(TACHO_REGION_HISTOGRAMS, (i + 1) * sizeof(*h)))
 			return UINT32_MAX;
-		while (used <= i && !__atomic_compare_exchange_n(&r->super->hists_used, &used, i + 1,
-								 0, __ATOMIC_RELAXED,
-								 __ATOMIC_RELAXED))
+		while (used <= i &&
+		       !__atomic_compare_exchange_n(&r->super->hists_used, &used, i + 1, 0,
+						    __ATOMIC_RELAXED, __ATOMIC_RELAXED))
 			;
 		if (tacho__load(&h->kind))
 			continue;

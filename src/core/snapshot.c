@@ -195,7 +195,7 @@ static void put_entries(struct out *o, enum tacho_block_type type, const void *f
 /* Copies what is committed of a chunk; 0 when there is none, 1 when it changed in the middle. The
    writers go on meanwhile: this is a race by design, decided by the generation. */
 __attribute__((no_sanitize("thread"))) static uint32_t copy_chunk(const uint8_t *at, uint32_t size,
-								   uint8_t *to)
+								  uint8_t *to)
 {
 	const struct tacho_chunk *c = (const struct tacho_chunk *)at;
 	uint64_t generation = __atomic_load_n(&c->generation, __ATOMIC_ACQUIRE);
@@ -213,8 +213,8 @@ __attribute__((no_sanitize("thread"))) static uint32_t copy_chunk(const uint8_t 
 
 static void put_chunk(struct out *o, uint32_t slot, uint64_t state, uint32_t part, uint32_t size)
 {
-	const uint8_t *at = tacho__rec->pool + (uint64_t)slot * TACHO_SLOT_SIZE +
-			    part * TACHO_SMALL_SIZE;
+	const uint8_t *at =
+		tacho__rec->pool + (uint64_t)slot * TACHO_SLOT_SIZE + part * TACHO_SMALL_SIZE;
 
 	uint64_t after;
 
@@ -343,7 +343,8 @@ static void release_signals(const sigset_t *old, int was_pending, int error)
 
 		sigemptyset(&raised);
 		sigaddset(&raised, error == -EPIPE ? SIGPIPE : SIGXFSZ);
-		TACHO__SYS(SYS_rt_sigtimedwait, &raised, 0, &now, 8 /* bytes of a kernel mask */, 0, 0);
+		TACHO__SYS(SYS_rt_sigtimedwait, &raised, 0, &now, 8 /* bytes of a kernel mask */, 0,
+			   0);
 	}
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
@@ -355,7 +356,8 @@ int tacho_snapshot(int fd)
 	sigset_t old;
 	int was_pending, err;
 
-	if (!tacho__rec || __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) != TACHO__PHASE_READY)
+	if (!tacho__rec ||
+	    __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) != TACHO__PHASE_READY)
 		return -ENODATA;
 	if (__atomic_exchange_n(&writing, 1, __ATOMIC_ACQUIRE))
 		return -EBUSY;

@@ -173,7 +173,8 @@ static struct tacho__writer *grow(void)
 
 	do {
 		if (i >= r->thread_count ||
-		    tacho__box_fill(TACHO_REGION_THREADS, (i + 1) * sizeof(struct tacho_box_thread)))
+		    tacho__box_fill(TACHO_REGION_THREADS,
+				    (i + 1) * sizeof(struct tacho_box_thread)))
 			return NULL;
 	} while (!__atomic_compare_exchange_n(&r->super->threads_used, &i, i + 1, 0,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
