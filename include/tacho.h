@@ -111,7 +111,10 @@ struct tacho_options {
 
 	uint32_t reserved;
 };
-#define TACHO_OPTIONS_INIT {sizeof(struct tacho_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TACHO_OPTIONS_INIT                                                 \
+	{                                                                  \
+		sizeof(struct tacho_options), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0 \
+	}
 
 /*
  * Starts recording. `options` may be NULL. TACHO=off in the environment keeps it
@@ -140,8 +143,8 @@ TACHO_API void tacho_pause(void);
 TACHO_API void tacho_resume(void);
 
 enum tacho_state {
-	TACHO_STATE_NEVER = 0,	/* tacho_start was not called */
-	TACHO_STATE_OFF = 1,	/* it failed: error and reason say why */
+	TACHO_STATE_NEVER = 0, /* tacho_start was not called */
+	TACHO_STATE_OFF = 1,   /* it failed: error and reason say why */
 	TACHO_STATE_RECORDING = 2,
 	TACHO_STATE_PAUSED = 3,
 	TACHO_STATE_STOPPED = 4,
@@ -149,8 +152,8 @@ enum tacho_state {
 
 struct tacho_status {
 	size_t size;
-	uint32_t state; /* enum tacho_state */
-	int32_t error;	/* errno behind OFF, or behind a box that could not grow; else 0 */
+	uint32_t state;	  /* enum tacho_state */
+	int32_t error;	  /* errno behind OFF, or behind a box that could not grow; else 0 */
 	char reason[256]; /* a sentence; "" when all is well */
 	char box[256];	  /* path of the box; "" without one */
 	uint64_t max_bytes;
@@ -189,8 +192,10 @@ struct tacho_name {
 	const void *address; /* of the function, where there is one: shown by its symbol */
 };
 
-#define TACHO__NAME(class_, detail_, text_, unit_, address_)                                       \
-	{0, class_, detail_, 0, __LINE__, 0, text_, __FILE__, unit_, address_}
+#define TACHO__NAME(class_, detail_, text_, unit_, address_)                         \
+	{                                                                            \
+		0, class_, detail_, 0, __LINE__, 0, text_, __FILE__, unit_, address_ \
+	}
 #define TACHO_TEXT(text) TACHO__NAME(1, 0, text, 0, 0)
 #define TACHO_KIND(text) TACHO__NAME(2, 0, text, 0, 0)
 #define TACHO_KIND_OF(text, function) TACHO__NAME(2, 0, text, 0, (const void *)(function))
@@ -201,12 +206,12 @@ struct tacho_name {
 #define TACHO_PLACE(text) TACHO__NAME(7, 0, text, 0, 0)
 
 /* This place in the code, as `struct tacho_name *`. */
-#define TACHO_HERE                                                                                 \
-	(__extension__({                                                                           \
-		static struct tacho_name tacho__here = TACHO_PLACE(0);                             \
-		if (!__atomic_load_n(&tacho__here.text, __ATOMIC_RELAXED))                         \
-			__atomic_store_n(&tacho__here.text, &__func__[0], __ATOMIC_RELAXED);       \
-		&tacho__here;                                                                      \
+#define TACHO_HERE                                                                           \
+	(__extension__({                                                                     \
+		static struct tacho_name tacho__here = TACHO_PLACE(0);                       \
+		if (!__atomic_load_n(&tacho__here.text, __ATOMIC_RELAXED))                   \
+			__atomic_store_n(&tacho__here.text, &__func__[0], __ATOMIC_RELAXED); \
+		&tacho__here;                                                                \
 	}))
 
 /* What the calls below are made of. Private: programs call the inline functions. */
@@ -408,10 +413,10 @@ static inline void tacho__span_cleanup(struct tacho_name **name)
 #define TACHO__JOIN(a, b) TACHO__JOIN2(a, b)
 
 /* A span from here to the end of the enclosing block: TACHO_SPAN("parse"); */
-#define TACHO_SPAN(text)                                                                           \
-	static struct tacho_name TACHO__JOIN(tacho__name_, __LINE__) = TACHO_SPAN_NAME(text);      \
-	__attribute__((cleanup(tacho__span_cleanup), unused)) struct tacho_name *TACHO__JOIN(      \
-		tacho__span_, __LINE__) = &TACHO__JOIN(tacho__name_, __LINE__);                    \
+#define TACHO_SPAN(text)                                                                      \
+	static struct tacho_name TACHO__JOIN(tacho__name_, __LINE__) = TACHO_SPAN_NAME(text); \
+	__attribute__((cleanup(tacho__span_cleanup), unused)) struct tacho_name *TACHO__JOIN( \
+		tacho__span_, __LINE__) = &TACHO__JOIN(tacho__name_, __LINE__);               \
 	tacho_span_begin(TACHO__JOIN(tacho__span_, __LINE__))
 
 /* An asynchronous span begins and ends anywhere; `span` is a number of the program's
@@ -546,13 +551,13 @@ static inline void tacho__event_bool(struct tacho__event *e, bool v)
 	tacho__event_word(e, v);
 }
 
-#define TACHO__OPTIONAL(type_, ctype_)                                                             \
-	static inline void tacho__event_opt_##type_(struct tacho__event *e, const ctype_ *v)       \
-	{                                                                                          \
-		if (v)                                                                             \
-			tacho__event_##type_(e, *v);                                               \
-		else                                                                               \
-			e->field++;                                                                \
+#define TACHO__OPTIONAL(type_, ctype_)                                                       \
+	static inline void tacho__event_opt_##type_(struct tacho__event *e, const ctype_ *v) \
+	{                                                                                    \
+		if (v)                                                                       \
+			tacho__event_##type_(e, *v);                                         \
+		else                                                                         \
+			e->field++;                                                          \
 	}
 
 TACHO__OPTIONAL(u64, uint64_t)
@@ -593,7 +598,10 @@ static inline void tacho__event_opt_string(struct tacho__event *e, const char *v
 #define tacho__event__Bool tacho__event_bool
 
 #define TACHO__PARAM(type, name) TACHO__CTYPE_##type name
-#define TACHO__FIELD(type, name) {TACHO__TYPE_##type, #name}
+#define TACHO__FIELD(type, name)          \
+	{                                 \
+		TACHO__TYPE_##type, #name \
+	}
 #define TACHO__VALUE(type, name) tacho__event_##type(&tacho__e, name)
 
 /* TACHO__MAP(m, sep, (a, b), (c, d)) is m(a, b) sep() m(c, d), for 1 to 16 pairs. */
@@ -616,30 +624,29 @@ static inline void tacho__event_opt_string(struct tacho__event *e, const char *v
 #define TACHO__M15(m, s, x, ...) m x s() TACHO__M14(m, s, __VA_ARGS__)
 #define TACHO__M16(m, s, x, ...) m x s() TACHO__M15(m, s, __VA_ARGS__)
 #define TACHO__NTH(a1, a2, a3, a4, a5, a6, a7, a8, a9, a10, a11, a12, a13, a14, a15, a16, n, ...) n
-#define TACHO__COUNT(...)                                                                          \
+#define TACHO__COUNT(...) \
 	TACHO__NTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
-#define TACHO__MAP(m, s, ...)                                                                      \
-	TACHO__JOIN(TACHO__M, TACHO__COUNT(__VA_ARGS__))(m, s, __VA_ARGS__)
+#define TACHO__MAP(m, s, ...) TACHO__JOIN(TACHO__M, TACHO__COUNT(__VA_ARGS__))(m, s, __VA_ARGS__)
 
-#define TACHO_EVENT(name, ...)                                                                     \
-	__attribute__((unused)) static inline void tacho_event_##name(                             \
-		TACHO__MAP(TACHO__PARAM, TACHO__COMMA, __VA_ARGS__))                               \
-	{                                                                                          \
-		static const struct tacho__field tacho__fields[] = {                               \
-			TACHO__MAP(TACHO__FIELD, TACHO__COMMA, __VA_ARGS__)};                      \
-		static struct tacho__schema tacho__s = {                                           \
-			0, sizeof(tacho__fields) / sizeof(tacho__fields[0]), #name,                \
-			tacho__fields};                                                            \
-		struct tacho__event tacho__e;                                                      \
-                                                                                                   \
-		if (!tacho__recording())                                                           \
-			return;                                                                    \
-		tacho__e.schema = __atomic_load_n(&tacho__s.id, __ATOMIC_RELAXED);                 \
-		if (!tacho__e.schema)                                                              \
-			tacho__e.schema = tacho__define_schema(&tacho__s);                         \
-		tacho__e.used = tacho__e.field = tacho__e.present = 0;                             \
-		TACHO__MAP(TACHO__VALUE, TACHO__SEMICOLON, __VA_ARGS__);                           \
-		tacho__event_put(&tacho__e);                                                       \
+#define TACHO_EVENT(name, ...)                                                      \
+	__attribute__((unused)) static inline void tacho_event_##name(              \
+		TACHO__MAP(TACHO__PARAM, TACHO__COMMA, __VA_ARGS__))                \
+	{                                                                           \
+		static const struct tacho__field tacho__fields[] = {                \
+			TACHO__MAP(TACHO__FIELD, TACHO__COMMA, __VA_ARGS__)};       \
+		static struct tacho__schema tacho__s = {                            \
+			0, sizeof(tacho__fields) / sizeof(tacho__fields[0]), #name, \
+			tacho__fields};                                             \
+		struct tacho__event tacho__e;                                       \
+                                                                                    \
+		if (!tacho__recording())                                            \
+			return;                                                     \
+		tacho__e.schema = __atomic_load_n(&tacho__s.id, __ATOMIC_RELAXED);  \
+		if (!tacho__e.schema)                                               \
+			tacho__e.schema = tacho__define_schema(&tacho__s);          \
+		tacho__e.used = tacho__e.field = tacho__e.present = 0;              \
+		TACHO__MAP(TACHO__VALUE, TACHO__SEMICOLON, __VA_ARGS__);            \
+		tacho__event_put(&tacho__e);                                        \
 	}
 
 /* -------------------------------------------- taking the window, crashes */

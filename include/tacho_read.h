@@ -76,13 +76,13 @@ TACHO_READ_API void tacho_read_close(struct tacho_reader *reader);
    is word[0] >> 16 of the types with TACHO_EV_IS_VARIABLE. Unknown types may come
    from newer recorders: skip them. */
 enum tacho_event_type {
-	TACHO_EV_PARK = 0x01,	      /* arg: loop */
-	TACHO_EV_UNPARK = 0x02,	      /* arg: number ready */
-	TACHO_EV_POLL_END = 0x03,     /* arg: 0 unknown, 1 pending, 2 done */
-	TACHO_EV_SPAN_BEGIN = 0x04,   /* arg: name */
-	TACHO_EV_SPAN_END = 0x05,     /* arg: name */
-	TACHO_EV_PAUSE = 0x06,	      /* arg: 1 paused, 0 resumed */
-	TACHO_EV_LOOP = 0x07,	      /* arg: loop that the thread runs from now on; 0: none */
+	TACHO_EV_PARK = 0x01,	    /* arg: loop */
+	TACHO_EV_UNPARK = 0x02,	    /* arg: number ready */
+	TACHO_EV_POLL_END = 0x03,   /* arg: 0 unknown, 1 pending, 2 done */
+	TACHO_EV_SPAN_BEGIN = 0x04, /* arg: name */
+	TACHO_EV_SPAN_END = 0x05,   /* arg: name */
+	TACHO_EV_PAUSE = 0x06,	    /* arg: 1 paused, 0 resumed */
+	TACHO_EV_LOOP = 0x07,	    /* arg: loop that the thread runs from now on; 0: none */
 	/* Not recorded but made by the reader: the stream's records begin here, or go on
 	   after a hole. event.resume says what is known. */
 	TACHO_EV_RESUME = 0x3f,
@@ -119,12 +119,12 @@ struct tacho_open_item {
 };
 
 struct tacho_resume {
-	uint64_t missing;  /* records of this stream between the last event and here that
+	uint64_t missing; /* records of this stream between the last event and here that
 			      were overwritten or damaged; 0 also for the first */
-	uint32_t dropped;  /* records that never found room, just before here */
-	uint32_t first;	   /* 1: the stream begins here for this reader */
-	uint32_t loop;	   /* of the thread, or 0 */
-	uint32_t parked;   /* 1: parked on that loop since parked_ns */
+	uint32_t dropped; /* records that never found room, just before here */
+	uint32_t first;	  /* 1: the stream begins here for this reader */
+	uint32_t loop;	  /* of the thread, or 0 */
+	uint32_t parked;  /* 1: parked on that loop since parked_ns */
 	uint64_t parked_ns;
 	uint32_t open_count;  /* open polls and spans */
 	uint32_t open_listed; /* of these in open[], outermost first */
@@ -132,7 +132,7 @@ struct tacho_resume {
 };
 
 struct tacho_event {
-	uint64_t ns; /* CLOCK_MONOTONIC of the recorded host */
+	uint64_t ns;	  /* CLOCK_MONOTONIC of the recorded host */
 	uint32_t process; /* index, see tacho_read_process */
 	uint32_t thread;  /* number, see tacho_read_thread; unique in its process */
 	uint16_t stream;  /* 0; 1 and up: recorded by signal handlers */
@@ -140,7 +140,7 @@ struct tacho_event {
 	uint8_t reserved;
 	uint32_t arg;
 	uint32_t words;
-	const uint64_t *word;		  /* `words` of them; until the next call */
+	const uint64_t *word;		   /* `words` of them; until the next call */
 	const struct tacho_resume *resume; /* TACHO_EV_RESUME; until the next call */
 };
 
@@ -159,8 +159,8 @@ TACHO_READ_API int tacho_read_window(struct tacho_reader *reader, uint64_t *firs
 				     uint64_t *last_ns);
 
 /* Text of a TACHO_EV_LOG; not zero-terminated. *cut: it was longer. */
-TACHO_READ_API int tacho_read_text(const struct tacho_event *event, const char **text,
-				   size_t *size, int *cut);
+TACHO_READ_API int tacho_read_text(const struct tacho_event *event, const char **text, size_t *size,
+				   int *cut);
 
 /* --------------------------------------------------------------- processes */
 
@@ -195,7 +195,7 @@ TACHO_READ_API uint64_t tacho_read_real_ns(const struct tacho_reader *reader, ui
 
 struct tacho_thread {
 	uint32_t process, number, tid;
-	int live; /* 1: it ran when the trace was taken */
+	int live;	   /* 1: it ran when the trace was taken */
 	uint64_t start_ns; /* first record; 0 not known */
 	const char *name;
 };
@@ -237,18 +237,18 @@ struct tacho_field {
 
 struct tacho_definition {
 	uint32_t id;
-	uint8_t def_class; /* enum tacho_definition_class */
-	uint8_t cut;	   /* a string or stack was longer */
-	uint8_t level;	   /* LOOP: 1 waits only, 2 callbacks, 3 API; 0 not known */
+	uint8_t def_class;  /* enum tacho_definition_class */
+	uint8_t cut;	    /* a string or stack was longer */
+	uint8_t level;	    /* LOOP: 1 waits only, 2 callbacks, 3 API; 0 not known */
 	uint8_t value_type; /* COUNTER, GAUGE: 1 i64, 2 f64 */
 	const char *name;   /* "" for STACK; MODULE: path */
 	const char *file;   /* "" not given */
 	const char *unit;
-	uint32_t line;	    /* 0 not given */
-	uint64_t value;	    /* LOOP: its number; KIND, PLACE: address or 0 */
-	uint32_t count;	    /* SCHEMA: fields; STACK: frames */
+	uint32_t line;	/* 0 not given */
+	uint64_t value; /* LOOP: its number; KIND, PLACE: address or 0 */
+	uint32_t count; /* SCHEMA: fields; STACK: frames */
 	const struct tacho_field *fields;
-	const uint64_t *frames; /* innermost first */
+	const uint64_t *frames;		       /* innermost first */
 	uint64_t start, end, offset, since_ns; /* MODULE */
 	const uint8_t *build_id;
 	uint32_t build_id_size;
@@ -273,7 +273,7 @@ struct tacho_field_value {
 		uint64_t u64;
 		int64_t i64;
 		double f64;
-	} number; /* bool: u64 */
+	} number;	  /* bool: u64 */
 	const char *text; /* string; not zero-terminated */
 	size_t size;
 };

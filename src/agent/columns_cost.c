@@ -43,7 +43,7 @@ unsigned tacho__cost_width(const uint64_t *v, uint32_t count)
 
 static uint64_t plane_bits(const uint64_t *v, uint32_t count, unsigned plane)
 {
-	uint32_t histogram[256] = { 0 };
+	uint32_t histogram[256] = {0};
 
 	for (uint32_t i = 0; i < count; i++)
 		histogram[v[i] >> (8 * plane) & 0xff]++;

@@ -47,7 +47,7 @@ struct list_choice {
 struct tacho__encoder_scratch {
 	uint64_t *values;
 	size_t capacity, taken;
-	uint64_t *part; /* of a column: as many values as there are records */
+	uint64_t *part;	   /* of a column: as many values as there are records */
 	uint8_t slot[256]; /* of a type in types, if it occurs */
 	uint32_t type_count;
 	struct type_values types[256];
@@ -114,7 +114,7 @@ static int check_records(const struct tacho__records *r)
 /* How many values each column will have. */
 static void count_values(struct tacho__encoder_scratch *s, const struct tacho__records *r)
 {
-	uint32_t records[256] = { 0 };
+	uint32_t records[256] = {0};
 
 	for (uint32_t i = 0; i < r->head.count; i++)
 		records[r->type_arg[i] & 0xff]++;
@@ -332,9 +332,8 @@ static int put_types(struct tacho__encoder *e, const struct tacho__records *r)
 {
 	struct tacho__encoder_scratch *s = e->scratch;
 	uint32_t count = r->head.count;
-	const uint8_t start[3] = { (uint8_t)s->type_count,
-				   (uint8_t)(count ? r->type_arg[0] : 0),
-				   (uint8_t)(count ? r->type_arg[count - 1] : 0) };
+	const uint8_t start[3] = {(uint8_t)s->type_count, (uint8_t)(count ? r->type_arg[0] : 0),
+				  (uint8_t)(count ? r->type_arg[count - 1] : 0)};
 	int err = tacho__put(e, start, sizeof(start));
 
 	for (uint32_t i = 0; !err && i < s->type_count; i++) {
@@ -407,7 +406,7 @@ static int put_lists(struct tacho__encoder *e)
 
 static int put_arg(struct tacho__encoder *e, struct type_values *t)
 {
-	const uint8_t head[2] = { TACHO_TRANSFORM_MATE, 0 };
+	const uint8_t head[2] = {TACHO_TRANSFORM_MATE, 0};
 	int err;
 
 	if (!t->mate || !e->scratch->lists[LIST_TASKS].mated)
@@ -505,5 +504,5 @@ void tacho__encoder_free(struct tacho__encoder *e)
 	free(e->scratch);
 	free(e->data);
 	free(e->cuts);
-	*e = (struct tacho__encoder){ 0 };
+	*e = (struct tacho__encoder){0};
 }

@@ -65,5 +65,5 @@ void tacho__list_free(struct tacho__list *l)
 	free(l->value);
 	free(l->position);
 	free(l->mate);
-	*l = (struct tacho__list){ 0 };
+	*l = (struct tacho__list){0};
 }

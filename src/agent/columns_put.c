@@ -65,7 +65,7 @@ int tacho__put_cut(struct tacho__encoder *e, size_t size)
 static int put_column_head(struct tacho__encoder *e, enum tacho_transform transform, uint8_t width,
 			   uint8_t list)
 {
-	const uint8_t head[3] = { (uint8_t)transform, width, list };
+	const uint8_t head[3] = {(uint8_t)transform, width, list};
 
 	return tacho__put(e, head, transform == TACHO_TRANSFORM_DICT ? 3 : 2);
 }

@@ -95,8 +95,8 @@ static void put_schema(struct payload *p, const struct tacho_definition *d)
 
 static void put_module(struct payload *p, const struct tacho_definition *d)
 {
-	uint8_t id = (uint8_t)(d->build_id_size < TACHO_BUILD_ID_MAX ? d->build_id_size :
-								       TACHO_BUILD_ID_MAX);
+	uint8_t id = (uint8_t)(d->build_id_size < TACHO_BUILD_ID_MAX ? d->build_id_size
+								     : TACHO_BUILD_ID_MAX);
 	uint16_t path = kept(p, d->name, TACHO_MODULE_PATH_MAX);
 
 	put64(p, d->start);
@@ -112,8 +112,8 @@ static void put_module(struct payload *p, const struct tacho_definition *d)
 
 static int put_definition(struct tacho__bytes *b, const struct tacho_definition *d)
 {
-	struct payload p = { .size = 0 };
-	struct tacho_trace_def head = { .id = d->id, .class = d->def_class };
+	struct payload p = {.size = 0};
+	struct tacho_trace_def head = {.id = d->id, .class = d->def_class};
 	int err;
 
 	switch (d->def_class) {
@@ -144,14 +144,15 @@ int tacho__put_definitions(struct tacho__output *o, const struct tacho_reader *r
 			   uint32_t process)
 {
 	uint32_t limit = tacho_read_definition_limit(reader, process);
-	struct tacho__bytes b = { 0 };
+	struct tacho__bytes b = {0};
 	int err = 0;
 
 	for (uint32_t id = 1; !err && id < limit; id++) {
 		const struct tacho_definition *d = tacho_read_definition(reader, process, id);
 
 		if (d && put_definition(&b, d))
-			err = tacho__output_fail(o, -ENOMEM, "cannot write the trace: out of "
+			err = tacho__output_fail(o, -ENOMEM,
+						 "cannot write the trace: out of "
 						 "memory; free some and try again");
 		if (!err && b.size && (b.size >= BLOCK_BYTES || id + 1 == limit)) {
 			err = tacho__output_block(o, TACHO_BLOCK_DEFINITIONS, b.data, b.size, NULL,

@@ -78,7 +78,7 @@ int tacho__bytes_pad(struct tacho__bytes *b)
 void tacho__bytes_free(struct tacho__bytes *b)
 {
 	free(b->data);
-	*b = (struct tacho__bytes){ 0 };
+	*b = (struct tacho__bytes){0};
 }
 
 /* ----------------------------------------------------------------- writing */
@@ -100,11 +100,12 @@ static int write_failed(struct tacho__output *o, int error)
 					  "%llu bytes",
 					  done);
 	case EFBIG:
-		return tacho__output_fail(o, -error,
-					  "cannot write the trace: the limit for the size of a file "
-					  "was reached after %llu bytes; raise it (ulimit -f) or "
-					  "take a shorter stretch of time",
-					  done);
+		return tacho__output_fail(
+			o, -error,
+			"cannot write the trace: the limit for the size of a file "
+			"was reached after %llu bytes; raise it (ulimit -f) or "
+			"take a shorter stretch of time",
+			done);
 	default:
 		return tacho__output_fail(o, -error, "cannot write the trace after %llu bytes: %s",
 					  done, strerror(error));
@@ -121,7 +122,7 @@ static int write_all(struct tacho__output *o, const uint8_t *data, size_t size)
 			size -= (size_t)n;
 			o->offset += (uint64_t)n;
 		} else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
-			struct pollfd p = { .fd = o->fd, .events = POLLOUT };
+			struct pollfd p = {.fd = o->fd, .events = POLLOUT};
 
 			if (poll(&p, 1, -1) < 0 && errno != EINTR)
 				return write_failed(o, errno);
@@ -184,14 +185,14 @@ static void set_parameters(struct tacho__output *o, enum tacho_block_type type, 
 static size_t compress(struct tacho__output *o, uint8_t *out, const uint8_t *payload, size_t size,
 		       const struct tacho__cuts *cuts)
 {
-	ZSTD_outBuffer to = { out, size, 0 };
+	ZSTD_outBuffer to = {out, size, 0};
 	uint32_t next = 0;
 	size_t at = 0;
 	size_t left;
 
 	do {
 		size_t end = cuts && next < cuts->count ? cuts->at[next++] : size;
-		ZSTD_inBuffer from = { payload + at, end - at, 0 };
+		ZSTD_inBuffer from = {payload + at, end - at, 0};
 
 		do {
 			left = ZSTD_compressStream2(o->zstd, &to, &from,
@@ -238,15 +239,16 @@ int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, con
 			size_t size, const struct tacho__cuts *cuts,
 			const struct tacho_trace_events *events)
 {
-	struct tacho_trace_block head = { .magic = TACHO_BLOCK_MAGIC, .type = (uint16_t)type };
+	struct tacho_trace_block head = {.magic = TACHO_BLOCK_MAGIC, .type = (uint16_t)type};
 	size_t stored, need = sizeof(head) + padded(size);
 	uint8_t *body;
 	int err;
 
 	if (size > TACHO_BLOCK_MAX)
-		return tacho__output_fail(o, -EFBIG, "cannot write the trace: a block of type %d "
-					  "would be larger than %u bytes", (int)type,
-					  TACHO_BLOCK_MAX);
+		return tacho__output_fail(o, -EFBIG,
+					  "cannot write the trace: a block of type %d "
+					  "would be larger than %u bytes",
+					  (int)type, TACHO_BLOCK_MAX);
 	if (need > o->capacity) {
 		free(o->buffer);
 		o->buffer = malloc(need);
@@ -283,8 +285,8 @@ int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, con
 
 static int put_index(struct tacho__output *o)
 {
-	struct tacho_trace_array array = { sizeof(o->index[0]), o->index_count };
-	struct tacho__bytes bytes = { 0 };
+	struct tacho_trace_array array = {sizeof(o->index[0]), o->index_count};
+	struct tacho__bytes bytes = {0};
 	int err = tacho__bytes_put(&bytes, &array, sizeof(array));
 
 	if (!err)
@@ -299,7 +301,7 @@ static int put_index(struct tacho__output *o)
 
 int tacho__output_end(struct tacho__output *o)
 {
-	struct tacho_trace_end end = { .index_offset = 0 };
+	struct tacho_trace_end end = {.index_offset = 0};
 	const size_t room = TACHO_BLOCK_MAX - sizeof(struct tacho_trace_array);
 	int err = 0;
 

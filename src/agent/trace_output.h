@@ -11,11 +11,11 @@
 
 struct tacho__output {
 	int fd;
-	int level;	  /* of zstd; 0: the default */
+	int level; /* of zstd; 0: the default */
 	uint32_t tag;
-	uint32_t blocks;  /* written */
-	uint64_t offset;  /* bytes written */
-	uint8_t *buffer;  /* one block */
+	uint32_t blocks; /* written */
+	uint64_t offset; /* bytes written */
+	uint8_t *buffer; /* one block */
 	size_t capacity;
 	ZSTD_CCtx *zstd;
 	struct tacho_trace_index *index;

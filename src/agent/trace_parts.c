@@ -18,7 +18,8 @@ static int put_payload(struct tacho__output *o, enum tacho_block_type type, stru
 		       int err)
 {
 	if (err)
-		err = tacho__output_fail(o, err, "cannot write the trace: out of memory; free "
+		err = tacho__output_fail(o, err,
+					 "cannot write the trace: out of memory; free "
 					 "some and try again");
 	else
 		err = tacho__output_block(o, type, b->data, b->size, NULL, NULL);
@@ -33,7 +34,7 @@ static int meta(struct tacho__bytes *b, uint16_t key, const void *value, size_t 
 	struct {
 		uint16_t key, zero;
 		uint32_t size;
-	} head = { key, 0, (uint32_t)size };
+	} head = {key, 0, (uint32_t)size};
 	int err = tacho__bytes_put(b, &head, sizeof(head));
 
 	if (!err)
@@ -124,7 +125,7 @@ int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
 		    const struct tacho__trace_options *options)
 {
 	const struct tacho_process *p = tacho_read_process(reader, options->process);
-	struct tacho__bytes b = { 0 };
+	struct tacho__bytes b = {0};
 	int from_box = p->taken_by == 0;
 	int err = meta_identity(&b, p, from_box);
 
@@ -137,7 +138,7 @@ int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
 
 int tacho__put_meta_after(struct tacho__output *o, uint64_t unread, uint64_t cut_before_ns)
 {
-	struct tacho__bytes b = { 0 };
+	struct tacho__bytes b = {0};
 	int err = meta_number(&b, TACHO_META_UNREAD_CHUNKS, unread, 0);
 
 	if (!err)
@@ -152,7 +153,7 @@ int tacho__put_meta_after(struct tacho__output *o, uint64_t unread, uint64_t cut
 /* Begins an array block; its count is set once it is known. */
 static int array_begin(struct tacho__bytes *b, size_t entry_size)
 {
-	struct tacho_trace_array array = { (uint32_t)entry_size, 0 };
+	struct tacho_trace_array array = {(uint32_t)entry_size, 0};
 
 	return tacho__bytes_put(b, &array, sizeof(array));
 }
@@ -178,7 +179,7 @@ int tacho__put_clock(struct tacho__output *o, struct tacho_reader *reader, uint3
 {
 	const struct tacho_process *p = tacho_read_process(reader, process);
 	uint64_t first = 0, last = 0;
-	struct tacho__bytes b = { 0 };
+	struct tacho__bytes b = {0};
 	int err = array_begin(&b, sizeof(struct tacho_anchor));
 
 	if (tacho_read_window(reader, &first, &last) < 0)
@@ -188,7 +189,7 @@ int tacho__put_clock(struct tacho__output *o, struct tacho_reader *reader, uint3
 		last = first + CLOCK_BASELINE_NS;
 	for (int i = 0; !err && i < 2; i++) {
 		uint64_t ns = i ? last : first;
-		struct tacho_anchor anchor = { ns, ns, tacho_read_real_ns(reader, process, ns) };
+		struct tacho_anchor anchor = {ns, ns, tacho_read_real_ns(reader, process, ns)};
 
 		if (i == 0 || last > first)
 			err = array_put(&b, &anchor, sizeof(anchor));
@@ -196,16 +197,15 @@ int tacho__put_clock(struct tacho__output *o, struct tacho_reader *reader, uint3
 	return put_payload(o, TACHO_BLOCK_CLOCK, &b, err);
 }
 
-int tacho__put_sources(struct tacho__output *o, const struct tacho_reader *reader,
-		       uint32_t process)
+int tacho__put_sources(struct tacho__output *o, const struct tacho_reader *reader, uint32_t process)
 {
 	uint32_t count = tacho_read_source_count(reader);
-	struct tacho__bytes b = { 0 };
+	struct tacho__bytes b = {0};
 	int err = array_begin(&b, sizeof(struct tacho_box_source));
 
 	for (uint32_t i = 0; !err && i < count && i < TACHO_SOURCE_MAX; i++) {
-		struct tacho_source_info info = { 0 };
-		struct tacho_box_source entry = { 0 };
+		struct tacho_source_info info = {0};
+		struct tacho_box_source entry = {0};
 
 		if (tacho_read_source(reader, process, i, &info) >= 0) {
 			entry.state = (uint16_t)info.state;
@@ -219,11 +219,11 @@ int tacho__put_sources(struct tacho__output *o, const struct tacho_reader *reade
 int tacho__put_losses(struct tacho__output *o, const struct tacho_reader *reader, uint32_t process)
 {
 	uint32_t count = tacho_read_loss_count(reader);
-	struct tacho__bytes b = { 0 };
+	struct tacho__bytes b = {0};
 	int err = array_begin(&b, sizeof(uint64_t));
 
 	for (uint32_t i = 0; !err && i < count && i < TACHO_LOSS_MAX; i++) {
-		struct tacho_loss_info info = { 0 };
+		struct tacho_loss_info info = {0};
 
 		if (tacho_read_loss(reader, process, i, &info) < 0)
 			info.count = 0;
@@ -232,16 +232,15 @@ int tacho__put_losses(struct tacho__output *o, const struct tacho_reader *reader
 	return put_payload(o, TACHO_BLOCK_LOSSES, &b, err);
 }
 
-int tacho__put_threads(struct tacho__output *o, const struct tacho_reader *reader,
-		       uint32_t process)
+int tacho__put_threads(struct tacho__output *o, const struct tacho_reader *reader, uint32_t process)
 {
 	uint32_t count = tacho_read_thread_count(reader);
-	struct tacho__bytes b = { 0 };
+	struct tacho__bytes b = {0};
 	int err = array_begin(&b, sizeof(struct tacho_box_thread));
 
 	for (uint32_t i = 0; !err && i < count; i++) {
 		const struct tacho_thread *t = tacho_read_thread(reader, i);
-		struct tacho_box_thread entry = { .chunk = TACHO_NO_CHUNK };
+		struct tacho_box_thread entry = {.chunk = TACHO_NO_CHUNK};
 
 		if (!t || t->process != process)
 			continue;
@@ -259,12 +258,12 @@ int tacho__put_triggers(struct tacho__output *o, const struct tacho_reader *read
 			uint32_t process)
 {
 	uint32_t count = tacho_read_trigger_count(reader);
-	struct tacho__bytes b = { 0 };
+	struct tacho__bytes b = {0};
 	int err = array_begin(&b, sizeof(struct tacho_box_trigger));
 
 	for (uint32_t i = 0; !err && i < count; i++) {
 		const struct tacho_trigger_info *t = tacho_read_trigger(reader, i);
-		struct tacho_box_trigger entry = { 0 };
+		struct tacho_box_trigger entry = {0};
 
 		if (!t || t->process != process)
 			continue;
@@ -307,11 +306,10 @@ static void crash_entry(struct tacho_box_crash *e, const struct tacho_crash_info
 		memcpy(e->frame, c->frames, e->frames * sizeof(e->frame[0]));
 }
 
-int tacho__put_crashes(struct tacho__output *o, const struct tacho_reader *reader,
-		       uint32_t process)
+int tacho__put_crashes(struct tacho__output *o, const struct tacho_reader *reader, uint32_t process)
 {
 	uint32_t count = tacho_read_crash_count(reader);
-	struct tacho__bytes b = { 0 };
+	struct tacho__bytes b = {0};
 	int err = array_begin(&b, sizeof(struct tacho_box_crash));
 
 	for (uint32_t i = 0; !err && i < count; i++) {

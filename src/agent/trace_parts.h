@@ -16,8 +16,7 @@ int tacho__put_sources(struct tacho__output *o, const struct tacho_reader *reade
 		       uint32_t process);
 int tacho__put_threads(struct tacho__output *o, const struct tacho_reader *reader,
 		       uint32_t process);
-int tacho__put_losses(struct tacho__output *o, const struct tacho_reader *reader,
-		      uint32_t process);
+int tacho__put_losses(struct tacho__output *o, const struct tacho_reader *reader, uint32_t process);
 int tacho__put_triggers(struct tacho__output *o, const struct tacho_reader *reader,
 			uint32_t process);
 int tacho__put_crashes(struct tacho__output *o, const struct tacho_reader *reader,

@@ -40,14 +40,14 @@ static void count_events(struct writing *w, const struct tacho_trace_events *h)
 	if (h->last_ns > w->result.last_ns)
 		w->result.last_ns = h->last_ns;
 	w->result.events += h->count;
-	if (h->flags & TACHO_EVENTS_CUT &&
-	    (!w->cut_before_ns || h->first_ns < w->cut_before_ns))
+	if (h->flags & TACHO_EVENTS_CUT && (!w->cut_before_ns || h->first_ns < w->cut_before_ns))
 		w->cut_before_ns = h->first_ns;
 }
 
 static int no_memory(struct writing *w)
 {
-	return tacho__output_fail(&w->out, -ENOMEM, "cannot write the trace: out of memory; free "
+	return tacho__output_fail(&w->out, -ENOMEM,
+				  "cannot write the trace: out of memory; free "
 				  "some and try again");
 }
 
@@ -69,10 +69,12 @@ static int put_stretch(struct writing *w, uint32_t index)
 	if (err == -ENOMEM)
 		return no_memory(w);
 	if (err)
-		return tacho__output_fail(&w->out, err, "cannot read the records that were to be "
-					  "written: %s", strerror(-err));
+		return tacho__output_fail(&w->out, err,
+					  "cannot read the records that were to be "
+					  "written: %s",
+					  strerror(-err));
 	memcpy(&head, w->encoder.data, sizeof(head));
-	cuts = (struct tacho__cuts){ w->encoder.cuts, w->encoder.cut_count };
+	cuts = (struct tacho__cuts){w->encoder.cuts, w->encoder.cut_count};
 	err = tacho__output_block(&w->out, TACHO_BLOCK_EVENTS, w->encoder.data, w->encoder.size,
 				  &cuts, &head);
 	if (!err)
@@ -130,8 +132,10 @@ int tacho__trace_write(struct tacho_reader *reader, int fd,
 		       struct tacho__trace_result *result, char *message, size_t message_size)
 {
 	struct writing w = {
-		.out = { .fd = fd, .level = options->level, .message = message,
-			 .message_size = message_size },
+		.out = {.fd = fd,
+			.level = options->level,
+			.message = message,
+			.message_size = message_size},
 		.reader = reader,
 		.options = options,
 	};
@@ -140,7 +144,8 @@ int tacho__trace_write(struct tacho_reader *reader, int fd,
 	if (message && message_size)
 		message[0] = 0;
 	if (options->process >= tacho_read_process_count(reader))
-		return tacho__output_fail(&w.out, -EINVAL, "cannot write the trace: there is no "
+		return tacho__output_fail(&w.out, -EINVAL,
+					  "cannot write the trace: there is no "
 					  "process number %u in what was opened",
 					  options->process);
 	err = put_all(&w);

@@ -10,16 +10,16 @@
 struct tacho_reader;
 
 struct tacho__trace_options {
-	uint32_t process;  /* which process of the reader */
-	uint32_t taken_by; /* enum tacho_taken_by */
-	int level;	   /* zstd level; 0: the default */
+	uint32_t process;     /* which process of the reader */
+	uint32_t taken_by;    /* enum tacho_taken_by */
+	int level;	      /* zstd level; 0: the default */
 	const char *box_name; /* file name of the box, or NULL */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
 };
 
 struct tacho__trace_result {
-	uint64_t bytes;	  /* of the file */
+	uint64_t bytes; /* of the file */
 	uint64_t events;
 	uint64_t first_ns, last_ns; /* of the events; 0, 0 without */
 	uint32_t blocks;
@@ -30,7 +30,8 @@ struct tacho__trace_result {
  * from its current position). The reader's from/to/last limits have been applied
  * by the reader. Returns 0 or a negative errno with a sentence in `message`.
  */
-int tacho__trace_write(struct tacho_reader *reader, int fd, const struct tacho__trace_options *options,
+int tacho__trace_write(struct tacho_reader *reader, int fd,
+		       const struct tacho__trace_options *options,
 		       struct tacho__trace_result *result, char *message, size_t message_size);
 
 #endif

@@ -45,10 +45,9 @@ uint32_t tacho__crc32c(uint32_t crc, const void *data, size_t size)
 
 		memcpy(&w, p, 8);
 		w ^= c;
-		c = table[7][w & 0xff] ^ table[6][(w >> 8) & 0xff] ^
-		    table[5][(w >> 16) & 0xff] ^ table[4][(w >> 24) & 0xff] ^
-		    table[3][(w >> 32) & 0xff] ^ table[2][(w >> 40) & 0xff] ^
-		    table[1][(w >> 48) & 0xff] ^ table[0][w >> 56];
+		c = table[7][w & 0xff] ^ table[6][(w >> 8) & 0xff] ^ table[5][(w >> 16) & 0xff] ^
+		    table[4][(w >> 24) & 0xff] ^ table[3][(w >> 32) & 0xff] ^
+		    table[2][(w >> 40) & 0xff] ^ table[1][(w >> 48) & 0xff] ^ table[0][w >> 56];
 		p += 8;
 		size -= 8;
 	}

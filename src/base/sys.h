@@ -9,13 +9,17 @@
 #define TACHO_BASE_SYS_H
 
 #include <fcntl.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
 
-#if defined(__x86_64__)
+#if defined(__clang_analyzer__)
+/* It does not see what assembler stores; a call it assumes to store anything. */
+long tacho__sys6(long n, long a, long b, long c, long d, long e, long f);
+#elif defined(__x86_64__)
 static inline long tacho__sys6(long n, long a, long b, long c, long d, long e, long f)
 {
 	register long r10 __asm__("r10") = d;
@@ -50,7 +54,7 @@ static inline long tacho__sys6(long n, long a, long b, long c, long d, long e, l
 #error "tacho knows x86-64 and arm64"
 #endif
 
-#define TACHO__SYS(n, a, b, c, d, e, f)                                                           \
+#define TACHO__SYS(n, a, b, c, d, e, f) \
 	tacho__sys6((n), (long)(a), (long)(b), (long)(c), (long)(d), (long)(e), (long)(f))
 
 static inline int tacho__openat(int dir, const char *path, int flags, unsigned mode)
@@ -145,6 +149,28 @@ static inline int tacho__gettid(void)
 static inline unsigned tacho__geteuid(void)
 {
 	return (unsigned)TACHO__SYS(SYS_geteuid, 0, 0, 0, 0, 0, 0);
+}
+
+/*
+ * Keeps signal handlers of this thread out of what they must not find half done: a
+ * handler may fork, jump out or be the thread's cancellation. Signals that report a
+ * fault still come, because a blocked one would kill. Gives the mask of before.
+ */
+static inline uint64_t tacho__signals_hold(void)
+{
+	const uint64_t faults = 1ull << (SIGSEGV - 1) | 1ull << (SIGBUS - 1) |
+				1ull << (SIGILL - 1) | 1ull << (SIGFPE - 1) |
+				1ull << (SIGABRT - 1) | 1ull << (SIGSYS - 1) |
+				1ull << (SIGTRAP - 1);
+	uint64_t held = ~faults, before = 0;
+
+	(void)TACHO__SYS(SYS_rt_sigprocmask, SIG_BLOCK, &held, &before, sizeof(held), 0, 0);
+	return before;
+}
+
+static inline void tacho__signals_release(uint64_t before)
+{
+	(void)TACHO__SYS(SYS_rt_sigprocmask, SIG_SETMASK, &before, 0, sizeof(before), 0, 0);
 }
 
 static inline void tacho__yield(void)

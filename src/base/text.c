@@ -139,8 +139,8 @@ int tacho__parse_duration(const char *s, uint64_t *out_ns)
 		const char *unit;
 		uint64_t ns;
 	} units[] = {
-		{"ns", 1},	       {"us", 1000},	     {"ms", 1000000},
-		{"s", 1000000000},     {"m", 60000000000},   {"h", 3600000000000},
+		{"ns", 1},	   {"us", 1000},       {"ms", 1000000},
+		{"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000},
 	};
 	uint64_t whole, part = 0, scale = 1;
 
@@ -165,8 +165,8 @@ int tacho__parse_duration(const char *s, uint64_t *out_ns)
 			continue;
 		if (__builtin_mul_overflow(whole, units[i].ns, &v))
 			return -EINVAL;
-		if (__builtin_add_overflow(v, (uint64_t)((unsigned __int128)part * units[i].ns / scale),
-					   &v))
+		if (__builtin_add_overflow(
+			    v, (uint64_t)((unsigned __int128)part * units[i].ns / scale), &v))
 			return -EINVAL;
 		*out_ns = v;
 		return 0;

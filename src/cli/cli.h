@@ -87,11 +87,12 @@ int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *p
 /* Problems of the input, as warnings; at most `limit`, then how many more there are. */
 void cli_warn_problems(const struct tacho_reader *reader, uint32_t limit);
 /* Reads all events to the end and counts them, in all and (if not NULL) by type for each
-   process: by_type[process * 256 + type]. TACHO_EV_RESUME is not an event of the program:
-   what its missing and dropped records add up to goes to *missing and *dropped. */
+   process: by_type[process * 256 + type]. TACHO_EV_RESUME is no event of the program; it
+   tells of holes. */
 struct cli_counts {
 	uint64_t events;
 	uint64_t missing, dropped;
+	uint64_t whole_ns; /* from here to the last event no stream has a hole */
 	uint64_t *by_type;
 };
 int cli_count_events(struct tacho_reader *reader, struct cli_progress *progress,

@@ -188,7 +188,6 @@ static void print_triggers(const struct info *in, uint32_t process)
 static void print_info(const struct info *in)
 {
 	uint32_t processes = tacho_read_process_count(in->reader);
-	char text[TEXT_SMALL];
 
 	report_label("file");
 	text_put(stdout, in->path);
@@ -197,14 +196,9 @@ static void print_info(const struct info *in)
 	putchar('\n');
 	report_label("window");
 	if (in->has_window)
-		printf("%s", text_duration(text, in->last_ns - in->first_ns));
+		report_window(in->first_ns, in->last_ns, &in->counts);
 	else
-		fputs("empty", stdout);
-	if (in->counts.missing || in->counts.dropped)
-		printf(", with holes: %" PRIu64 " records overwritten or damaged, %" PRIu64
-		       " that found no room",
-		       in->counts.missing, in->counts.dropped);
-	putchar('\n');
+		puts("empty");
 	for (uint32_t i = 0; i < processes; i++) {
 		const struct tacho_process *p = tacho_read_process(in->reader, i);
 
@@ -357,6 +351,7 @@ static void print_info_json(const struct info *in)
 		json_put_u64(&j, "first_ns", in->first_ns);
 		json_put_u64(&j, "last_ns", in->last_ns);
 		json_put_u64(&j, "window_ns", in->last_ns - in->first_ns);
+		json_put_u64(&j, "unbroken_ns", in->last_ns - in->counts.whole_ns);
 	}
 	json_key(&j, "processes");
 	json_array(&j);

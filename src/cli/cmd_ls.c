@@ -22,7 +22,7 @@ struct row {
 	char crash[TEXT_SMALL]; /* name of the signal, or "" */
 	char program[64], service[64];
 	char since[TEXT_SMALL], window[TEXT_SMALL], memory[2 * TEXT_SMALL];
-	uint64_t created_real_ns, window_ns, used, budget;
+	uint64_t created_real_ns, window_ns, unbroken_ns, used, budget;
 	int alive;
 	bool read, has_window;
 };
@@ -83,11 +83,14 @@ static void row_read(struct row *r, const struct box_file *file)
 	char message[CLI_MESSAGE] = "";
 	struct tacho_reader *reader = NULL;
 	const struct tacho_process *p;
+	struct cli_counts counts = {0};
+	struct cli_progress progress;
 	uint64_t first, last;
 	int result;
 
 	memset(r, 0, sizeof(*r));
 	r->pid = file->pid;
+	cli_progress_begin(&progress, file->path);
 	result = tacho_read_open(&reader, file->path, &options, message, sizeof(message));
 	p = result < 0 ? NULL : tacho_read_process(reader, 0);
 	if (!p) {
@@ -99,7 +102,9 @@ static void row_read(struct row *r, const struct box_file *file)
 	if (tacho_read_window(reader, &first, &last) >= 0) {
 		r->has_window = true;
 		r->window_ns = last - first;
-		text_duration(r->window, r->window_ns);
+		cli_count_events(reader, &progress, &counts);
+		r->unbroken_ns = last - counts.whole_ns;
+		text_duration(r->window, r->unbroken_ns);
 	}
 	tacho_read_close(reader);
 }
@@ -174,6 +179,11 @@ static void json_row(struct json *j, const struct row *r, const struct box_file 
 	json_key(j, "window_ns");
 	if (r->has_window)
 		json_u64(j, r->window_ns);
+	else
+		json_null(j);
+	json_key(j, "unbroken_ns");
+	if (r->has_window)
+		json_u64(j, r->unbroken_ns);
 	else
 		json_null(j);
 	json_key(j, "used_bytes");

@@ -50,11 +50,11 @@ static void print_recording(const struct status *s)
 	}
 }
 
-/* The window against what was asked for. */
+/* The window against what was asked for. What lies before a hole is no part of it. */
 static void print_window(const struct status *s)
 {
 	const struct tacho_process *p = s->process;
-	uint64_t window = s->last_ns - s->first_ns;
+	uint64_t window = s->last_ns - s->counts.whole_ns;
 	char text[TEXT_SMALL], wanted[TEXT_SMALL];
 
 	report_label("events");
@@ -64,17 +64,20 @@ static void print_window(const struct status *s)
 		puts("empty: nothing was recorded yet");
 		return;
 	}
-	printf("%s", text_duration(text, window));
+	report_window(s->first_ns, s->last_ns, &s->counts);
+	text_duration(wanted, p->min_age_ns);
+	report_label("");
 	if (p->min_age_ns == 0)
-		puts(" (no min_age was asked for: as long as memory allows)");
+		puts("no min_age was asked for: as long as memory allows");
 	else if (window >= p->min_age_ns)
-		printf(" (min_age %s is kept)\n", text_duration(wanted, p->min_age_ns));
+		printf("min_age %s is kept\n", wanted);
 	else if (s->last_ns < p->created_mono_ns + p->min_age_ns)
-		printf(" (min_age %s: recording is younger than that)\n",
-		       text_duration(wanted, p->min_age_ns));
+		printf("min_age %s: recording began only %s before the last event\n", wanted,
+		       text_duration(text, s->last_ns > p->created_mono_ns
+						   ? s->last_ns - p->created_mono_ns
+						   : 0));
 	else
-		printf(" (less than min_age %s: raise max_bytes)\n",
-		       text_duration(wanted, p->min_age_ns));
+		printf("less than min_age %s: raise max_bytes\n", wanted);
 }
 
 static void print_status(const struct status *s)
@@ -130,7 +133,13 @@ static void print_status_json(const struct status *s)
 		json_u64(&j, s->last_ns - s->first_ns);
 	else
 		json_null(&j);
+	json_key(&j, "unbroken_ns");
+	if (s->has_window)
+		json_u64(&j, s->last_ns - s->counts.whole_ns);
+	else
+		json_null(&j);
 	json_put_u64(&j, "missing_records", s->counts.missing);
+	json_put_u64(&j, "dropped_records", s->counts.dropped);
 	json_put_u64(&j, "threads", threads);
 	json_put_u64(&j, "threads_running", live);
 	report_sources_json(&j, s->reader, 0);

@@ -78,8 +78,10 @@ void describe_id(FILE *out, const struct tacho_reader *reader, uint32_t process,
 		fprintf(out, "(id %" PRIu32 " has no name)", id);
 	if (d->cut)
 		fputs("...", out);
+	/* Several loops may have one name. What tells them apart is often an address; the
+	   id does it too, and is short. */
 	if (d->def_class == TACHO_DEF_LOOP && d->value)
-		fprintf(out, "#%" PRIu64, d->value);
+		fprintf(out, "#%" PRIu32, id);
 	if (d->file[0]) {
 		fputs(" (", out);
 		text_put(out, d->file);

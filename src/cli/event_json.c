@@ -237,6 +237,7 @@ void event_put_json(struct json *j, const struct tacho_reader *reader,
 
 	switch (event->type) {
 	case TACHO_EV_PARK:
+	case TACHO_EV_LOOP:
 		put_id(&m, "loop", event->arg);
 		break;
 	case TACHO_EV_UNPARK:

@@ -277,6 +277,12 @@ void event_put_text(FILE *out, const struct tacho_reader *reader, const struct t
 	case TACHO_EV_PAUSE:
 		fputs(event->arg ? "paused" : "resumed", out);
 		break;
+	case TACHO_EV_LOOP:
+		if (event->arg)
+			put_id(&l, "", event->arg);
+		else
+			fputs("none", out);
+		break;
 	case TACHO_EV_RESUME:
 		put_resume(&l);
 		break;

@@ -123,10 +123,14 @@ int cli_count_events(struct tacho_reader *reader, struct cli_progress *progress,
 
 	counts->events = counts->missing = counts->dropped = 0;
 	tacho_read_window(reader, &first, &last);
+	counts->whole_ns = first;
 	while ((result = tacho_read_next(reader, &event)) > 0) {
 		if (event.type == TACHO_EV_RESUME) {
 			counts->missing += event.resume->missing;
 			counts->dropped += event.resume->dropped;
+			if (!event.resume->first &&
+			    (event.resume->missing || event.resume->dropped))
+				counts->whole_ns = event.ns;
 			continue;
 		}
 		counts->events++;

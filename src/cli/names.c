@@ -28,6 +28,8 @@ const char *name_type(unsigned type)
 		return "span-end";
 	case TACHO_EV_PAUSE:
 		return "pause";
+	case TACHO_EV_LOOP:
+		return "loop";
 	case TACHO_EV_RESUME:
 		return "resume";
 	case TACHO_EV_POLL_BEGIN:

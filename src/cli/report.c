@@ -25,6 +25,20 @@ const char *report_alive(const struct tacho_process *process)
 				     : "not known whether it runs";
 }
 
+void report_window(uint64_t first_ns, uint64_t last_ns, const struct cli_counts *counts)
+{
+	char all[TEXT_SMALL], whole[TEXT_SMALL];
+
+	if (counts->whole_ns <= first_ns)
+		printf("%s\n", text_duration(all, last_ns - first_ns));
+	else
+		printf("%s without holes; before that pieces back to %s (%" PRIu64
+		       " records between them were overwritten or damaged, %" PRIu64
+		       " found no room)\n",
+		       text_duration(whole, last_ns - counts->whole_ns),
+		       text_duration(all, last_ns - first_ns), counts->missing, counts->dropped);
+}
+
 void report_sources(const struct tacho_reader *reader, uint32_t process)
 {
 	const char *label = "sources";

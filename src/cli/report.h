@@ -23,6 +23,10 @@ void report_process_json(struct json *j, const struct tacho_process *process);
 void report_crashes(const struct tacho_reader *reader, uint32_t process, uint64_t zero_ns);
 void report_crashes_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
 
+/* The rest of the line: how long it is, and how much of that is without holes. */
+struct cli_counts;
+void report_window(uint64_t first_ns, uint64_t last_ns, const struct cli_counts *counts);
+
 /* Threads of one process. */
 uint32_t report_thread_count(const struct tacho_reader *reader, uint32_t process, uint32_t *live);
 

@@ -235,11 +235,16 @@ uint32_t tacho_trigger(const char *reason)
 {
 	struct tacho_box_trigger *t;
 	uint32_t number, id;
-	uint64_t word, ticks;
+	uint64_t word, ticks, mask;
 	size_t size = strnlen(reason, TACHO_REASON_MAX + 1);
 
-	if (!tacho__recording() || !tacho__recorder_ready())
+	if (!tacho__recording())
 		return 0;
+	mask = tacho__signals_hold();
+	if (!tacho__recorder_ready()) {
+		tacho__signals_release(mask);
+		return 0;
+	}
 	id = tacho__define_name(TACHO_CLASS_TEXT, reason, NULL, 0, 0, 0, NULL);
 	number = __atomic_add_fetch(&tacho__rec->super->trigger_count, 1, __ATOMIC_RELAXED);
 	word = number;
@@ -256,5 +261,6 @@ uint32_t tacho_trigger(const char *reason)
 	__atomic_fetch_add(&tacho__rec->control->wake_seq, 1, __ATOMIC_RELEASE);
 	TACHO__SYS(SYS_futex, &tacho__rec->control->wake_seq, 1 /* FUTEX_WAKE */, INT32_MAX, 0, 0,
 		   0);
+	tacho__signals_release(mask);
 	return number;
 }

@@ -9,7 +9,8 @@
  * A signal handler may fork while it interrupts the storing of a record. When the
  * child returns from it, the interrupted store goes on, to an address that is no
  * longer mapped. So a fork through libc that finds a record being stored puts
- * private memory in the place of the pool (tacho__box_forked).
+ * private memory in the place of the pool (tacho__box_forked), and of the rest when
+ * its own box is made.
  */
 #include "core/box.h"
 
@@ -36,6 +37,7 @@ static struct {
 	uint64_t size;
 	uint64_t pool; /* offset */
 	uint32_t pid;
+	uint32_t storing; /* a store into it was interrupted by the fork, and goes on */
 } before;
 
 static char dir_path[TACHO__PATH_MAX];
@@ -333,10 +335,19 @@ static int fill_start(struct tacho__recorder *r)
 	return 0;
 }
 
+/* Memory of nobody in the place of a part of a box that may still be stored into. */
+static void make_private(uint8_t *at, uint64_t size)
+{
+	tacho__mmap(at, size, PROT_READ | PROT_WRITE,
+		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+}
+
 /* Lets go of what is still mapped of the box before this one. */
 static void drop_before(void)
 {
-	if (before.base)
+	if (before.base && before.storing)
+		make_private(before.base, before.pool);
+	else if (before.base)
 		tacho__munmap(before.base, before.pool);
 	before.base = NULL;
 }
@@ -380,6 +391,7 @@ static int make(struct tacho__recorder *r, const struct tacho__options *o, int d
 	before.size = r->size;
 	before.pool = (uint64_t)(r->pool - r->base);
 	before.pid = r->super->pid;
+	before.storing = 0;
 	return 0;
 }
 
@@ -467,14 +479,13 @@ void tacho__box_let_go(void)
 	uint64_t pool = (uint64_t)(r->pool - r->base);
 
 	/* Only the pool: the definitions are needed when recording starts again. */
-	tacho__mmap(r->pool, r->size - pool, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	make_private(r->pool, r->size - pool);
 }
 
 void tacho__box_forked(int storing)
 {
 	if (!before.base || !storing)
 		return;
-	tacho__mmap(before.base + before.pool, before.size - before.pool, PROT_READ | PROT_WRITE,
-		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
+	make_private(before.base + before.pool, before.size - before.pool);
+	before.storing = 1;
 }

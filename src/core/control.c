@@ -28,9 +28,11 @@ static int started; /* tacho_start succeeded, tacho_stop was not called since */
 static int last_error;
 static char last_reason[256];
 
+static int writers_unused; /* made for a box that then could not be made */
+
 static void fork_prepare(void);
+static void fork_parent(void);
 static void fork_child(void);
-static int storing_at_fork;
 
 /* Private memory that a child finds empty. */
 static int map_emptied(size_t size, void **out)
@@ -58,7 +60,7 @@ int tacho__recorder_init(void)
 		err = map_emptied(sizeof(struct tacho__recorder), &at);
 		if (!err) {
 			tacho__writer_init();
-			pthread_atfork(fork_prepare, NULL, fork_child);
+			pthread_atfork(fork_prepare, fork_parent, fork_child);
 			__atomic_store_n(&tacho__rec, at, __ATOMIC_RELEASE);
 		}
 	}
@@ -67,33 +69,77 @@ int tacho__recorder_init(void)
 }
 
 /*
- * Writers for a new box. Those of an earlier box of this process are left alone: threads
- * may still point to theirs, and see only that it is out of date.
+ * Writers for a new box. Those of an earlier box of this process, or of its parent, are
+ * left alone: threads may still point to theirs, and see only that it is out of date.
  */
 static int make_writers(void)
 {
 	void *at;
-	int err = map_emptied(TACHO__THREADS_MAX * sizeof(struct tacho__writer), &at);
+	int err;
 
-	if (!err)
+	if (writers_unused)
+		return 0;
+	err = map_emptied(TACHO__THREADS_MAX * sizeof(struct tacho__writer), &at);
+
+	if (!err) {
 		tacho__writers = at;
+		writers_unused = 1;
+		tacho__store(&tacho__rec->free_writers, 0);
+	}
 	return err;
 }
 
+/*
+ * A fork in a signal handler that interrupts the storing of a record. In the child the
+ * interrupted store goes on when the handler returns, and nothing of what it uses may
+ * be gone or in use: it keeps a copy of its writer, which belongs to no box any
+ * more, and memory in the place of the box that nobody else looks at.
+ *
+ * `interrupted` is the thread that forks so, by the address of its tacho__self; other
+ * threads that want to do the same at the same time wait for it.
+ */
+static uintptr_t interrupted;
+static struct tacho__writer interrupted_writer;
+
 static void fork_prepare(void)
 {
-	storing_at_fork = tacho__load(&tacho__self->stream[0].busy) != 0;
+	struct tacho__writer *w = tacho__self;
+	uintptr_t none = 0;
+
+	if (w == &tacho__no_writer || !tacho__load(&w->stream[0].busy) ||
+	    tacho__load(&interrupted) == (uintptr_t)&tacho__self)
+		return;
+	while (!__atomic_compare_exchange_n(&interrupted, &none, (uintptr_t)&tacho__self, 0,
+					    __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+		none = 0;
+		tacho__yield();
+	}
+	interrupted_writer = *w;
+}
+
+static void fork_parent(void)
+{
+	if (tacho__load(&interrupted) == (uintptr_t)&tacho__self)
+		__atomic_store_n(&interrupted, 0, __ATOMIC_RELEASE);
 }
 
 static void fork_child(void)
 {
-	if (tacho__rec->phase != TACHO__PHASE_NONE) {
+	int storing = interrupted == (uintptr_t)&tacho__self;
+
+	interrupted = 0;
+	if (tacho__rec->phase != TACHO__PHASE_NONE)
 		memset(tacho__rec, 0, sizeof(*tacho__rec));
-		if (tacho__self != &tacho__no_writer)
-			memset(tacho__self, 0, sizeof(*tacho__self));
+	if (storing) {
+		*tacho__self = interrupted_writer;
+		tacho__self->epoch = 0;
 	}
-	tacho__box_forked(storing_at_fork);
+	tacho__self = &tacho__no_writer;
+	tacho__box_forked(storing);
 	TACHO_TESTPOINT("forked");
+	/* At once: what the interrupted store looks up in the recorder must be there. */
+	if (storing)
+		tacho__recorder_ready();
 }
 
 static void remember(int error, const char *reason)
@@ -105,27 +151,45 @@ static void remember(int error, const char *reason)
 	tacho__text_put(&t, reason);
 }
 
+static int make_memory(char *reason, size_t reason_size)
+{
+	struct tacho__text t;
+	int err = make_writers();
+
+	if (!err)
+		return tacho__box_make(&options, reason, reason_size);
+	tacho__text_init(&t, reason, reason_size);
+	tacho__text_put(&t, "cannot map memory for the recorder: ");
+	tacho__text_put_errno(&t, -err);
+	tacho__text_put(&t, ".");
+	return err;
+}
+
 /* Makes the box; the phase is MAKING and this thread the maker. */
 static int make(void)
 {
 	struct tacho__recorder *r = tacho__rec;
+	uint64_t mask = tacho__signals_hold();
 	char reason[256];
-	int err = tacho__box_make(&options, reason, sizeof(reason));
+	int err = make_memory(reason, sizeof(reason));
 
 	if (err) {
 		tacho__store(&tacho__on, 0);
 		remember(err, reason);
 		tacho__box_make_off(&options, err, reason);
 		__atomic_store_n(&r->phase, TACHO__PHASE_FAILED, __ATOMIC_RELEASE);
+		tacho__signals_release(mask);
 		return err;
 	}
 	tacho__modules_scan();
 	tacho__short_polls_start(options.poll_threshold_ns);
 	tacho__crash_describe();
 	remember(0, "");
+	writers_unused = 0;
 	tacho__count(TACHO_LOSS_NO_THREAD, tacho__load(&r->lost_early));
 	__atomic_add_fetch(&r->epoch, 1, __ATOMIC_RELAXED);
 	__atomic_store_n(&r->phase, TACHO__PHASE_READY, __ATOMIC_RELEASE);
+	tacho__signals_release(mask);
 	return 0;
 }
 
@@ -198,14 +262,6 @@ int tacho_start(const struct tacho_options *given)
 			tacho__box_make_off(&options, err, reason);
 		__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_FAILED, __ATOMIC_RELEASE);
 		return err;
-	}
-	if (!tacho__writers || phase == TACHO__PHASE_STOPPED) {
-		err = make_writers();
-		if (err) {
-			remember(err, "cannot map memory for the recorder.");
-			__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_FAILED, __ATOMIC_RELEASE);
-			return err;
-		}
 	}
 	err = make();
 	if (err)

@@ -11,7 +11,9 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "core/box.h"
+#include "core/control.h"
 #include "core/testpoint.h"
 
 static uint32_t hash_of(unsigned class, const uint8_t *p, uint32_t size)
@@ -97,8 +99,7 @@ static int store(uint32_t id, unsigned class, unsigned flags, uint32_t hash, con
 	return 0;
 }
 
-uint32_t tacho__define_payload(enum tacho_class class, unsigned flags, const void *payload,
-			       uint32_t size)
+static uint32_t insert(enum tacho_class class, unsigned flags, const void *payload, uint32_t size)
 {
 	uint32_t hash = hash_of(class, payload, size);
 	uint32_t *bucket = bucket_of(hash);
@@ -125,6 +126,19 @@ uint32_t tacho__define_payload(enum tacho_class class, unsigned flags, const voi
 			return other;
 	}
 	TACHO_TESTPOINT("define-linked");
+	return id;
+}
+
+uint32_t tacho__define_payload(enum tacho_class class, unsigned flags, const void *payload,
+			       uint32_t size)
+{
+	uint64_t mask = tacho__signals_hold();
+	uint32_t id = 0;
+
+	/* Without a box: a handler has forked since the caller looked, and this is the child. */
+	if (tacho__load(&tacho__rec->base) || tacho__recorder_ready())
+		id = insert(class, flags, payload, size);
+	tacho__signals_release(mask);
 	return id;
 }
 

@@ -13,9 +13,9 @@
  * it over once.
  *
  * Small chunks are parts of a split slot. A slot is free to be taken whole again
- * when none of its parts belongs to a thread. A slot in which some parts do
- * gives its other parts to those who look for a small chunk, so long-lived quiet
- * threads cost a small chunk each and not a slot.
+ * when none of its parts belongs to a thread. In a slot in which some parts do,
+ * the hand clears the finished ones, and small chunks are taken from there next:
+ * long-lived quiet threads cost a small chunk each and not a slot.
  *
  * Everything that decides is in one word a slot and changes by compare and
  * exchange; a thread that stops anywhere in here holds up nobody.
@@ -157,7 +157,8 @@ static int next_slot(uint32_t *slot)
 	}
 }
 
-/* Takes the slot whole if no thread stores into it. */
+/* Takes the slot whole: 1, or 0 when it is spared this time, or -1 when a thread stores into
+   it. */
 static int take_whole(uint32_t slot)
 {
 	uint64_t s = __atomic_load_n(&tacho__rec->slots[slot].state, __ATOMIC_ACQUIRE);
@@ -165,12 +166,12 @@ static int take_whole(uint32_t slot)
 	for (;;) {
 		uint64_t count = s >> COUNT_SHIFT;
 
-		if (OPEN(s))
-			return 0;
 		if (s & SPARE) {
 			slot_cas(slot, &s, s & ~SPARE);
 			return 0;
 		}
+		if (OPEN(s))
+			return -1;
 		if (TACHO_SLOT_SHAPE(s) != TACHO_SLOT_WHOLE)
 			count++;
 		if (!slot_cas(slot, &s, slot_word(TACHO_SLOT_WHOLE, 1, 0, count)))
@@ -295,11 +296,13 @@ uint32_t tacho__pool_take(int whole, uint32_t *size)
 
 		*size = TACHO_SLOT_SIZE;
 		for (uint32_t i = 0; i < tries && next_slot(&slot) >= 0; i++) {
-			if (slot + 1 == tacho__load(&r->split_slot) &&
-			    tacho__load(&r->super->slots_used) > 1)
-				continue;
-			if (take_whole(slot))
+			int taken = take_whole(slot);
+
+			if (taken > 0)
 				return slot * TACHO_SMALL_PER_SLOT;
+			/* What its finished parts hold is as old as what else the hand passes. */
+			if (taken < 0 && split(slot))
+				tacho__store(&r->split_slot, slot + 1);
 		}
 	}
 	*size = TACHO_SMALL_SIZE;

@@ -125,7 +125,10 @@ static inline uint64_t tacho__ticks(void)
 
 static inline void tacho__count(enum tacho_loss what, uint64_t n)
 {
-	__atomic_fetch_add(&tacho__rec->losses[what], n, __ATOMIC_RELAXED);
+	uint64_t *losses = tacho__load(&tacho__rec->losses);
+
+	if (losses)
+		__atomic_fetch_add(&losses[what], n, __ATOMIC_RELAXED);
 }
 
 /* Maps the memory above if it is not there yet; 0 or -ENOMEM. */

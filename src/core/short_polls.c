@@ -37,13 +37,18 @@ void tacho__short_polls_start(uint64_t threshold_ns)
 /* The writer with its stream 0 made busy, or NULL when a record is being stored there. */
 static struct tacho__writer *claim(void)
 {
-	struct tacho__writer *w = tacho__writer_get();
+	for (;;) {
+		struct tacho__writer *w = tacho__writer_get();
 
-	if (!w || tacho__load(&w->stream[0].busy))
-		return NULL;
-	tacho__store(&w->stream[0].busy, (uintptr_t)__builtin_frame_address(0));
-	tacho__signal_fence();
-	return w;
+		if (!w || tacho__load(&w->stream[0].busy))
+			return NULL;
+		tacho__store(&w->stream[0].busy, (uintptr_t)__builtin_frame_address(0));
+		tacho__signal_fence();
+		if (tacho__likely(w == tacho__self))
+			return w;
+		/* A handler forked in between, and this is the child. */
+		tacho__store(&w->stream[0].busy, (uintptr_t)0);
+	}
 }
 
 static void unclaim(struct tacho__writer *w)
@@ -68,12 +73,13 @@ static void hist_record(struct tacho__writer *w, uint32_t slot)
 	words[2] = h->since;
 	words[3] = h->total;
 	tacho__stream_put(w, 0, 0, tacho_record_head(TACHO_REC_POLL_HIST, h->kind), words, n);
-	/* Until `since` changes, readers see that the record holds these counts already. */
+	/* Until `since` changes, readers see that the record holds these counts already: so it
+	   changes last. */
 	TACHO_TESTPOINT("hist-recorded");
-	tacho__store(&h->since, tacho__ticks());
-	TACHO_TESTPOINT("hist-since");
 	memset(h->count, 0, sizeof(h->count));
 	h->total = 0;
+	TACHO_TESTPOINT("hist-cleared");
+	__atomic_store_n(&h->since, tacho__ticks(), __ATOMIC_RELEASE);
 }
 
 void tacho__short_polls_flush(struct tacho__writer *w, int keep)
@@ -188,7 +194,7 @@ static void pending_end(struct tacho__writer *w, uint64_t t, uint32_t result)
 	}
 	tacho__pending_flush(w);
 	tacho__stream_put(w, 0, t, head, NULL, 0);
-	tacho__apply(w, head, NULL, t);
+	tacho__open_pop_poll(w);
 }
 
 static void pending_begin(struct tacho__writer *w, uint64_t t, uint32_t kind, uint64_t task)

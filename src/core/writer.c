@@ -114,15 +114,12 @@ static int wants_whole(const struct tacho__stream *s, unsigned level)
 	return tacho__ticks() - c->anchor.ticks < tacho__ticks_of_ns(BUSY_THREAD_NS);
 }
 
-int tacho__stream_room(struct tacho__writer *w, unsigned level, uint32_t bytes)
+static int next_chunk(struct tacho__writer *w, unsigned level)
 {
 	struct tacho__stream *s = &w->stream[level];
+	int whole = wants_whole(s, level);
 	uint32_t index, size;
-	int whole;
 
-	if (s->chunk && (uint64_t)(s->limit - s->cur) >= bytes)
-		return 1;
-	whole = wants_whole(s, level);
 	if (s->chunk)
 		stream_seal(s);
 	index = tacho__pool_take(whole, &size);
@@ -131,6 +128,23 @@ int tacho__stream_room(struct tacho__writer *w, unsigned level, uint32_t bytes)
 	TACHO_TESTPOINT("chunk-taken");
 	stream_attach(w, level, index, size);
 	return 1;
+}
+
+int tacho__stream_room(struct tacho__writer *w, unsigned level, uint32_t bytes)
+{
+	struct tacho__stream *s = &w->stream[level];
+	uint64_t mask;
+	int got;
+
+	if (s->chunk && (uint64_t)(s->limit - s->cur) >= bytes)
+		return 1;
+	/* A writer of a box that is gone: tacho_stop, or a fork in the middle of a record. */
+	if (w->epoch != tacho__load(&tacho__rec->epoch))
+		return 0;
+	mask = tacho__signals_hold();
+	got = next_chunk(w, level);
+	tacho__signals_release(mask);
+	return got;
 }
 
 /* ------------------------------------------------------------ threads */
@@ -154,10 +168,13 @@ static struct tacho__writer *pop_free(void)
 
 static void push_free(struct tacho__writer *w)
 {
-	uint32_t index = (uint32_t)(w - tacho__writers);
+	uint64_t index = (uint64_t)(w - tacho__writers);
 	uint64_t head = tacho__load(&tacho__rec->free_writers);
 	uint64_t next;
 
+	/* Recording was stopped and started again meanwhile: not one of these writers. */
+	if (index >= TACHO__THREADS_MAX)
+		return;
 	do {
 		tacho__store(&w->next_free, (uint32_t)head);
 		next = ((head >> 32) + 1) << 32 | (index + 1);
@@ -253,6 +270,7 @@ static void thread_exit(void *arg)
 void tacho__writer_release(struct tacho__writer *w)
 {
 	struct tacho_box_thread *t = &tacho__rec->threads[w->index];
+	uint64_t mask = tacho__signals_hold();
 
 	TACHO_TESTPOINT("thread-exit");
 	for (unsigned i = 0; i < TACHO_STREAMS; i++)
@@ -271,17 +289,13 @@ void tacho__writer_release(struct tacho__writer *w)
 	for (unsigned i = 0; i < TACHO_STREAMS; i++)
 		tacho__store(&w->stream[i].busy, (uintptr_t)0);
 	push_free(w);
+	tacho__signals_release(mask);
 }
 
-struct tacho__writer *tacho__writer_get(void)
+static struct tacho__writer *writer_new(void)
 {
-	struct tacho__writer *w = tacho__self;
+	struct tacho__writer *w = pop_free();
 
-	if (tacho__unlikely(!tacho__recorder_ready()))
-		return NULL;
-	if (w != &tacho__no_writer && w->epoch && w->epoch == tacho__load(&tacho__rec->epoch))
-		return w;
-	w = pop_free();
 	if (!w)
 		w = grow();
 	if (!w)
@@ -293,6 +307,22 @@ struct tacho__writer *tacho__writer_get(void)
 	/* Keys beyond the first 32 make glibc allocate; then the thread is reaped instead. */
 	if (exit_key_ready && exit_key < 32)
 		pthread_setspecific(exit_key, w);
+	return w;
+}
+
+struct tacho__writer *tacho__writer_get(void)
+{
+	struct tacho__writer *w = tacho__self;
+	uint64_t mask;
+
+	if (tacho__unlikely(!tacho__recorder_ready()))
+		return NULL;
+	if (w != &tacho__no_writer && w->epoch && w->epoch == tacho__load(&tacho__rec->epoch))
+		return w;
+	mask = tacho__signals_hold();
+	/* Again: a handler may have forked since, and this is the child. */
+	w = tacho__recorder_ready() ? writer_new() : NULL;
+	tacho__signals_release(mask);
 	return w;
 }
 
@@ -403,12 +433,15 @@ static int abandoned(uintptr_t frame)
 
 static void recover_stream(struct tacho__stream *s)
 {
+	uint64_t mask = tacho__signals_hold();
+
 	tacho__count(TACHO_LOSS_ABANDONED, 1);
 	/* What was committed stays; nothing more goes into that chunk. */
 	if (s->chunk)
 		stream_seal(s);
 	s->chunk = NULL;
 	tacho__store(&s->end, NULL);
+	tacho__signals_release(mask);
 }
 
 /* The lowest stream that nobody is storing into, made busy; -1 if there is none. */
@@ -431,15 +464,23 @@ static int claim_stream(struct tacho__writer *w)
 
 uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count)
 {
-	struct tacho__writer *w = tacho__writer_get();
+	struct tacho__writer *w;
 	uint64_t t;
 	int level;
 
-	if (!w) {
-		tacho__recorder_lost();
-		return 0;
+	for (;;) {
+		w = tacho__writer_get();
+		if (!w) {
+			tacho__recorder_lost();
+			return 0;
+		}
+		level = claim_stream(w);
+		if (tacho__likely(w == tacho__self))
+			break;
+		/* A handler forked in between. From the claim on, a fork is noticed. */
+		if (level >= 0)
+			tacho__store(&w->stream[level].busy, (uintptr_t)0);
 	}
-	level = claim_stream(w);
 	if (level < 0) {
 		tacho__count(TACHO_LOSS_NESTING, 1);
 		return 0;

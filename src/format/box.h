@@ -69,8 +69,8 @@
 #define TACHO_BOX_SUPER_SIZE 4096u
 #define TACHO_BOX_ALIGN 4096u /* of regions; the pool is aligned to TACHO_SLOT_SIZE */
 
-#define TACHO_SLOT_SIZE 65536u	/* a whole chunk */
-#define TACHO_SMALL_SIZE 4096u	/* a small chunk: 16 to the slot */
+#define TACHO_SLOT_SIZE 65536u /* a whole chunk */
+#define TACHO_SMALL_SIZE 4096u /* a small chunk: 16 to the slot */
 #define TACHO_SMALL_PER_SLOT (TACHO_SLOT_SIZE / TACHO_SMALL_SIZE)
 
 #define TACHO_BOX_MIN_BYTES (1ull << 20)
@@ -99,11 +99,11 @@ struct tacho_box_region {
 };
 
 enum tacho_box_state {
-	TACHO_BOX_NONE = 0,	 /* being made */
-	TACHO_BOX_OFF = 1,	 /* could not record; see reason */
+	TACHO_BOX_NONE = 0, /* being made */
+	TACHO_BOX_OFF = 1,  /* could not record; see reason */
 	TACHO_BOX_RECORDING = 2,
 	TACHO_BOX_PAUSED = 3,
-	TACHO_BOX_STOPPED = 4,	 /* tacho_stop or orderly exit */
+	TACHO_BOX_STOPPED = 4, /* tacho_stop or orderly exit */
 };
 
 enum tacho_clock {
@@ -167,11 +167,11 @@ struct tacho_box_super {
 	uint64_t poll_threshold_ns;
 	uint32_t slot_size;
 	uint32_t small_size;
-	uint32_t slots_used; /* slots 0..slots_used-1 have been in use */
+	uint32_t slots_used;   /* slots 0..slots_used-1 have been in use */
 	uint32_t threads_used; /* likewise for THREADS */
 	uint32_t hists_used;
-	uint32_t threads_seen; /* thread numbers handed out */
-	uint32_t next_def;     /* ids 1..next_def-1 were reserved */
+	uint32_t threads_seen;	/* thread numbers handed out */
+	uint32_t next_def;	/* ids 1..next_def-1 were reserved */
 	uint32_t trigger_count; /* triggers so far; the ring keeps the newest */
 	uint64_t def_bytes;	/* bytes of DEF_DATA reserved */
 	uint64_t generation;	/* last generation handed out */
@@ -190,28 +190,28 @@ struct tacho_box_super {
 
 /* Written by agents as well; the recorder trusts none of it for memory safety. */
 struct tacho_box_control {
-	uint32_t wake_seq; /* futex: the recorder adds one when something wants attention */
+	uint32_t wake_seq;  /* futex: the recorder adds one when something wants attention */
 	uint32_t agent_pid; /* an agent that looks after this box, or 0 */
 	uint64_t reserved[15];
 };
 
 enum tacho_loss {
-	TACHO_LOSS_NO_CHUNK,	 /* records dropped: every chunk was owned */
-	TACHO_LOSS_NO_THREAD,	 /* records dropped: thread table full */
-	TACHO_LOSS_NESTING,	 /* records dropped: signal handlers nested too deeply */
-	TACHO_LOSS_DEFS_FULL,	 /* definitions that became "(names full)" */
-	TACHO_LOSS_TEXT_CUT,	 /* names and texts that were cut */
-	TACHO_LOSS_STACK_CUT,	 /* stacks that were cut */
+	TACHO_LOSS_NO_CHUNK,		/* records dropped: every chunk was owned */
+	TACHO_LOSS_NO_THREAD,		/* records dropped: thread table full */
+	TACHO_LOSS_NESTING,		/* records dropped: signal handlers nested too deeply */
+	TACHO_LOSS_DEFS_FULL,		/* definitions that became "(names full)" */
+	TACHO_LOSS_TEXT_CUT,		/* names and texts that were cut */
+	TACHO_LOSS_STACK_CUT,		/* stacks that were cut */
 	TACHO_LOSS_OVERWRITTEN_RECORDS, /* records that made room for newer ones */
 	TACHO_LOSS_OVERWRITTEN_CHUNKS,
-	TACHO_LOSS_MIN_AGE,	 /* chunks overwritten although younger than min_age */
-	TACHO_LOSS_GROW,	 /* slots that tmpfs had no room for */
-	TACHO_LOSS_CLOCK_BACK,	 /* clock reads that were before the last; taken as equal */
-	TACHO_LOSS_MODULES,	 /* modules that could not be read or kept */
-	TACHO_LOSS_HIST_FULL,	 /* short polls recorded in full: no histogram left */
-	TACHO_LOSS_RECORD_BIG,	 /* records dropped: larger than a record may be */
-	TACHO_LOSS_ABANDONED,	 /* streams left in the middle of a record (longjmp, cancel) */
-	TACHO_LOSS_UNWIND,	 /* stacks that were asked for and could not be taken */
+	TACHO_LOSS_MIN_AGE,    /* chunks overwritten although younger than min_age */
+	TACHO_LOSS_GROW,       /* slots that tmpfs had no room for */
+	TACHO_LOSS_CLOCK_BACK, /* clock reads that were before the last; taken as equal */
+	TACHO_LOSS_MODULES,    /* modules that could not be read or kept */
+	TACHO_LOSS_HIST_FULL,  /* short polls recorded in full: no histogram left */
+	TACHO_LOSS_RECORD_BIG, /* records dropped: larger than a record may be */
+	TACHO_LOSS_ABANDONED,  /* streams left in the middle of a record (longjmp, cancel) */
+	TACHO_LOSS_UNWIND,     /* stacks that were asked for and could not be taken */
 	TACHO_LOSS_COUNT
 };
 #define TACHO_LOSS_MAX 64u
@@ -222,7 +222,7 @@ struct tacho_box_trigger {
 	uint32_t number; /* from 1; stored last. 0: free or being stored */
 	uint32_t tid;
 	uint64_t ticks;
-	uint32_t size; /* bytes of reason */
+	uint32_t size;	/* bytes of reason */
 	uint32_t flags; /* TACHO_DEF_CUT */
 	char reason[TACHO_REASON_MAX];
 	uint8_t reserved[32];
@@ -241,7 +241,7 @@ struct tacho_box_crash {
 	uint32_t state; /* enum tacho_crash_state */
 	uint32_t tid;
 	int32_t signal;
-	int32_t code; /* si_code */
+	int32_t code;	  /* si_code */
 	uint64_t address; /* si_addr */
 	uint64_t ticks;
 	char thread_name[16];
@@ -314,7 +314,7 @@ struct tacho_box_slot {
 #define TACHO_SLOT_UNUSED 0u
 #define TACHO_SLOT_WHOLE 1u
 #define TACHO_SLOT_SPLIT 2u
-#define TACHO_SLOT_SHAPE(s) ((unsigned)((s) & 3))
+#define TACHO_SLOT_SHAPE(s) ((unsigned)((s)&3))
 #define TACHO_SLOT_SHAPE_COUNT(s) ((uint32_t)((s) >> 40))
 
 #define TACHO_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
@@ -341,20 +341,20 @@ struct tacho_chunk {
 	uint32_t size;	 /* of the chunk */
 	uint32_t thread; /* number */
 	uint32_t tid;
-	uint32_t flags;	 /* TACHO_CHUNK_* */
+	uint32_t flags; /* TACHO_CHUNK_* */
 	uint16_t stream;
 	uint16_t open_count; /* polls and spans open at the beginning, also those that found no
 				room in open[] (the innermost are left out) */
-	uint32_t sequence;   /* of the chunks of this stream, from 0: a hole is an overwritten one */
-	uint32_t loop;	     /* that the thread runs or last ran, or 0 */
+	uint32_t sequence; /* of the chunks of this stream, from 0: a hole is an overwritten one */
+	uint32_t loop;	   /* that the thread runs or last ran, or 0 */
 	struct tacho_anchor anchor; /* base of the first delta; real_ns is not taken */
-	uint64_t last_ticks; /* of the last record, once sealed */
-	uint64_t prior_records; /* that this stream stored before this chunk */
-	uint32_t records;	/* once sealed */
-	uint32_t drops;		/* records of this thread dropped just before this chunk */
-	char name[16];		/* of the thread */
+	uint64_t last_ticks;	    /* of the last record, once sealed */
+	uint64_t prior_records;	    /* that this stream stored before this chunk */
+	uint32_t records;	    /* once sealed */
+	uint32_t drops;		    /* records of this thread dropped just before this chunk */
+	char name[16];		    /* of the thread */
 	struct tacho_open open[TACHO_OPEN_MAX]; /* outermost first */
-	uint64_t park_ticks;	/* PARKED: since when */
+	uint64_t park_ticks;			/* PARKED: since when */
 	uint64_t reserved[2];
 };
 

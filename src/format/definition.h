@@ -39,9 +39,9 @@
 #ifndef TACHO_FORMAT_DEFINITION_H
 #define TACHO_FORMAT_DEFINITION_H
 
-#define TACHO_NAME_MAX 255u	/* bytes of a name or file kept; longer ones are cut */
+#define TACHO_NAME_MAX 255u /* bytes of a name or file kept; longer ones are cut */
 #define TACHO_UNIT_MAX 31u
-#define TACHO_STACK_MAX 64u	/* frames */
+#define TACHO_STACK_MAX 64u /* frames */
 #define TACHO_SCHEMA_FIELDS 16u
 #define TACHO_BUILD_ID_MAX 20u
 #define TACHO_MODULE_PATH_MAX 511u
@@ -59,7 +59,7 @@
 enum tacho_class {
 	TACHO_CLASS_NONE = 0,
 	TACHO_CLASS_TEXT = 1,
-	TACHO_CLASS_KIND = 2,	 /* of task or callback */
+	TACHO_CLASS_KIND = 2, /* of task or callback */
 	TACHO_CLASS_LOOP = 3,
 	TACHO_CLASS_SPAN = 4,
 	TACHO_CLASS_COUNTER = 5, /* grows; differences mean something */

@@ -42,27 +42,27 @@
 
 enum tacho_record_type {
 	/* No payload. */
-	TACHO_REC_NONE = 0x00,	   /* never written; a zeroed word is no record */
-	TACHO_REC_PARK = 0x01,	   /* arg: loop */
-	TACHO_REC_UNPARK = 0x02,   /* arg: number ready, saturated */
-	TACHO_REC_POLL_END = 0x03, /* arg: enum tacho_poll_result */
+	TACHO_REC_NONE = 0x00,	     /* never written; a zeroed word is no record */
+	TACHO_REC_PARK = 0x01,	     /* arg: loop */
+	TACHO_REC_UNPARK = 0x02,     /* arg: number ready, saturated */
+	TACHO_REC_POLL_END = 0x03,   /* arg: enum tacho_poll_result */
 	TACHO_REC_SPAN_BEGIN = 0x04, /* arg: name; nests within its thread */
 	TACHO_REC_SPAN_END = 0x05,   /* arg: name */
 	TACHO_REC_PAUSE = 0x06,	     /* arg: 1 recording paused, 0 resumed */
 	TACHO_REC_LOOP = 0x07,	     /* arg: loop that this thread runs from now on; 0: none */
 
 	/* One payload word. */
-	TACHO_REC_TIME = 0x40,	       /* w0: absolute ticks of the next record */
-	TACHO_REC_POLL_BEGIN = 0x41,   /* arg: kind; w0: task */
-	TACHO_REC_POLL_SWITCH = 0x42,  /* end of one poll, begin of the next: as POLL_BEGIN */
-	TACHO_REC_WAKE = 0x43,	       /* w0: task woken by this thread */
-	TACHO_REC_TASK_END = 0x44,     /* w0: task */
-	TACHO_REC_LOCK_WAIT = 0x45,    /* arg: place or stack; w0: lock */
-	TACHO_REC_LOCK_WAITED = 0x46,  /* arg: 1 got it, 0 gave up; w0: lock */
-	TACHO_REC_QUEUE_DEPTH = 0x47,  /* arg: loop; w0: depth */
-	TACHO_REC_COUNTER = 0x48,      /* arg: counter or gauge; w0: value, by its definition */
-	TACHO_REC_ASYNC_END = 0x49,    /* arg: name; w0: span id */
-	TACHO_REC_TRIGGER = 0x4a,      /* arg: reason; w0: trigger number, from 1 */
+	TACHO_REC_TIME = 0x40,	      /* w0: absolute ticks of the next record */
+	TACHO_REC_POLL_BEGIN = 0x41,  /* arg: kind; w0: task */
+	TACHO_REC_POLL_SWITCH = 0x42, /* end of one poll, begin of the next: as POLL_BEGIN */
+	TACHO_REC_WAKE = 0x43,	      /* w0: task woken by this thread */
+	TACHO_REC_TASK_END = 0x44,    /* w0: task */
+	TACHO_REC_LOCK_WAIT = 0x45,   /* arg: place or stack; w0: lock */
+	TACHO_REC_LOCK_WAITED = 0x46, /* arg: 1 got it, 0 gave up; w0: lock */
+	TACHO_REC_QUEUE_DEPTH = 0x47, /* arg: loop; w0: depth */
+	TACHO_REC_COUNTER = 0x48,     /* arg: counter or gauge; w0: value, by its definition */
+	TACHO_REC_ASYNC_END = 0x49,   /* arg: name; w0: span id */
+	TACHO_REC_TRIGGER = 0x4a,     /* arg: reason; w0: trigger number, from 1 */
 
 	/* Two payload words. */
 	TACHO_REC_LOCK_RELEASE = 0x80, /* arg: place or stack; w0: lock; w1: waiters */
@@ -70,7 +70,7 @@ enum tacho_record_type {
 	TACHO_REC_ASYNC_BEGIN = 0x82,  /* arg: name; w0: span id; w1: parent span id or 0 */
 
 	/* Variable. "data" is bits 16..63 of the first word. */
-	TACHO_REC_SPAWN = 0xc0,	    /* arg: kind; data: location; w1: task; w2: parent or 0 */
+	TACHO_REC_SPAWN = 0xc0,	     /* arg: kind; data: location; w1: task; w2: parent or 0 */
 	TACHO_REC_TASK_WAITS = 0xc1, /* arg: what for (text) or 0; data: stack or 0; w1: task;
 					w2: resource or 0 */
 	TACHO_REC_TRACE_ID = 0xc2,   /* arg: 0; w1: async span id, or 0 for the innermost span of

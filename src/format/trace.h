@@ -120,17 +120,17 @@ enum tacho_meta_key {
 	TACHO_META_STATE = 13,		/* enum tacho_box_state, when the trace was taken */
 	TACHO_META_REASON = 14,		/* text: why degraded */
 	TACHO_META_PARENT_PID = 15,
-	TACHO_META_BOX_NAME = 16, /* text: file name of the box */
-	TACHO_META_HOST = 17,	  /* text */
-	TACHO_META_ARCH = 18,	  /* ELF e_machine */
+	TACHO_META_BOX_NAME = 16,     /* text: file name of the box */
+	TACHO_META_HOST = 17,	      /* text */
+	TACHO_META_ARCH = 18,	      /* ELF e_machine */
 	TACHO_META_CREATED_MONO = 19, /* ns: when recording began */
 	TACHO_META_CREATED_REAL = 20,
 	TACHO_META_TAKEN_MONO = 21, /* ns: when this trace was taken */
 	TACHO_META_TAKEN_REAL = 22,
-	TACHO_META_TAKEN_BY = 23,  /* enum tacho_taken_by */
-	TACHO_META_VERSION = 24,   /* text: of the tacho that wrote the file */
-	TACHO_META_ALIVE = 25,	   /* 1: the process ran when the trace was taken */
-	TACHO_META_CUT_BEFORE = 26, /* ns: events before were left out on request */
+	TACHO_META_TAKEN_BY = 23,      /* enum tacho_taken_by */
+	TACHO_META_VERSION = 24,       /* text: of the tacho that wrote the file */
+	TACHO_META_ALIVE = 25,	       /* 1: the process ran when the trace was taken */
+	TACHO_META_CUT_BEFORE = 26,    /* ns: events before were left out on request */
 	TACHO_META_UNREAD_CHUNKS = 27, /* chunks overwritten or damaged while being copied */
 	TACHO_META_THREADS_SEEN = 28,
 };
@@ -257,8 +257,8 @@ enum tacho_transform {
 	TACHO_TRANSFORM_WORDS = 4,
 };
 #define TACHO_COLUMN_BITS 0x80u /* in a width: of bits, not bytes */
-#define TACHO_COLUMN_LISTS 8u /* at most, in one block */
-#define TACHO_COLUMN_WORDS 3u /* words of variable records with columns of their own: w1 on */
+#define TACHO_COLUMN_LISTS 8u	/* at most, in one block */
+#define TACHO_COLUMN_WORDS 3u	/* words of variable records with columns of their own: w1 on */
 
 /* CHUNK: the first `commit` bytes of the chunk (struct tacho_chunk and records). */
 
@@ -268,8 +268,8 @@ struct tacho_trace_index {
 	uint32_t size;	 /* header, payload and padding */
 	uint16_t type;
 	uint16_t stream;
-	uint32_t thread; /* EVENTS and CHUNK; else 0 */
-	uint32_t count;	 /* records; CHUNK: 0, not counted */
+	uint32_t thread;   /* EVENTS and CHUNK; else 0 */
+	uint32_t count;	   /* records; CHUNK: 0, not counted */
 	uint64_t first_ns; /* EVENTS; else 0 */
 	uint64_t last_ns;
 };

@@ -107,13 +107,20 @@ static const char *load(struct tacho_reader *r, struct tacho__source *s, uint64_
 static const char *type_name(uint16_t type)
 {
 	static const char *const names[] = {
-		[TACHO_BLOCK_META] = "META",	       [TACHO_BLOCK_CLOCK] = "CLOCK",
-		[TACHO_BLOCK_THREADS] = "THREADS",     [TACHO_BLOCK_DEFINITIONS] = "DEFINITIONS",
-		[TACHO_BLOCK_EVENTS] = "EVENTS",       [TACHO_BLOCK_CHUNK] = "CHUNK",
-		[TACHO_BLOCK_HISTOGRAMS] = "HISTOGRAMS", [TACHO_BLOCK_LOSSES] = "LOSSES",
-		[TACHO_BLOCK_TRIGGERS] = "TRIGGERS",   [TACHO_BLOCK_CRASHES] = "CRASHES",
-		[TACHO_BLOCK_SOURCES] = "SOURCES",     [TACHO_BLOCK_INDEX] = "INDEX",
-		[TACHO_BLOCK_SYMBOLS] = "SYMBOLS",     [TACHO_BLOCK_KERNEL] = "KERNEL",
+		[TACHO_BLOCK_META] = "META",
+		[TACHO_BLOCK_CLOCK] = "CLOCK",
+		[TACHO_BLOCK_THREADS] = "THREADS",
+		[TACHO_BLOCK_DEFINITIONS] = "DEFINITIONS",
+		[TACHO_BLOCK_EVENTS] = "EVENTS",
+		[TACHO_BLOCK_CHUNK] = "CHUNK",
+		[TACHO_BLOCK_HISTOGRAMS] = "HISTOGRAMS",
+		[TACHO_BLOCK_LOSSES] = "LOSSES",
+		[TACHO_BLOCK_TRIGGERS] = "TRIGGERS",
+		[TACHO_BLOCK_CRASHES] = "CRASHES",
+		[TACHO_BLOCK_SOURCES] = "SOURCES",
+		[TACHO_BLOCK_INDEX] = "INDEX",
+		[TACHO_BLOCK_SYMBOLS] = "SYMBOLS",
+		[TACHO_BLOCK_KERNEL] = "KERNEL",
 		[TACHO_BLOCK_GAPS] = "GAPS",
 	};
 	const char *name = type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;
@@ -124,7 +131,7 @@ static const char *type_name(uint16_t type)
 int tacho__block_load(struct tacho_reader *r, uint32_t source, uint64_t offset, uint64_t size,
 		      uint16_t type, const uint8_t **data, uint32_t *data_size)
 {
-	struct tacho_trace_block head = { 0 };
+	struct tacho_trace_block head = {0};
 	const char *wrong;
 	int err;
 

@@ -47,7 +47,7 @@ static uint32_t region(struct box *b, enum tacho_region which, uint32_t entry, u
 			       "wrong size; what it held is lost",
 			       (unsigned)which);
 		/* Said once, and then empty. */
-		*g = (struct tacho_box_region){ TACHO_BOX_SUPER_SIZE, 0, entry, 0 };
+		*g = (struct tacho_box_region){TACHO_BOX_SUPER_SIZE, 0, entry, 0};
 		return 0;
 	}
 	fit = (b->in->size - g->offset) / g->entry_size;
@@ -69,7 +69,7 @@ static int read_entry(struct box *b, enum tacho_region which, uint32_t index, vo
 static int keep_chunk(struct box *b, uint64_t offset, uint32_t size)
 {
 	struct tacho__source *source = &b->reader->sources[b->source];
-	struct tacho__stretch_info s = { .source = b->source, .kind = TACHO__STRETCH_COPY };
+	struct tacho__stretch_info s = {.source = b->source, .kind = TACHO__STRETCH_COPY};
 	struct tacho__chunk_facts facts;
 	struct tacho_chunk head;
 	int err = tacho__chunk_walk(b->slot, size, &facts, &b->parts);
@@ -128,8 +128,8 @@ static int same_shape(struct box *b, uint32_t slot, uint64_t state)
  * One try: 1 and *size bytes in the buffer, 0 nothing is here, -EAGAIN it changed while it
  * was copied.
  */
-static int copy_chunk(struct box *b, uint32_t slot, uint64_t state, uint64_t offset,
-		      uint32_t room, uint32_t *size)
+static int copy_chunk(struct box *b, uint32_t slot, uint64_t state, uint64_t offset, uint32_t room,
+		      uint32_t *size)
 {
 	struct tacho_chunk head, again;
 	uint64_t commit;
@@ -334,13 +334,14 @@ static int read_definition(struct box *b, uint32_t id, const struct tacho_box_de
 	const struct tacho_box_region *data = &b->super.regions[TACHO_REGION_DEF_DATA];
 	uint8_t payload[TACHO_DEF_PAYLOAD_MAX];
 	uint64_t at = ((uint64_t)d->offset - 1) * 8;
-	struct tacho__raw_definition raw = { id, d->class, d->flags, d->size, payload };
+	struct tacho__raw_definition raw = {id, d->class, d->flags, d->size, payload};
 	int err = -EBADMSG;
 
 	if (d->size <= sizeof(payload) && at <= data->size && d->size <= data->size - at &&
 	    data->offset <= b->in->size &&
 	    !tacho__input_read(b->in, data->offset + at, payload, d->size))
-		err = tacho__definitions_add(&p->definitions, &b->reader->arena, &s->timebase, &raw);
+		err = tacho__definitions_add(&p->definitions, &b->reader->arena, &s->timebase,
+					     &raw);
 	if (err == -EBADMSG) {
 		s->bad_definitions++;
 		err = 0;
@@ -442,15 +443,17 @@ static int check_super(struct box *b, char *message, size_t message_size)
 		return -EBADMSG;
 	}
 	if (s->version > TACHO_BOX_VERSION) {
-		tacho__say(message, message_size,
-			   "cannot read %s: it is a box of version %u and this tacho knows up to %u; "
-			   "use a newer tacho",
-			   path, s->version, TACHO_BOX_VERSION);
+		tacho__say(
+			message, message_size,
+			"cannot read %s: it is a box of version %u and this tacho knows up to %u; "
+			"use a newer tacho",
+			path, s->version, TACHO_BOX_VERSION);
 		return -ENOTSUP;
 	}
 	if (s->version == 0 || s->super_size != TACHO_BOX_SUPER_SIZE ||
 	    s->region_count > sizeof(s->regions) / sizeof(s->regions[0])) {
-		tacho__say(message, message_size, "cannot read %s: its superblock is damaged", path);
+		tacho__say(message, message_size, "cannot read %s: its superblock is damaged",
+			   path);
 		return -EBADMSG;
 	}
 	if (s->state == TACHO_BOX_OFF) {
@@ -460,10 +463,11 @@ static int check_super(struct box *b, char *message, size_t message_size)
 		return -ENODATA;
 	}
 	if (s->state == TACHO_BOX_NONE) {
-		tacho__say(message, message_size,
-			   "cannot read %s: process %u was making this box and has not finished; try "
-			   "again if it still runs",
-			   path, s->pid);
+		tacho__say(
+			message, message_size,
+			"cannot read %s: process %u was making this box and has not finished; try "
+			"again if it still runs",
+			path, s->pid);
 		return -EBADMSG;
 	}
 	b->newest = s->generation;
@@ -522,7 +526,7 @@ static int read_rest(struct box *b, const struct tacho_box_thread *before, uint3
 int tacho__box_add(struct tacho_reader *r, uint32_t source, const struct tacho__host *host,
 		   char *message, size_t message_size)
 {
-	struct box b = { .reader = r, .source = source, .in = r->sources[source].input };
+	struct box b = {.reader = r, .source = source, .in = r->sources[source].input};
 	struct tacho_box_thread *before = NULL;
 	uint32_t first = r->stretch_count;
 	uint32_t before_count = 0;

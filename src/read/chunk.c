@@ -98,12 +98,12 @@ int tacho__chunk_walk(const uint8_t *chunk, uint32_t size, struct tacho__chunk_f
 		      struct tacho__parts *p)
 {
 	struct tacho__raw_record record;
-	struct tacho__seen_poll poll = { 0 };
+	struct tacho__seen_poll poll = {0};
 	struct tacho__chunk_cursor c;
 	struct tacho_chunk head;
 	int more;
 
-	*facts = (struct tacho__chunk_facts){ 0 };
+	*facts = (struct tacho__chunk_facts){0};
 	if (size < sizeof(head))
 		return -EBADMSG;
 	memcpy(&head, chunk, sizeof(head));
@@ -121,6 +121,9 @@ int tacho__chunk_walk(const uint8_t *chunk, uint32_t size, struct tacho__chunk_f
 		facts->last_ticks = record.ticks;
 		if (p && record.type == TACHO_REC_POLL_HIST && see_hist(p, head.thread, &record))
 			return -ENOMEM;
+		/* Histograms are recorded while a poll is pending, nothing else is. */
+		if (record.type != TACHO_REC_POLL_HIST)
+			poll.last_ticks = record.ticks;
 		if (record.type == TACHO_REC_POLL_BEGIN) {
 			poll.kind = record.arg;
 			poll.task = record.word[0];
@@ -130,7 +133,6 @@ int tacho__chunk_walk(const uint8_t *chunk, uint32_t size, struct tacho__chunk_f
 	facts->valid = c.at;
 	facts->bad = more < 0;
 	poll.thread = head.thread;
-	poll.last_ticks = facts->last_ticks;
 	return p && facts->records && !head.stream ? see_poll(p, &poll) : 0;
 }
 
@@ -194,8 +196,8 @@ int tacho__chunk_decode(const uint8_t *chunk, uint32_t size, const struct tacho_
 			record.word[2] = tacho__timebase_ns(t, record.word[2], &other);
 			record.word[3] = tacho__timebase_span(t, record.word[3]);
 		}
-		tacho__records_put(out, ns, tacho_record_head(record.type, record.arg),
-				   record.word, record.words);
+		tacho__records_put(out, ns, tacho_record_head(record.type, record.arg), record.word,
+				   record.words);
 		out->head.last_ns = ns;
 	}
 	return 0;

@@ -29,7 +29,7 @@ struct column {
 struct type_columns {
 	uint8_t type;
 	uint32_t records;
-	uint32_t begun; /* records of this type that were built */
+	uint32_t begun;	       /* records of this type that were built */
 	const uint8_t *follow; /* types that follow */
 	uint32_t follow_count;
 	uint32_t time_at;   /* in times: that of the first of them */
@@ -87,8 +87,7 @@ static int take_u32(struct input *in, uint32_t *value)
 
 	if (!p)
 		return -EBADMSG;
-	*value = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
-		 (uint32_t)p[3] << 24;
+	*value = (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 	return 0;
 }
 
@@ -100,13 +99,13 @@ static int take_column(struct input *in, struct column *c, uint32_t count, unsig
 
 	if (!p || p[0] > TACHO_TRANSFORM_WORDS || !(allowed & (1u << p[0])))
 		return -EBADMSG;
-	*c = (struct column){ .count = count, .transform = p[0] };
+	*c = (struct column){.count = count, .transform = p[0]};
 	if (p[1] & TACHO_COLUMN_BITS)
 		c->bits = p[1] & 0x7f;
 	else
 		c->width = p[1];
-	if (c->width > 8 || (p[1] & TACHO_COLUMN_BITS && c->bits != 1 && c->bits != 2 &&
-			     c->bits != 4))
+	if (c->width > 8 ||
+	    (p[1] & TACHO_COLUMN_BITS && c->bits != 1 && c->bits != 2 && c->bits != 4))
 		return -EBADMSG;
 	if (c->transform == TACHO_TRANSFORM_DICT) {
 		p = take(in, 1);
@@ -259,7 +258,7 @@ static int read_times(struct decoder *d)
 	for (uint32_t i = 0; i < d->type_count; i++) {
 		struct type_columns *t = &d->columns[i];
 		struct column next = t->next;
-		uint32_t count[256] = { 0 };
+		uint32_t count[256] = {0};
 
 		while (next.next < next.count) {
 			uint64_t follow = next_stored(&next);
@@ -316,7 +315,7 @@ static int read_variable(struct decoder *d, struct type_columns *t)
 {
 	const unsigned plain = 1u << TACHO_TRANSFORM_PLAIN;
 	const unsigned simple = plain | 1u << TACHO_TRANSFORM_DELTA;
-	uint32_t with[1 + TACHO_COLUMN_WORDS] = { 0 }; /* records that have word k */
+	uint32_t with[1 + TACHO_COLUMN_WORDS] = {0}; /* records that have word k */
 	uint32_t rest = 0;
 
 	if (take_column(&d->in, &t->words, t->records, plain) || t->words.width != 1 ||
@@ -371,7 +370,7 @@ static int read_columns(struct decoder *d, struct type_columns *t)
 			if (take_word_column(d, &t->w[k], t->records))
 				return -EBADMSG;
 		}
-		t->fixed = (uint8_t)class;
+		t->fixed = (uint8_t) class;
 		d->words += class * t->records;
 	}
 	/* A mate is found by an item: every record must have one. */
@@ -548,7 +547,7 @@ static int decode(struct decoder *d)
 
 int tacho__columns_decode(const uint8_t *data, size_t size, struct tacho__records *out)
 {
-	struct decoder d = { .in = { data, size }, .out = out };
+	struct decoder d = {.in = {data, size}, .out = out};
 	int err = decode(&d);
 
 	for (uint32_t i = 0; i < d.list_count; i++) {

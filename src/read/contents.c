@@ -196,7 +196,7 @@ static int read_walls(struct tacho__trace *t, const uint8_t *data, uint32_t size
 static int read_chunk(struct tacho__trace *t, const struct tacho_trace_index *b,
 		      struct tacho__parts *parts, const uint8_t *data, uint32_t size)
 {
-	struct tacho__stretch_info s = { .source = t->source, .kind = TACHO__STRETCH_CHUNK };
+	struct tacho__stretch_info s = {.source = t->source, .kind = TACHO__STRETCH_CHUNK};
 	struct tacho__source *source = &t->reader->sources[t->source];
 	struct tacho__chunk_facts facts;
 	struct tacho_chunk head;
@@ -225,7 +225,7 @@ static int read_chunk(struct tacho__trace *t, const struct tacho_trace_index *b,
 static int read_events(struct tacho__trace *t, const struct tacho_trace_index *b,
 		       const uint8_t *data, uint32_t size)
 {
-	struct tacho__stretch_info s = { .source = t->source, .kind = TACHO__STRETCH_EVENTS };
+	struct tacho__stretch_info s = {.source = t->source, .kind = TACHO__STRETCH_EVENTS};
 	struct tacho_trace_events head;
 
 	if (size >= sizeof(head))
@@ -250,7 +250,7 @@ static int read_events(struct tacho__trace *t, const struct tacho_trace_index *b
 
 static int list_events(struct tacho__trace *t, const struct tacho_trace_index *b)
 {
-	struct tacho__stretch_info s = { .source = t->source, .kind = TACHO__STRETCH_EVENTS };
+	struct tacho__stretch_info s = {.source = t->source, .kind = TACHO__STRETCH_EVENTS};
 
 	s.listed = 1;
 	s.offset = b->offset;
@@ -281,8 +281,8 @@ static int read_definitions(struct tacho__trace *t, const uint8_t *data, uint32_
 			s->bad_definitions++;
 			break;
 		}
-		raw = (struct tacho__raw_definition){ def.id, def.class, def.flags, def.size,
-						      data + at };
+		raw = (struct tacho__raw_definition){def.id, def.class, def.flags, def.size,
+						     data + at};
 		err = tacho__definitions_add(&p->definitions, &t->reader->arena, &s->timebase,
 					     &raw);
 		if (err == -ENOMEM)
@@ -495,8 +495,8 @@ static int settle_clock(struct tacho__trace *t, uint32_t clock, int used)
 
 int tacho__trace_contents(struct tacho__trace *t)
 {
-	struct meta m = { .p = { .alive = -1 } };
-	struct tacho__parts parts = { 0 };
+	struct meta m = {.p = {.alive = -1}};
+	struct tacho__parts parts = {0};
 	uint32_t first = t->reader->stretch_count;
 	uint32_t good = 0;
 	int err = first_round(t, &m, &parts, &good);

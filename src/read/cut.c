@@ -10,7 +10,7 @@
 static void push(struct tacho__records *r, uint32_t what, uint32_t id, uint64_t task, uint64_t ns)
 {
 	if (r->head.open_count < TACHO_OPEN_MAX)
-		r->open[r->head.open_count] = (struct tacho_open){ id, what, task, ns };
+		r->open[r->head.open_count] = (struct tacho_open){id, what, task, ns};
 	if (r->head.open_count < UINT16_MAX)
 		r->head.open_count++;
 }
@@ -79,23 +79,27 @@ static void cut_front(struct tacho__records *r, uint32_t n, uint64_t from_ns)
 
 	/* The list in a file may be shorter than the count says; what it lacks is unknown. */
 	for (uint32_t i = r->head.open_listed; i < TACHO_OPEN_MAX; i++)
-		r->open[i] = (struct tacho_open){ 0 };
+		r->open[i] = (struct tacho_open){0};
 	for (uint32_t i = 0; r->head.stream == 0 && i < n; i++)
 		apply(r, i);
 	r->head.open_listed =
 		r->head.open_count < TACHO_OPEN_MAX ? r->head.open_count : TACHO_OPEN_MAX;
 	memmove(r->ns, r->ns + n, left * sizeof(*r->ns));
 	memmove(r->type_arg, r->type_arg + n, left * sizeof(*r->type_arg));
-	memmove(r->words, r->words + words, (r->word_at[r->head.count] - words) * sizeof(*r->words));
+	memmove(r->words, r->words + words,
+		(r->word_at[r->head.count] - words) * sizeof(*r->words));
 	for (uint32_t i = 0; i <= left; i++)
 		r->word_at[i] = r->word_at[i + n] - words;
 	r->head.count = left;
 	r->head.prior_records += n;
 	r->head.drops = 0;
-	r->head.flags |= TACHO_EVENTS_CUT;
-	r->head.first_ns = left ? r->ns[0] : from_ns;
-	if (!left)
-		r->head.last_ns = from_ns;
+	if (left) {
+		r->head.flags |= TACHO_EVENTS_CUT;
+		r->head.first_ns = r->ns[0];
+	} else {
+		/* Nothing but what was open then: as a chunk that began at that moment. */
+		r->head.first_ns = r->head.last_ns = from_ns;
+	}
 }
 
 /* Records before ns. */

@@ -174,7 +174,7 @@ static uint32_t slot_of(const struct tacho__definitions *d, uint32_t id)
 
 static int make_room(struct tacho__definitions *d)
 {
-	struct tacho__definitions larger = { 0 };
+	struct tacho__definitions larger = {0};
 
 	if (d->count + 1 <= d->capacity / 2)
 		return 0;
@@ -261,5 +261,5 @@ void tacho__definitions_free(struct tacho__definitions *d)
 {
 	free(d->table);
 	free(d->modules);
-	*d = (struct tacho__definitions){ 0 };
+	*d = (struct tacho__definitions){0};
 }

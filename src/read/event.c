@@ -39,7 +39,7 @@ static uint32_t field_words(const struct tacho_event *event, uint32_t at, uint8_
 
 static void fill_value(const uint64_t *word, uint8_t type, struct tacho_field_value *value)
 {
-	*value = (struct tacho_field_value){ .type = type };
+	*value = (struct tacho_field_value){.type = type};
 	switch (type) {
 	case TACHO_FIELD_F64:
 		memcpy(&value->number.f64, word, sizeof(value->number.f64));

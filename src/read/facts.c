@@ -16,7 +16,7 @@ static int same_process(const struct tacho_process *a, const struct tacho_proces
 
 static void no_nulls(struct tacho_process *p)
 {
-	const char **texts[] = { &p->exe, &p->comm, &p->service, &p->host, &p->version, &p->reason };
+	const char **texts[] = {&p->exe, &p->comm, &p->service, &p->host, &p->version, &p->reason};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (!*texts[i])
@@ -59,7 +59,7 @@ int tacho__process_wall(struct tacho__process *p, uint64_t mono_ns, uint64_t rea
 		return 0;
 	if (TACHO__GROW(p->walls, p->wall_capacity, p->wall_count + 1))
 		return -ENOMEM;
-	p->walls[p->wall_count++] = (struct tacho__wall){ mono_ns, real_ns };
+	p->walls[p->wall_count++] = (struct tacho__wall){mono_ns, real_ns};
 	return 0;
 }
 
@@ -170,7 +170,7 @@ const struct tacho_thread *tacho_read_thread(const struct tacho_reader *reader, 
 const struct tacho_thread *tacho_read_thread_by_number(const struct tacho_reader *reader,
 						       uint32_t process, uint32_t number)
 {
-	struct tacho_thread key = { .process = process, .number = number };
+	struct tacho_thread key = {.process = process, .number = number};
 	struct tacho_thread *at = &key, **found;
 
 	if (!reader->thread_count)
@@ -301,34 +301,39 @@ static const struct {
 	const char *name, *text;
 	int lossy;
 } losses[TACHO_LOSS_COUNT] = {
-	[TACHO_LOSS_NO_CHUNK] = { "no_chunk",
-				  "records were dropped because every chunk of the box was in use", 1 },
-	[TACHO_LOSS_NO_THREAD] = { "no_thread",
-				   "records were dropped because the thread table was full", 1 },
-	[TACHO_LOSS_NESTING] = { "nesting",
-				 "records were dropped because signal handlers nested too deeply", 1 },
-	[TACHO_LOSS_DEFS_FULL] = { "defs_full",
-				   "names became \"(names full)\" because no more of them fit", 1 },
-	[TACHO_LOSS_TEXT_CUT] = { "text_cut", "names or texts were too long and were cut", 1 },
-	[TACHO_LOSS_STACK_CUT] = { "stack_cut", "stacks were too deep and were cut", 1 },
-	[TACHO_LOSS_OVERWRITTEN_RECORDS] = { "overwritten_records",
-					     "records made room for newer ones, as intended", 0 },
-	[TACHO_LOSS_OVERWRITTEN_CHUNKS] = { "overwritten_chunks",
-					    "chunks made room for newer ones, as intended", 0 },
-	[TACHO_LOSS_MIN_AGE] = { "min_age",
-				 "chunks were overwritten although they were younger than min_age", 1 },
-	[TACHO_LOSS_GROW] = { "grow", "parts of the box found no memory on its file system", 1 },
-	[TACHO_LOSS_CLOCK_BACK] = { "clock_back",
-				    "clock reads were before the last one and were taken as equal", 0 },
-	[TACHO_LOSS_MODULES] = { "modules", "modules could not be read or kept", 1 },
-	[TACHO_LOSS_HIST_FULL] = { "hist_full",
-				   "short polls were recorded in full because no histogram was left",
-				   0 },
-	[TACHO_LOSS_RECORD_BIG] = { "record_big",
-				    "records were dropped because they were larger than allowed", 1 },
-	[TACHO_LOSS_ABANDONED] = { "abandoned",
-				   "streams were left in the middle of a record (longjmp, cancel)", 1 },
-	[TACHO_LOSS_UNWIND] = { "unwind", "stacks were asked for and could not be taken", 1 },
+	[TACHO_LOSS_NO_CHUNK] = {"no_chunk",
+				 "records were dropped because every chunk of the box was in use",
+				 1},
+	[TACHO_LOSS_NO_THREAD] = {"no_thread",
+				  "records were dropped because the thread table was full", 1},
+	[TACHO_LOSS_NESTING] = {"nesting",
+				"records were dropped because signal handlers nested too deeply",
+				1},
+	[TACHO_LOSS_DEFS_FULL] = {"defs_full",
+				  "names became \"(names full)\" because no more of them fit", 1},
+	[TACHO_LOSS_TEXT_CUT] = {"text_cut", "names or texts were too long and were cut", 1},
+	[TACHO_LOSS_STACK_CUT] = {"stack_cut", "stacks were too deep and were cut", 1},
+	[TACHO_LOSS_OVERWRITTEN_RECORDS] = {"overwritten_records",
+					    "records made room for newer ones, as intended", 0},
+	[TACHO_LOSS_OVERWRITTEN_CHUNKS] = {"overwritten_chunks",
+					   "chunks made room for newer ones, as intended", 0},
+	[TACHO_LOSS_MIN_AGE] = {"min_age",
+				"chunks were overwritten although they were younger than min_age",
+				1},
+	[TACHO_LOSS_GROW] = {"grow", "parts of the box found no memory on its file system", 1},
+	[TACHO_LOSS_CLOCK_BACK] = {"clock_back",
+				   "clock reads were before the last one and were taken as equal",
+				   0},
+	[TACHO_LOSS_MODULES] = {"modules", "modules could not be read or kept", 1},
+	[TACHO_LOSS_HIST_FULL] = {"hist_full",
+				  "short polls were recorded in full because no histogram was left",
+				  0},
+	[TACHO_LOSS_RECORD_BIG] = {"record_big",
+				   "records were dropped because they were larger than allowed", 1},
+	[TACHO_LOSS_ABANDONED] = {"abandoned",
+				  "streams were left in the middle of a record (longjmp, cancel)",
+				  1},
+	[TACHO_LOSS_UNWIND] = {"unwind", "stacks were asked for and could not be taken", 1},
 };
 
 uint32_t tacho_read_loss_count(const struct tacho_reader *reader)

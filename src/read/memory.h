@@ -22,7 +22,7 @@ void tacho__arena_free(struct tacho__arena *a);
 
 /* Makes *array (of elements of `size` bytes) hold at least `need`; 0 or -ENOMEM. */
 int tacho__grow(void **array, uint32_t *capacity, uint32_t need, size_t size);
-#define TACHO__GROW(array, capacity, need)                                                        \
+#define TACHO__GROW(array, capacity, need) \
 	tacho__grow((void **)&(array), &(capacity), (need), sizeof(*(array)))
 
 #endif

@@ -250,7 +250,7 @@ static int has_state_then(const struct tacho_reader *r, const struct tacho__stre
 static int begin_cursor(const struct tacho_reader *r, struct cursor *c, uint32_t first,
 			uint32_t end, uint64_t ns)
 {
-	*c = (struct cursor){ .next = first, .end = end };
+	*c = (struct cursor){.next = first, .end = end};
 	while (c->next < end && r->stretches[c->next].pub.last_ns < ns)
 		c->next++;
 	if (c->next == end) {
@@ -344,9 +344,9 @@ static void fill_resume(struct tacho_resume *to, const struct cursor *c)
 	if (to->parked)
 		to->parked_ns = head->park_ns;
 	for (uint32_t i = 0; i < head->open_listed && i < TACHO_OPEN_MAX; i++)
-		to->open[i] = (struct tacho_open_item){ records->open[i].id, records->open[i].what,
-							records->open[i].task,
-							records->open[i].since };
+		to->open[i] =
+			(struct tacho_open_item){records->open[i].id, records->open[i].what,
+						 records->open[i].task, records->open[i].since};
 }
 
 static void fill_event(struct tacho_reader *r, struct cursor *c, struct tacho_event *event)

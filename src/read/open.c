@@ -167,7 +167,7 @@ static ssize_t read_small(const char *path, char *to, size_t size)
 static int is_same_boot(const uint8_t boot_id[16])
 {
 	static const uint8_t unknown[16];
-	uint8_t ours[16] = { 0 };
+	uint8_t ours[16] = {0};
 	char text[64];
 	unsigned n = 0;
 
@@ -267,7 +267,7 @@ static void ask_host(struct tacho__host *host, const struct tacho_box_super *s, 
 	int same_boot = is_same_boot(s->boot_id);
 	int our_clock = s->clock == TACHO_CLOCK_MONOTONIC;
 
-	*host = (struct tacho__host){ .alive = is_alive(s, same_boot, ino) };
+	*host = (struct tacho__host){.alive = is_alive(s, same_boot, ino)};
 #if defined(__x86_64__)
 	our_clock |= s->clock == TACHO_CLOCK_TSC;
 	host->arch = 62; /* EM_X86_64 */
@@ -289,18 +289,20 @@ static int check_box(const struct file_input *f, const struct tacho_box_super *s
 		     char *message, size_t message_size)
 {
 	if (is_link) {
-		tacho__say(message, message_size,
-			   "cannot read %s: it is a symbolic link, and a box never is; give the box "
-			   "itself if you trust it",
-			   f->path);
+		tacho__say(
+			message, message_size,
+			"cannot read %s: it is a symbolic link, and a box never is; give the box "
+			"itself if you trust it",
+			f->path);
 		return -ELOOP;
 	}
 	if (f->uid == geteuid() || (geteuid() == 0 && f->uid == s->uid))
 		return 0;
 	if (geteuid() == 0)
-		tacho__say(message, message_size,
-			   "cannot read %s: it belongs to user %u but says that user %u recorded it",
-			   f->path, (unsigned)f->uid, s->uid);
+		tacho__say(
+			message, message_size,
+			"cannot read %s: it belongs to user %u but says that user %u recorded it",
+			f->path, (unsigned)f->uid, s->uid);
 	else
 		tacho__say(message, message_size,
 			   "cannot read %s: it belongs to user %u; try as that user or as root",
@@ -407,7 +409,8 @@ static int add_folder(struct tacho_reader *r, const char *path, char *message, s
 	}
 	if (!read)
 		tacho__say(message, message_size,
-			   count ? "cannot read the folder %s: not one of its %d trace files can be read"
+			   count ? "cannot read the folder %s: not one of its %d trace files can "
+				   "be read"
 				 : "cannot read the folder %s: it holds no trace files (*.tacho)",
 			   path, count);
 	return read ? 0 : -EBADMSG;
@@ -466,8 +469,7 @@ int tacho_read_open(struct tacho_reader **out, const char *path,
 	if (!err)
 		err = tacho__reader_settle(r, message, message_size);
 	if (err && message && message_size && !message[0])
-		tacho__say(message, message_size,
-			   "cannot read %s: %s", path,
+		tacho__say(message, message_size, "cannot read %s: %s", path,
 			   err == -ENOMEM ? "it needs more memory than there is, or than its size "
 					    "can justify"
 					  : strerror(-err));

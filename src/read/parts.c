@@ -62,7 +62,7 @@ static int add_tail(struct tacho__source *s, const struct tacho__tail *tail)
 static int hist_tail(struct tacho_reader *r, struct tacho__source *s, uint32_t slot,
 		     const struct tacho_box_hist *h)
 {
-	struct tacho__tail tail = { .thread = h->thread };
+	struct tacho__tail tail = {.thread = h->thread};
 	uint64_t word[4 + TACHO_HIST_BUCKETS];
 	uint64_t *copy;
 	uint32_t n = 4;
@@ -93,10 +93,11 @@ static int hist_tails(struct tacho_reader *r, struct tacho__source *s, struct ta
 		qsort(p->seen, p->seen_count, sizeof(*p->seen), compare_seen);
 	for (uint32_t i = 0; i < p->hist_count; i++) {
 		const struct tacho_box_hist *h = &p->hists[i];
-		struct tacho__seen_hist key = { h->thread, i, h->since };
+		struct tacho__seen_hist key = {h->thread, i, h->since};
 
-		if (!h->kind || h->kind > TACHO_ARG_MAX || (p->seen_count && bsearch(&key, p->seen, p->seen_count,
-							  sizeof(*p->seen), compare_seen)))
+		if (!h->kind || h->kind > TACHO_ARG_MAX ||
+		    (p->seen_count &&
+		     bsearch(&key, p->seen, p->seen_count, sizeof(*p->seen), compare_seen)))
 			continue;
 		if (hist_tail(r, s, i, h))
 			return -ENOMEM;
@@ -145,7 +146,7 @@ static int pending_tails(struct tacho_reader *r, struct tacho__source *s,
 		qsort(p->polls, p->poll_count, sizeof(*p->polls), compare_polls);
 	for (uint32_t i = 0; i < p->thread_count; i++) {
 		const struct tacho_box_thread *t = &p->threads[i];
-		struct tacho__tail tail = { .thread = t->number, .words = 1 };
+		struct tacho__tail tail = {.thread = t->number, .words = 1};
 		uint64_t *task;
 
 		if (t->state != TACHO_THREAD_LIVE || !t->pending_kind || is_recorded(p, t))
@@ -221,7 +222,7 @@ static int attach(struct tacho_reader *r, uint32_t source, uint32_t from, uint32
 		  const struct last *last)
 {
 	struct tacho__source *s = &r->sources[source];
-	struct tacho__stretch_info fresh = { .source = source, .kind = TACHO__STRETCH_TAIL };
+	struct tacho__stretch_info fresh = {.source = source, .kind = TACHO__STRETCH_TAIL};
 	struct tacho__stretch_info *stretch;
 	uint64_t ns = 0;
 
@@ -272,8 +273,8 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 
 		/* Blocks of events come from a writer that has already put tails there. */
 		if (x->pub.stream == 0 && x->kind != TACHO__STRETCH_EVENTS)
-			last[count++] = (struct last){ x->pub.thread, i, x->pub.first_ns,
-						       x->pub.last_ns };
+			last[count++] =
+				(struct last){x->pub.thread, i, x->pub.first_ns, x->pub.last_ns};
 	}
 	if (count)
 		qsort(last, count, sizeof(*last), compare_last);
@@ -291,8 +292,7 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 
 /* --------------------------------------------------------------- incidents */
 
-int tacho__parts_trigger(struct tacho_reader *r, uint32_t source,
-			 const struct tacho_box_trigger *t)
+int tacho__parts_trigger(struct tacho_reader *r, uint32_t source, const struct tacho_box_trigger *t)
 {
 	const struct tacho__source *s = &r->sources[source];
 	struct tacho_trigger_info *info;
@@ -344,8 +344,8 @@ int tacho__parts_crash(struct tacho_reader *r, uint32_t source, const struct tac
 	if (c->state >= TACHO_CRASH_STACK_DONE)
 		info->frame_count = c->frames < TACHO_CRASH_FRAMES ? c->frames : TACHO_CRASH_FRAMES;
 	/* A handler that never finished its stack failed at it, too. */
-	info->unwind_failed = (c->flags & TACHO_CRASH_UNWIND_FAILED) != 0 ||
-			      c->state < TACHO_CRASH_STACK_DONE;
+	info->unwind_failed =
+		(c->flags & TACHO_CRASH_UNWIND_FAILED) != 0 || c->state < TACHO_CRASH_STACK_DONE;
 	info->regs = numbers;
 	info->frames = numbers + TACHO_CRASH_REGS;
 	r->crashes[r->crash_count++] = info;

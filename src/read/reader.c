@@ -46,7 +46,7 @@ int tacho__reader_add(struct tacho_reader *r, struct tacho__input *in,
 		in->close(in);
 		return -ENOMEM;
 	}
-	r->sources[source] = (struct tacho__source){ .input = in };
+	r->sources[source] = (struct tacho__source){.input = in};
 	r->source_count++;
 	r->input_bytes += in->backed;
 	r->arena.limit += ARENA_TIMES * in->backed;

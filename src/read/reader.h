@@ -80,11 +80,12 @@ struct tacho__stretch_info {
 	struct tacho__stretch pub;
 	uint32_t source;
 	uint8_t kind;
-	uint8_t known; /* sequence, prior and count are */
-	uint8_t bad;   /* found to be damaged, and reported */
+	uint8_t known;	/* sequence, prior and count are */
+	uint8_t bad;	/* found to be damaged, and reported */
 	uint8_t listed; /* EVENTS: thread, stream and bounds are from the index */
 	uint32_t count;
 	uint64_t prior;
+	uint64_t first_ns, last_ns; /* EVENTS: what the block must say */
 	uint64_t offset; /* of the block, or of the chunk in the box */
 	uint32_t size;	 /* of the block, or of the copy */
 	uint32_t tail_first, tail_count;
@@ -125,9 +126,9 @@ struct tacho_reader {
 
 /* What only the host on which a box lies can tell, see open.c. */
 struct tacho__host {
-	int alive;	      /* as in struct tacho_process */
-	int same_boot;	      /* `now` is on the clocks of the box */
-	uint32_t arch;	      /* ELF e_machine of this host */
+	int alive;     /* as in struct tacho_process */
+	int same_boot; /* `now` is on the clocks of the box */
+	uint32_t arch; /* ELF e_machine of this host */
 	struct tacho_anchor now;
 };
 
@@ -190,13 +191,13 @@ struct tacho__parts {
 	struct tacho__seen_hist {
 		uint32_t thread, slot;
 		uint64_t since;
-	} *seen;
+	} * seen;
 	uint32_t seen_count, seen_capacity;
 	/* The last poll that began in each chunk of stream 0, and the last record there. */
 	struct tacho__seen_poll {
 		uint32_t thread, kind;
 		uint64_t task, ticks, last_ticks;
-	} *polls;
+	} * polls;
 	uint32_t poll_count, poll_capacity;
 };
 

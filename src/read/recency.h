@@ -55,7 +55,7 @@ static inline void tacho__recency_free(struct tacho__recency *r)
 {
 	free(r->bits);
 	free(r->tree);
-	*r = (struct tacho__recency){ 0 };
+	*r = (struct tacho__recency){0};
 }
 
 /* Puts a value in front; returns its position. */

@@ -46,5 +46,5 @@ void tacho__records_free(struct tacho__records *r)
 	free(r->type_arg);
 	free(r->word_at);
 	free(r->words);
-	*r = (struct tacho__records){ 0 };
+	*r = (struct tacho__records){0};
 }

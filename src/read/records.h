@@ -14,10 +14,11 @@ struct tacho_reader;
 
 struct tacho__records {
 	struct tacho_trace_events head; /* count, first_ns and last_ns say what is below */
-	struct tacho_open open[TACHO_OPEN_MAX]; /* head.open_listed of them; since in ns, 0 unknown */
-	uint64_t *ns;	    /* of each record, never decreasing */
-	uint32_t *type_arg; /* type | arg << 8 */
-	uint32_t *word_at;  /* index into words of the record's payload; count + 1 entries */
+	struct tacho_open
+		open[TACHO_OPEN_MAX]; /* head.open_listed of them; since in ns, 0 unknown */
+	uint64_t *ns;		      /* of each record, never decreasing */
+	uint32_t *type_arg;	      /* type | arg << 8 */
+	uint32_t *word_at; /* index into words of the record's payload; count + 1 entries */
 	uint64_t *words;
 	uint32_t capacity; /* of ns, type_arg; word_at has one more */
 	uint32_t words_capacity;

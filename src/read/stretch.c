@@ -15,6 +15,8 @@ int tacho__stretch_add(struct tacho_reader *r, const struct tacho__stretch_info 
 	if (TACHO__GROW(r->stretches, r->stretch_capacity, r->stretch_count + 1))
 		return -ENOMEM;
 	r->stretches[r->stretch_count] = *s;
+	r->stretches[r->stretch_count].first_ns = s->pub.first_ns;
+	r->stretches[r->stretch_count].last_ns = s->pub.last_ns;
 	r->stretches[r->stretch_count++].pub.process = r->sources[s->source].process;
 	return 0;
 }
@@ -27,7 +29,7 @@ static int is_damaged(const struct tacho__stretch_info *s, const struct tacho__r
 	uint64_t before = h->first_ns;
 
 	if (h->thread != s->pub.thread || h->stream != s->pub.stream || h->count != s->count ||
-	    h->first_ns != s->pub.first_ns || h->last_ns != s->pub.last_ns)
+	    h->first_ns != s->first_ns || h->last_ns != s->last_ns)
 		return 1;
 	for (uint32_t i = 0; i < h->count; i++) {
 		if (out->ns[i] < before || out->ns[i] > h->last_ns ||
@@ -285,7 +287,7 @@ static int keep_state(struct tacho_reader *r, uint32_t index, int goes_on, int *
 {
 	struct tacho__stretch_info *s = &r->stretches[index];
 	const struct tacho_thread *t;
-	struct tacho__records records = { 0 };
+	struct tacho__records records = {0};
 	int err;
 
 	*keep = 0;
@@ -343,7 +345,7 @@ static int add_threads(struct tacho_reader *r)
 {
 	for (uint32_t i = 0; i < r->stretch_count; i++) {
 		const struct tacho__stretch_info *s = &r->stretches[i];
-		struct tacho_thread t = { .process = s->pub.process, .number = s->pub.thread };
+		struct tacho_thread t = {.process = s->pub.process, .number = s->pub.thread};
 		struct tacho_chunk head;
 		char name[sizeof(head.name) + 1] = "";
 

@@ -16,7 +16,7 @@ int tacho__timebase_add(struct tacho__timebase *t, uint64_t ticks, uint64_t ns, 
 {
 	if (TACHO__GROW(t->points, t->capacity, t->count + 1))
 		return -ENOMEM;
-	t->points[t->count++] = (struct tacho__point){ ticks, ns, soft != 0 };
+	t->points[t->count++] = (struct tacho__point){ticks, ns, soft != 0};
 	return 0;
 }
 
@@ -83,6 +83,7 @@ static int keep_growing(struct tacho__timebase *t)
 
 static void thin(struct tacho__timebase *t)
 {
+	struct tacho__point last = t->points[t->count - 1];
 	uint32_t kept = 0;
 
 	for (uint32_t i = 0; i < t->count; i++) {
@@ -95,6 +96,9 @@ static void thin(struct tacho__timebase *t)
 			kept--;
 		t->points[kept++] = p;
 	}
+	/* However close, two say more than one. */
+	if (kept == 1 && t->count > 1)
+		t->points[kept++] = last;
 	t->count = kept;
 }
 
@@ -198,5 +202,5 @@ uint64_t tacho__timebase_ns(const struct tacho__timebase *t, uint64_t ticks, uin
 void tacho__timebase_free(struct tacho__timebase *t)
 {
 	free(t->points);
-	*t = (struct tacho__timebase){ 0 };
+	*t = (struct tacho__timebase){0};
 }

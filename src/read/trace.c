@@ -50,8 +50,8 @@ static enum found look(const uint8_t *bytes, const uint32_t *tag, struct tacho_t
  * Searches [*at, limit) in steps of 8 bytes. FOUND_NOTHING: *at is the end of the input or
  * the limit. An input that can no longer be read ends there.
  */
-static enum found search(struct tacho__input *in, uint64_t *at, uint64_t limit,
-			 const uint32_t *tag, uint8_t *buffer, struct tacho_trace_block *head,
+static enum found search(struct tacho__input *in, uint64_t *at, uint64_t limit, const uint32_t *tag,
+			 uint8_t *buffer, struct tacho_trace_block *head,
 			 struct tacho_trace_end *end)
 {
 	while (*at < limit && in->size - *at >= sizeof(*head)) {
@@ -112,7 +112,7 @@ static void report_end(struct tacho__trace *t, uint64_t at, const struct tacho_t
 /* One block whose header is good. 1: go on behind it, 0: it reaches beyond the file. */
 static int take_block(struct tacho__trace *t, uint64_t at, const struct tacho_trace_block *head)
 {
-	struct tacho_trace_index block = { .offset = at, .type = head->type };
+	struct tacho_trace_index block = {.offset = at, .type = head->type};
 
 	if (tacho__block_size(head) > t->in->size - at)
 		return 0;
@@ -141,7 +141,8 @@ static int scan(struct tacho__trace *t, uint8_t *buffer)
 	while (at < size) {
 		enum found found = FOUND_NOTHING;
 
-		if (size - at >= sizeof(head) && !tacho__input_read(t->in, at, buffer, sizeof(head)))
+		if (size - at >= sizeof(head) &&
+		    !tacho__input_read(t->in, at, buffer, sizeof(head)))
 			found = look(buffer, &t->tag, &head, &end);
 		if (found == FOUND_NOTHING)
 			found = search(t->in, &at, size, &t->tag, buffer, &head, &end);
@@ -190,7 +191,7 @@ static int entries_fit(const struct tacho__trace *t, uint64_t index_offset)
 static int take_entries(struct tacho__trace *t, const uint8_t *data, uint32_t size)
 {
 	struct tacho_trace_array array;
-	struct tacho_trace_index block = { 0 };
+	struct tacho_trace_index block = {0};
 
 	if (size < sizeof(array))
 		return -EBADMSG;
@@ -294,16 +295,17 @@ static int read_header(struct tacho__trace *t, uint8_t *buffer, char *message, s
 	t->tag = file.tag;
 	return 0;
 foreign:
-	tacho__say(message, message_size,
-		   "cannot read %s: it is neither a box nor a trace file of tacho, or nothing of it "
-		   "is left; try 'tacho ls' for the boxes there are",
-		   path);
+	tacho__say(
+		message, message_size,
+		"cannot read %s: it is neither a box nor a trace file of tacho, or nothing of it "
+		"is left; try 'tacho ls' for the boxes there are",
+		path);
 	return -EBADMSG;
 }
 
 int tacho__trace_add(struct tacho_reader *r, uint32_t source, char *message, size_t message_size)
 {
-	struct tacho__trace t = { .reader = r, .source = source };
+	struct tacho__trace t = {.reader = r, .source = source};
 	uint8_t *buffer = malloc(SEARCH_BYTES);
 	int result;
 
