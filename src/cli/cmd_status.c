@@ -50,12 +50,24 @@ static void print_recording(const struct status *s)
 	}
 }
 
+/* How long ago the last event was: a hung process shows here. */
+static bool last_event_age(const struct status *s, uint64_t *age_ns)
+{
+	const struct tacho_process *p = s->process;
+
+	if (!s->has_window || p->alive <= 0 || p->taken_mono_ns < s->last_ns)
+		return false;
+	*age_ns = p->taken_mono_ns - s->last_ns;
+	return true;
+}
+
 /* The window against what was asked for. What lies before a hole is no part of it. */
 static void print_window(const struct status *s)
 {
 	const struct tacho_process *p = s->process;
 	uint64_t window = s->last_ns - s->counts.whole_ns;
 	char text[TEXT_SMALL], wanted[TEXT_SMALL];
+	uint64_t age_ns;
 
 	report_label("events");
 	printf("%" PRIu64 " in the window\n", s->counts.events);
@@ -65,6 +77,10 @@ static void print_window(const struct status *s)
 		return;
 	}
 	report_window(s->first_ns, s->last_ns, &s->counts);
+	if (last_event_age(s, &age_ns)) {
+		report_label("");
+		printf("the last event was %s ago\n", text_duration(text, age_ns));
+	}
 	text_duration(wanted, p->min_age_ns);
 	report_label("");
 	if (p->min_age_ns == 0)
@@ -119,6 +135,7 @@ static void print_status(const struct status *s)
 static void print_status_json(const struct status *s)
 {
 	uint32_t live, threads = report_thread_count(s->reader, 0, &live);
+	uint64_t age_ns;
 	struct json j;
 
 	json_begin(&j, stdout, true);
@@ -136,6 +153,11 @@ static void print_status_json(const struct status *s)
 	json_key(&j, "unbroken_ns");
 	if (s->has_window)
 		json_u64(&j, s->last_ns - s->counts.whole_ns);
+	else
+		json_null(&j);
+	json_key(&j, "last_event_age_ns");
+	if (last_event_age(s, &age_ns))
+		json_u64(&j, age_ns);
 	else
 		json_null(&j);
 	json_put_u64(&j, "missing_records", s->counts.missing);
