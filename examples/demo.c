@@ -229,7 +229,7 @@ int main(void)
 	int err = tacho_start(NULL);
 
 	if (err) {
-		struct tacho_status status = {.size = sizeof(status)};
+		struct tacho_status_info status = {.size = sizeof(status)};
 
 		tacho_status(&status);
 		fprintf(stderr, "demo: not recording: %s\n", status.reason);

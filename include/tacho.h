@@ -150,7 +150,7 @@ enum tacho_state {
 	TACHO_STATE_STOPPED = 4,
 };
 
-struct tacho_status {
+struct tacho_status_info {
 	size_t size;
 	uint32_t state;	  /* enum tacho_state */
 	int32_t error;	  /* errno behind OFF, or behind a box that could not grow; else 0 */
@@ -165,7 +165,7 @@ struct tacho_status {
 };
 
 /* Fills `status` (set its size first). Returns 0 or -EINVAL. Async-signal-safe. */
-TACHO_API int tacho_status(struct tacho_status *status);
+TACHO_API int tacho_status(struct tacho_status_info *status);
 
 /* ---------------------------------------------------------------- names */
 
@@ -515,12 +515,12 @@ struct tacho__event {
 	uint32_t used;	/* words */
 	uint32_t field; /* of the next value */
 	uint32_t present;
-	uint64_t words[127];
+	uint64_t words[128];
 };
 
 TACHO_API uint32_t tacho__define_schema(struct tacho__schema *schema);
 TACHO_API void tacho__event_string(struct tacho__event *event, const char *text);
-TACHO_API void tacho__event_put(const struct tacho__event *event);
+TACHO_API void tacho__event_put(struct tacho__event *event);
 
 static inline void tacho__event_word(struct tacho__event *event, uint64_t word)
 {
@@ -597,6 +597,7 @@ static inline void tacho__event_opt_string(struct tacho__event *e, const char *v
 #define TACHO__CTYPE__Bool TACHO__CTYPE_bool
 #define tacho__event__Bool tacho__event_bool
 
+#define TACHO__NAME_OF(type, name) name
 #define TACHO__PARAM(type, name) TACHO__CTYPE_##type name
 #define TACHO__FIELD(type, name)          \
 	{                                 \
@@ -628,25 +629,31 @@ static inline void tacho__event_opt_string(struct tacho__event *e, const char *v
 	TACHO__NTH(__VA_ARGS__, 16, 15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
 #define TACHO__MAP(m, s, ...) TACHO__JOIN(TACHO__M, TACHO__COUNT(__VA_ARGS__))(m, s, __VA_ARGS__)
 
-#define TACHO_EVENT(name, ...)                                                      \
-	__attribute__((unused)) static inline void tacho_event_##name(              \
-		TACHO__MAP(TACHO__PARAM, TACHO__COMMA, __VA_ARGS__))                \
-	{                                                                           \
-		static const struct tacho__field tacho__fields[] = {                \
-			TACHO__MAP(TACHO__FIELD, TACHO__COMMA, __VA_ARGS__)};       \
-		static struct tacho__schema tacho__s = {                            \
-			0, sizeof(tacho__fields) / sizeof(tacho__fields[0]), #name, \
-			tacho__fields};                                             \
-		struct tacho__event tacho__e;                                       \
-                                                                                    \
-		if (!tacho__recording())                                            \
-			return;                                                     \
-		tacho__e.schema = __atomic_load_n(&tacho__s.id, __ATOMIC_RELAXED);  \
-		if (!tacho__e.schema)                                               \
-			tacho__e.schema = tacho__define_schema(&tacho__s);          \
-		tacho__e.used = tacho__e.field = tacho__e.present = 0;              \
-		TACHO__MAP(TACHO__VALUE, TACHO__SEMICOLON, __VA_ARGS__);            \
-		tacho__event_put(&tacho__e);                                        \
+#define TACHO_EVENT(name, ...)                                                          \
+	__attribute__((unused, noinline)) static void tacho__record_##name(             \
+		TACHO__MAP(TACHO__PARAM, TACHO__COMMA, __VA_ARGS__))                    \
+	{                                                                               \
+		static const struct tacho__field tacho__fields[] = {                    \
+			TACHO__MAP(TACHO__FIELD, TACHO__COMMA, __VA_ARGS__)};           \
+		static struct tacho__schema tacho__s = {                                \
+			0, sizeof(tacho__fields) / sizeof(tacho__fields[0]), #name,     \
+			tacho__fields};                                                 \
+		struct tacho__event tacho__e;                                           \
+                                                                                        \
+		tacho__e.schema = __atomic_load_n(&tacho__s.id, __ATOMIC_RELAXED);      \
+		if (!tacho__e.schema)                                                   \
+			tacho__e.schema = tacho__define_schema(&tacho__s);              \
+		tacho__e.used = 1;                                                      \
+		tacho__e.field = tacho__e.present = 0;                                  \
+		TACHO__MAP(TACHO__VALUE, TACHO__SEMICOLON, __VA_ARGS__);                \
+		tacho__event_put(&tacho__e);                                            \
+	}                                                                               \
+	__attribute__((unused)) static inline void tacho_event_##name(                  \
+		TACHO__MAP(TACHO__PARAM, TACHO__COMMA, __VA_ARGS__))                    \
+	{                                                                               \
+		if (tacho__recording())                                                 \
+			tacho__record_##name(                                           \
+				TACHO__MAP(TACHO__NAME_OF, TACHO__COMMA, __VA_ARGS__)); \
 	}
 
 /* -------------------------------------------- taking the window, crashes */

@@ -109,6 +109,7 @@ class Runner:
             number = f'{os.getpid()}.{self.jobs}'
         shm = '/dev/shm' if os.access('/dev/shm', os.W_OK) else None
         scratch = tempfile.mkdtemp(prefix='tacho-test-')
+        os.chmod(scratch, 0o755)  # tests that run as root try things as another user, too
         boxes = tempfile.mkdtemp(prefix='tacho-test-', dir=shm)
         full = dict(self.environment, TMPDIR=scratch, TACHO_BOX_DIR=boxes, TACHO_TEST_JOB=number)
         full.update(env or {})

@@ -324,8 +324,8 @@ static int put_head(struct tacho__encoder *e, const struct tacho__records *r)
 	} else {
 		head.last_ns = head.first_ns;
 	}
-	err = tacho__put(e, &head, sizeof(head));
-	return err ? err : tacho__put(e, r->open, head.open_listed * sizeof(r->open[0]));
+	err = tacho__put_raw(e, &head, sizeof(head));
+	return err ? err : tacho__put_raw(e, r->open, head.open_listed * sizeof(r->open[0]));
 }
 
 static int put_types(struct tacho__encoder *e, const struct tacho__records *r)
@@ -334,21 +334,21 @@ static int put_types(struct tacho__encoder *e, const struct tacho__records *r)
 	uint32_t count = r->head.count;
 	const uint8_t start[3] = {(uint8_t)s->type_count, (uint8_t)(count ? r->type_arg[0] : 0),
 				  (uint8_t)(count ? r->type_arg[count - 1] : 0)};
-	int err = tacho__put(e, start, sizeof(start));
+	int err = tacho__put_raw(e, start, sizeof(start));
 
 	for (uint32_t i = 0; !err && i < s->type_count; i++) {
-		err = tacho__put(e, &s->types[i].type, 1);
+		err = tacho__put_raw(e, &s->types[i].type, 1);
 		if (!err)
-			err = tacho__put(e, &s->types[i].records, 4);
+			err = tacho__put_raw(e, &s->types[i].records, 4);
 	}
 	for (uint32_t i = 0; !err && i < s->type_count; i++) {
 		struct type_values *t = &s->types[i];
 
 		err = tacho__put_cut(e, 0);
 		if (!err)
-			err = tacho__put(e, &t->follow_count, 1);
+			err = tacho__put_raw(e, &t->follow_count, 1);
 		if (!err)
-			err = tacho__put(e, t->follow, t->follow_count);
+			err = tacho__put_raw(e, t->follow, t->follow_count);
 		if (!err)
 			err = tacho__put_column(e, TACHO_TRANSFORM_PLAIN, 0, t->next.v,
 						t->next.count);
@@ -391,13 +391,13 @@ static int put_lists(struct tacho__encoder *e)
 	}
 	err = tacho__put_cut(e, 0);
 	if (!err)
-		err = tacho__put(e, &count, 1);
+		err = tacho__put_raw(e, &count, 1);
 	for (unsigned i = 0; !err && i < LIST_COUNT; i++) {
 		struct tacho__list *l = &s->lists[i].list;
 
 		if (!s->lists[i].used)
 			continue;
-		err = tacho__put(e, &l->distinct, 4);
+		err = tacho__put_raw(e, &l->distinct, 4);
 		if (!err)
 			err = tacho__put_simple(e, l->value, l->distinct);
 	}
@@ -413,9 +413,9 @@ static int put_arg(struct tacho__encoder *e, struct type_values *t)
 		return tacho__put_simple(e, t->arg.v, t->records);
 	err = tacho__put_cut(e, 0);
 	if (!err)
-		err = tacho__put(e, head, sizeof(head));
+		err = tacho__put_raw(e, head, sizeof(head));
 	if (!err)
-		err = tacho__put(e, &t->new_mate.count, 4);
+		err = tacho__put_raw(e, &t->new_mate.count, 4);
 	if (!err)
 		err = tacho__put_simple(e, t->new_mate.v, t->new_mate.count);
 	return err ? err : tacho__put_simple(e, t->mates.v, t->mates.count);
@@ -427,7 +427,7 @@ static int put_word_column(struct tacho__encoder *e, const struct type_values *t
 
 	if (t->type == TACHO_REC_LOG) {
 		err = tacho__put_words_head(e, c->count);
-		return err ? err : tacho__put(e, c->v, (size_t)c->count * 8);
+		return err ? err : tacho__put_raw(e, c->v, (size_t)c->count * 8);
 	}
 	if (c->list == LIST_NONE || !e->scratch->lists[c->list].used)
 		return tacho__put_simple(e, c->v, c->count);
@@ -444,7 +444,8 @@ static int put_rest(struct tacho__encoder *e, const struct type_values *t,
 		uint32_t at = r->word_at[i] + WORD_COLUMNS;
 
 		if ((r->type_arg[i] & 0xff) == t->type && r->word_at[i + 1] > at)
-			err = tacho__put(e, r->words + at, (size_t)(r->word_at[i + 1] - at) * 8);
+			err = tacho__put_raw(e, r->words + at,
+					     (size_t)(r->word_at[i + 1] - at) * 8);
 	}
 	return err;
 }

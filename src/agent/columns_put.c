@@ -29,7 +29,7 @@ int tacho__put_room(struct tacho__encoder *e, size_t size)
 	return 0;
 }
 
-int tacho__put(struct tacho__encoder *e, const void *bytes, size_t size)
+int tacho__put_raw(struct tacho__encoder *e, const void *bytes, size_t size)
 {
 	int err = tacho__put_room(e, size);
 
@@ -67,7 +67,7 @@ static int put_column_head(struct tacho__encoder *e, enum tacho_transform transf
 {
 	const uint8_t head[3] = {(uint8_t)transform, width, list};
 
-	return tacho__put(e, head, transform == TACHO_TRANSFORM_DICT ? 3 : 2);
+	return tacho__put_raw(e, head, transform == TACHO_TRANSFORM_DICT ? 3 : 2);
 }
 
 static int put_planes(struct tacho__encoder *e, const uint64_t *v, uint32_t count, unsigned width)

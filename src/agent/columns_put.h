@@ -11,7 +11,7 @@
 
 /* Room for `size` more bytes at e->data + e->size. */
 int tacho__put_room(struct tacho__encoder *e, size_t size);
-int tacho__put(struct tacho__encoder *e, const void *bytes, size_t size);
+int tacho__put_raw(struct tacho__encoder *e, const void *bytes, size_t size);
 
 /* Says that `size` bytes of one kind follow, and cuts when that is worth it. */
 int tacho__put_cut(struct tacho__encoder *e, size_t size);

@@ -58,7 +58,7 @@ void tacho__unpark(uint32_t loop, uint32_t ready)
 void tacho__poll_begin(uint32_t kind, uint64_t task)
 {
 	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)))
-		tacho__short_poll_begin(kind, task);
+		tacho__short_poll_begin(kind, task, tacho__frame());
 	else
 		tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1, 1);
 }
@@ -66,7 +66,7 @@ void tacho__poll_begin(uint32_t kind, uint64_t task)
 void tacho__poll_switch(uint32_t kind, uint64_t task)
 {
 	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)))
-		tacho__short_poll_switch(kind, task);
+		tacho__short_poll_switch(kind, task, tacho__frame());
 	else
 		tacho__record(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1, 1);
 }
@@ -74,7 +74,7 @@ void tacho__poll_switch(uint32_t kind, uint64_t task)
 void tacho__poll_end(uint32_t result)
 {
 	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)))
-		tacho__short_poll_end(result & 3);
+		tacho__short_poll_end(result & 3, tacho__frame());
 	else
 		tacho__record(tacho_record_head(TACHO_REC_POLL_END, result & 3), NULL, 0, 1);
 }
@@ -105,6 +105,13 @@ void tacho__put(uint32_t type, uint32_t arg, uint64_t data, const uint64_t *word
 {
 	uint64_t all[TACHO_RECORD_MAX_WORDS];
 
+	/* Spawn and task_waits: a size known to the compiler makes the copy a few stores. */
+	if (tacho__likely(count == 2)) {
+		uint64_t three[3] = {3 | data << 16, words[0], words[1]};
+
+		tacho__record(tacho_record_head(type, arg), three, 3, 0);
+		return;
+	}
 	if (count >= TACHO_RECORD_MAX_WORDS) {
 		if (tacho__recorder_ready())
 			tacho__count(TACHO_LOSS_RECORD_BIG, 1);
@@ -196,7 +203,7 @@ uint32_t tacho__define_schema(struct tacho__schema *schema)
 void tacho__event_string(struct tacho__event *e, const char *text)
 {
 	/* Each field that is still to come keeps a word. */
-	uint32_t room = TACHO_RECORD_MAX_WORDS - 2 - e->used - (TACHO_SCHEMA_FIELDS - 1 - e->field);
+	uint32_t room = TACHO_RECORD_MAX_WORDS - 1 - e->used - (TACHO_SCHEMA_FIELDS - 1 - e->field);
 	size_t most = room * 8 < TACHO_TEXT_MAX ? room * 8 : TACHO_TEXT_MAX;
 	size_t size;
 	uint64_t head;
@@ -217,9 +224,10 @@ void tacho__event_string(struct tacho__event *e, const char *text)
 	e->used += pack_text(e->words + e->used, text, size);
 }
 
-void tacho__event_put(const struct tacho__event *e)
+void tacho__event_put(struct tacho__event *e)
 {
-	tacho__put(TACHO_REC_EVENT, e->schema, e->present, e->words, e->used);
+	e->words[0] = e->used | (uint64_t)e->present << 16;
+	tacho__record(tacho_record_head(TACHO_REC_EVENT, e->schema), e->words, e->used, 0);
 }
 
 /* ------------------------------------------------------------- other */
@@ -240,15 +248,14 @@ uint32_t tacho_trigger(const char *reason)
 
 	if (!tacho__recording())
 		return 0;
-	mask = tacho__signals_hold();
-	if (!tacho__recorder_ready()) {
-		tacho__signals_release(mask);
+	if (!tacho__enter(&mask)) {
+		tacho__leave(mask);
 		return 0;
 	}
 	id = tacho__define_name(TACHO_CLASS_TEXT, reason, NULL, 0, 0, 0, NULL);
 	number = __atomic_add_fetch(&tacho__rec->super->trigger_count, 1, __ATOMIC_RELAXED);
 	word = number;
-	ticks = tacho__record_slow(tacho_record_head(TACHO_REC_TRIGGER, id), &word, 1);
+	ticks = tacho__record_slow(tacho_record_head(TACHO_REC_TRIGGER, id), &word, 1, tacho__frame());
 	t = &tacho__rec->triggers[(number - 1) % TACHO_TRIGGERS];
 	__atomic_store_n(&t->number, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
@@ -261,6 +268,6 @@ uint32_t tacho_trigger(const char *reason)
 	__atomic_fetch_add(&tacho__rec->control->wake_seq, 1, __ATOMIC_RELEASE);
 	TACHO__SYS(SYS_futex, &tacho__rec->control->wake_seq, 1 /* FUTEX_WAKE */, INT32_MAX, 0, 0,
 		   0);
-	tacho__signals_release(mask);
+	tacho__leave(mask);
 	return number;
 }

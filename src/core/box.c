@@ -345,7 +345,8 @@ static void make_private(uint8_t *at, uint64_t size)
 /* Lets go of what is still mapped of the box before this one. */
 static void drop_before(void)
 {
-	if (before.base && before.storing)
+	/* Of this process: other threads may still be looking at it. */
+	if (before.base && (before.storing || before.pid == (uint32_t)tacho__getpid()))
 		make_private(before.base, before.pool);
 	else if (before.base)
 		tacho__munmap(before.base, before.pool);

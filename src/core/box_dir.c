@@ -31,11 +31,12 @@ static int fail(int error, char *reason, size_t size, const char *what, const ch
  */
 static int open_own_dir(const char *path, char *reason, size_t size)
 {
+	int made = tacho__mkdir(path, 0700);
+	int fd = tacho__openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
 	struct stat st;
-	int fd;
 
-	tacho__mkdir(path, 0700);
-	fd = tacho__openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (fd == -ENOENT && made < 0)
+		fd = made; /* why it could not be made says more */
 	if (fd < 0)
 		return fail(fd, reason, size, "cannot open the box folder ", path, NULL);
 	if (tacho__fstat(fd, &st) || (st.st_uid != tacho__geteuid() && st.st_uid != 0)) {

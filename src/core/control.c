@@ -232,6 +232,25 @@ int tacho__recorder_ready(void)
 	return 0;
 }
 
+int tacho__enter(uint64_t *mask)
+{
+	struct tacho__recorder *r = tacho__rec;
+
+	*mask = tacho__signals_hold();
+	/* Before the phase is looked at, as tacho_stop changes it before it looks at this. */
+	__atomic_add_fetch(&r->inside, 1, __ATOMIC_SEQ_CST);
+	if (__atomic_load_n(&r->phase, __ATOMIC_SEQ_CST) == TACHO__PHASE_MAKING &&
+	    tacho__load(&r->maker) == (uintptr_t)&tacho__self)
+		return 1;
+	return tacho__recorder_ready();
+}
+
+void tacho__leave(uint64_t mask)
+{
+	__atomic_sub_fetch(&tacho__rec->inside, 1, __ATOMIC_RELEASE);
+	tacho__signals_release(mask);
+}
+
 void tacho__recorder_lost(void)
 {
 	if (!tacho__rec)
@@ -303,7 +322,7 @@ void tacho_stop(void)
 	if (w != &tacho__no_writer && w->epoch == tacho__load(&tacho__rec->epoch))
 		tacho__writer_release(w);
 	tacho__self = &tacho__no_writer;
-	__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_STOPPED, __ATOMIC_RELEASE);
+	__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_STOPPED, __ATOMIC_SEQ_CST);
 	tacho__writers_interrupt();
 	finish_file();
 	tacho__box_let_go();
@@ -336,7 +355,7 @@ __attribute__((destructor)) static void at_exit(void)
 		finish_file();
 }
 
-static void status_of_box(struct tacho_status *st)
+static void status_of_box(struct tacho_status_info *st)
 {
 	struct tacho__recorder *r = tacho__rec;
 	struct tacho__text t;
@@ -357,14 +376,14 @@ static void status_of_box(struct tacho_status *st)
 	st->threads = tacho__load(&r->super->threads_seen);
 }
 
-int tacho_status(struct tacho_status *out)
+int tacho_status(struct tacho_status_info *out)
 {
-	struct tacho_status st;
+	struct tacho_status_info st;
 	struct tacho__text t;
 	uint32_t phase = TACHO__PHASE_NONE;
 	size_t size = out->size;
 
-	if (size < offsetof(struct tacho_status, reason))
+	if (size < offsetof(struct tacho_status_info, reason))
 		return -EINVAL;
 	memset(&st, 0, sizeof(st));
 	if (tacho__rec)

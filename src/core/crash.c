@@ -58,8 +58,9 @@ static struct crash_context {
 /*
  * The file is written by the first crash. Once it is there, the process is most likely
  * about to end, and a thread that crashes in that moment must not truncate it. If
- * the process still lives after REWRITE_NS, the program's own handler went on
- * after the crash, and the next one is worth a new file.
+ * the process still lives after REWRITE_NS, or the thread that wrote it crashes again,
+ * the program's own handler went on after the crash, and the next one is worth a
+ * new file.
  */
 #define REWRITE_NS 1000000000ull
 static int file_owner;	   /* tid of the thread that writes the file; 0 none yet */
@@ -194,7 +195,9 @@ static void write_file(struct crash_context *me)
 	if (!box_ready() || tacho__load(&crashes_seen) > TACHO_CRASHES)
 		return;
 	expand_path(path, sizeof(path));
-	fd = tacho__openat(AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+	/* Nobody may be reading what turns out to be a FIFO. */
+	fd = tacho__openat(AT_FDCWD, path,
+			   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
 	if (fd < 0)
 		return;
 	TACHO_TESTPOINT("crash-opened");
@@ -207,14 +210,23 @@ static void write_file(struct crash_context *me)
 	TACHO_TESTPOINT("crash-written");
 }
 
+static void wait_for_file(void)
+{
+	static const struct timespec ms = {0, 1000000};
+
+	for (int i = 0; i < WAIT_MS && tacho__load(&file_owner) &&
+			!__atomic_load_n(&file_done, __ATOMIC_ACQUIRE);
+	     i++)
+		TACHO__SYS(SYS_nanosleep, &ms, 0, 0, 0, 0, 0);
+}
+
 /* One thread writes the file, the others wait until it is there. */
 static void write_or_wait(struct crash_context *me)
 {
-	static const struct timespec ms = {0, 1000000};
 	uint64_t done = __atomic_load_n(&file_done, __ATOMIC_ACQUIRE);
 	int owner = tacho__load(&file_owner);
 
-	if (done && tacho__clock_ns(CLOCK_MONOTONIC) - done < REWRITE_NS)
+	if (done && owner != me->tid && tacho__clock_ns(CLOCK_MONOTONIC) - done < REWRITE_NS)
 		return;
 	if ((!owner || done) && __atomic_compare_exchange_n(&file_owner, &owner, me->tid, 0,
 							    __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
@@ -223,8 +235,7 @@ static void write_or_wait(struct crash_context *me)
 		__atomic_store_n(&file_done, tacho__clock_ns(CLOCK_MONOTONIC), __ATOMIC_RELEASE);
 		return;
 	}
-	for (int i = 0; i < WAIT_MS && !__atomic_load_n(&file_done, __ATOMIC_ACQUIRE); i++)
-		TACHO__SYS(SYS_nanosleep, &ms, 0, 0, 0, 0, 0);
+	wait_for_file();
 }
 
 static void default_action(int sig, const siginfo_t *info)
@@ -235,26 +246,38 @@ static void default_action(int sig, const siginfo_t *info)
 	dfl.sa_handler = SIG_DFL;
 	sigaction(sig, &dfl, NULL);
 	/* A fault comes again as soon as the handler returns, with the right registers in the
-	   core. What was sent or raised must be sent again. */
-	if (info->si_code <= 0 || sig == SIGABRT || sig == SIGSYS)
+	   core. What was sent or raised must be sent again, and so must the news of a memory
+	   error that this thread did not run into. */
+	if (info->si_code <= 0 || sig == SIGABRT || sig == SIGSYS ||
+	    (sig == SIGBUS && info->si_code == BUS_MCEERR_AO))
 		TACHO__SYS(SYS_tgkill, tacho__getpid(), tacho__gettid(), sig, 0, 0, 0);
+}
+
+static struct sigaction *previous_of(int sig)
+{
+	for (unsigned i = 0; i < SIGNALS; i++)
+		if (signals[i] == sig)
+			return &previous[i];
+	return NULL;
+}
+
+static int is_ignored(const struct sigaction *old)
+{
+	return !(old->sa_flags & SA_SIGINFO) && old->sa_handler == SIG_IGN;
 }
 
 /* Does what would have happened without us. */
 static void pass_on(int sig, siginfo_t *info, void *uc)
 {
-	struct sigaction *old = NULL;
+	struct sigaction *old = previous_of(sig);
 	struct sigaction now;
 	sigset_t mask, before;
 
-	for (unsigned i = 0; i < SIGNALS; i++)
-		if (signals[i] == sig)
-			old = &previous[i];
 	if (!old || (!(old->sa_flags & SA_SIGINFO) && old->sa_handler == SIG_DFL)) {
 		default_action(sig, info);
 		return;
 	}
-	if (!(old->sa_flags & SA_SIGINFO) && old->sa_handler == SIG_IGN) {
+	if (is_ignored(old)) {
 		/* The kernel does not let faults be ignored. */
 		if (info->si_code > 0)
 			default_action(sig, info);
@@ -277,6 +300,16 @@ static void pass_on(int sig, siginfo_t *info, void *uc)
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
+/* A signal that was sent to a program that ignores it is no crash. abort(3), which goes on to
+   its end nevertheless, is one. */
+static int is_nothing(int sig, const siginfo_t *info)
+{
+	const struct sigaction *old = previous_of(sig);
+
+	return old && is_ignored(old) && info->si_code <= 0 &&
+	       !(sig == SIGABRT && info->si_code == SI_TKILL && info->si_pid == tacho__getpid());
+}
+
 static void on_crash(int sig, siginfo_t *info, void *uc)
 {
 	int tid = tacho__gettid();
@@ -288,6 +321,8 @@ static void on_crash(int sig, siginfo_t *info, void *uc)
 		default_action(sig, info);
 		return;
 	}
+	if (is_nothing(sig, info))
+		return;
 	me = context_take(tid);
 	if (me) {
 		note_crash(me, sig, info, uc);
@@ -295,11 +330,14 @@ static void on_crash(int sig, siginfo_t *info, void *uc)
 		me->guarded = 0;
 		/* Before passing on: the old handler may jump out or fault again. */
 		__atomic_store_n(&me->tid, 0, __ATOMIC_RELEASE);
+	} else {
+		/* Too many at once; this one would end the process before the file is there. */
+		wait_for_file();
 	}
 	pass_on(sig, info, uc);
 }
 
-void tacho__crash_describe(void)
+static void describe(void)
 {
 	struct tacho_box_source *s = &tacho__rec->super->sources[TACHO_SOURCE_CRASH_HANDLER];
 
@@ -310,6 +348,17 @@ void tacho__crash_describe(void)
 		s->state = TACHO_SOURCE_REFUSED;
 		s->error = -install_error;
 	}
+}
+
+void tacho__crash_describe(void)
+{
+	/* Of this process, which may be a child of one that has survived crashes, and this box. */
+	crashes_seen = 0;
+	file_owner = 0;
+	file_done = 0;
+	for (unsigned i = 0; i < TACHO_CRASHES; i++)
+		contexts[i].tid = 0;
+	describe();
 }
 
 static int set_path(const char *path)
@@ -343,7 +392,13 @@ static int install(void)
 	for (unsigned i = 0; i < SIGNALS; i++) {
 		struct sigaction old;
 
-		if (sigaction(signals[i], &sa, &old))
+		if (sigaction(signals[i], NULL, &old))
+			return -errno;
+		/* System calls that such a signal interrupts go on as they did without us. */
+		sa.sa_flags &= ~SA_RESTART;
+		if (old.sa_flags & SA_RESTART || is_ignored(&old))
+			sa.sa_flags |= SA_RESTART;
+		if (sigaction(signals[i], &sa, NULL))
 			return -errno;
 		if (!(old.sa_flags & SA_SIGINFO) || old.sa_sigaction != on_crash)
 			previous[i] = old;
@@ -363,7 +418,7 @@ int tacho_crash_handler(const char *path)
 	installed = !err;
 	install_error = err;
 	if (box_ready())
-		tacho__crash_describe();
+		describe();
 	return err;
 }
 

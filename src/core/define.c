@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/sys.h"
 #include "core/box.h"
 #include "core/control.h"
 #include "core/testpoint.h"
@@ -132,13 +131,12 @@ static uint32_t insert(enum tacho_class class, unsigned flags, const void *paylo
 uint32_t tacho__define_payload(enum tacho_class class, unsigned flags, const void *payload,
 			       uint32_t size)
 {
-	uint64_t mask = tacho__signals_hold();
 	uint32_t id = 0;
+	uint64_t mask;
 
-	/* Without a box: a handler has forked since the caller looked, and this is the child. */
-	if (tacho__load(&tacho__rec->base) || tacho__recorder_ready())
+	if (tacho__enter(&mask))
 		id = insert(class, flags, payload, size);
-	tacho__signals_release(mask);
+	tacho__leave(mask);
 	return id;
 }
 

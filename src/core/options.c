@@ -85,6 +85,11 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 {
 	const char *v;
 
+	/* First, because it says where the reason of a refusal can be left. */
+	v = env("TACHO_BOX_DIR");
+	if (v && (v[0] != '/' || copy_text(o->box_dir, sizeof(o->box_dir), v)))
+		return refuse(reason, size, "TACHO_BOX_DIR", v,
+			      "give an absolute path of less than 200 bytes.");
 	v = env("TACHO_CLOCK");
 	if (v) {
 		if (!strcmp(v, "auto"))
@@ -94,10 +99,6 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 		else
 			return refuse(reason, size, "TACHO_CLOCK", v, "give auto or monotonic.");
 	}
-	v = env("TACHO_BOX_DIR");
-	if (v && (copy_text(o->box_dir, sizeof(o->box_dir), v) || v[0] != '/'))
-		return refuse(reason, size, "TACHO_BOX_DIR", v,
-			      "give an absolute path of less than 200 bytes.");
 	v = env("TACHO_SERVICE");
 	if (v && copy_text(o->service, sizeof(o->service), v))
 		return refuse(reason, size, "TACHO_SERVICE", v, "give at most 63 bytes.");
@@ -116,6 +117,12 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 	return 0;
 }
 
+static int refuse_unknown(char *reason, size_t size)
+{
+	return refuse_option(reason, size, "tacho_options holds options that this version of "
+					   "libtacho does not know: update it.");
+}
+
 static int take_given(const struct tacho_options *g, struct tacho__options *o, char *reason,
 		      size_t size)
 {
@@ -132,10 +139,7 @@ static int take_given(const struct tacho_options *g, struct tacho__options *o, c
 
 		for (size_t i = 0; i < g->size - sizeof(full); i++)
 			if (extra[i])
-				return refuse_option(
-					reason, size,
-					"tacho_options holds options that this "
-					"version of libtacho does not know: update it.");
+				return refuse_unknown(reason, size);
 	}
 	memcpy(&full, g, g->size < sizeof(full) ? g->size : sizeof(full));
 	if (full.max_bytes)
@@ -152,6 +156,8 @@ static int take_given(const struct tacho_options *g, struct tacho__options *o, c
 		return refuse_option(reason, size, "tacho_options.keep_box is neither 0 nor 1.");
 	if (full.dead_boxes > DEAD_BOXES_MAX)
 		return refuse_option(reason, size, "tacho_options.dead_boxes is above 1024.");
+	if (full.reserved)
+		return refuse_unknown(reason, size);
 	if (full.box_dir &&
 	    (full.box_dir[0] != '/' || copy_text(o->box_dir, sizeof(o->box_dir), full.box_dir)))
 		return refuse_option(reason, size,
@@ -175,9 +181,12 @@ int tacho__options_read(const struct tacho_options *given, struct tacho__options
 	memset(o, 0, sizeof(*o));
 	o->max_bytes = DEFAULT_MAX_BYTES;
 	o->dead_boxes = DEFAULT_DEAD_BOXES;
-	if (given && (err = take_given(given, o, reason, reason_size)))
+	if (given && (err = take_given(given, o, reason, reason_size))) {
+		char ignored[8];
+
+		env_texts(o, ignored, sizeof(ignored)); /* for the folder */
 		return err;
-	/* Texts first: they say where the reason of a refusal can be left. */
+	}
 	err = env_texts(o, reason, reason_size);
 	if (!err)
 		err = env_numbers(o, reason, reason_size);

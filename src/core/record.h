@@ -25,7 +25,11 @@
 /* The same, step by step, for whatever the hot path does not handle: no writer yet, no room,
    a long time since the last record, a poll that is pending, a signal handler in the middle of
    a record. Returns the ticks of the record, 0 if it was not stored. */
-uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count);
+uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count, uintptr_t frame);
+
+/* The frame of the function that a program calls. A signal handler that interrupts it calls from
+   deeper in the stack; a call from as deep or less deep means that it is gone. */
+#define tacho__frame() ((uintptr_t)__builtin_frame_address(0))
 
 static inline void tacho__open_push(struct tacho__writer *w, uint32_t what, uint32_t id,
 				    uint64_t task, uint64_t t)
@@ -114,8 +118,8 @@ tacho__record(uint32_t head, const uint64_t *words, uint32_t count, int stateful
 	uint64_t *p;
 
 	if (tacho__unlikely(tacho__load(&s->busy)))
-		return tacho__record_slow(head, words, count);
-	tacho__store(&s->busy, (uintptr_t)__builtin_frame_address(0));
+		return tacho__record_slow(head, words, count, tacho__frame());
+	tacho__store(&s->busy, tacho__frame());
 	tacho__signal_fence();
 	p = (uint64_t *)s->cur;
 	if (tacho__unlikely((uintptr_t)p + bytes > (uintptr_t)tacho__load(&s->end)))
@@ -139,7 +143,7 @@ tacho__record(uint32_t head, const uint64_t *words, uint32_t count, int stateful
 	return t;
 slow:
 	tacho__store(&s->busy, 0);
-	return tacho__record_slow(head, words, count);
+	return tacho__record_slow(head, words, count, tacho__frame());
 }
 
 #endif

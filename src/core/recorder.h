@@ -97,6 +97,7 @@ struct tacho__recorder {
 	uint32_t hand;	       /* slot that is looked at next */
 	uint32_t split_slot;   /* slot + 1 that small chunks are taken from, or 0 */
 	uint32_t whole_open;   /* whole chunks that threads hold */
+	uint32_t inside;       /* threads between tacho__enter and tacho__leave */
 	uint32_t lost_early;   /* records lost while there was no box yet */
 	char box_name[48];
 };
@@ -114,13 +115,19 @@ extern struct tacho_anchor tacho__first_anchor;
 extern struct tacho__writer tacho__no_writer;
 extern __thread struct tacho__writer *tacho__self __attribute__((tls_model("initial-exec")));
 
+/* Out of line, so that the hot path needs no registers for a call that it seldom makes. */
+static __attribute__((cold, noinline, unused)) uint64_t tacho__ticks_cold(void)
+{
+	return tacho__clock_ns(CLOCK_MONOTONIC);
+}
+
 static inline uint64_t tacho__ticks(void)
 {
 #if defined(__x86_64__) || defined(__aarch64__)
 	if (tacho__likely(tacho__clock_kind != TACHO_CLOCK_MONOTONIC))
 		return tacho__counter();
 #endif
-	return tacho__clock_ns(CLOCK_MONOTONIC);
+	return tacho__ticks_cold();
 }
 
 static inline void tacho__count(enum tacho_loss what, uint64_t n)

@@ -35,14 +35,14 @@ void tacho__short_polls_start(uint64_t threshold_ns)
 }
 
 /* The writer with its stream 0 made busy, or NULL when a record is being stored there. */
-static struct tacho__writer *claim(void)
+static struct tacho__writer *claim(uintptr_t frame)
 {
 	for (;;) {
 		struct tacho__writer *w = tacho__writer_get();
 
 		if (!w || tacho__load(&w->stream[0].busy))
 			return NULL;
-		tacho__store(&w->stream[0].busy, (uintptr_t)__builtin_frame_address(0));
+		tacho__store(&w->stream[0].busy, frame);
 		tacho__signal_fence();
 		if (tacho__likely(w == tacho__self))
 			return w;
@@ -169,12 +169,27 @@ static void pending_clear(struct tacho__writer *w)
 	tacho__store(&w->stream[0].end, w->stream[0].limit);
 }
 
+/* A poll that is recorded, and no longer pending, ends. */
+static void put_end(struct tacho__writer *w, uint64_t t, uint32_t result)
+{
+	tacho__stream_put(w, 0, t, tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0);
+	tacho__open_pop_poll(w);
+}
+
+/* A poll that cannot be pending, for want of room, begins. */
+static void put_begin(struct tacho__writer *w, uint32_t kind, uint64_t task)
+{
+	uint32_t head = tacho_record_head(TACHO_REC_POLL_BEGIN, kind);
+	uint64_t t = tacho__stream_put(w, 0, 0, head, &task, 1);
+
+	tacho__apply(w, head, &task, t ? t : tacho__ticks());
+}
+
 /* The pending poll ended at `t`: counts or records it. */
 static void pending_end(struct tacho__writer *w, uint64_t t, uint32_t result)
 {
 	uint64_t took = t - w->pending_ticks;
 	uint32_t slot = UINT32_MAX;
-	uint32_t head = tacho_record_head(TACHO_REC_POLL_END, result);
 
 	if (took < tacho__threshold_ticks) {
 		slot = hist_find(w, w->pending_kind);
@@ -193,8 +208,7 @@ static void pending_end(struct tacho__writer *w, uint64_t t, uint32_t result)
 		return;
 	}
 	tacho__pending_flush(w);
-	tacho__stream_put(w, 0, t, head, NULL, 0);
-	tacho__open_pop_poll(w);
+	put_end(w, t, result);
 }
 
 static void pending_begin(struct tacho__writer *w, uint64_t t, uint32_t kind, uint64_t task)
@@ -210,57 +224,60 @@ static void pending_begin(struct tacho__writer *w, uint64_t t, uint32_t kind, ui
 	tacho__store(&w->stream[0].end, NULL);
 }
 
-void tacho__short_poll_begin(uint32_t kind, uint64_t task)
+void tacho__short_poll_begin(uint32_t kind, uint64_t task, uintptr_t frame)
 {
-	struct tacho__writer *w = claim();
+	struct tacho__writer *w = claim(frame);
 
 	if (!w || !kind) {
 		if (w)
 			unclaim(w);
-		tacho__record_slow(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1);
+		tacho__record_slow(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1, frame);
 		return;
 	}
 	tacho__pending_flush(w);
 	if (tacho__stream_room(w, 0, PENDING_ROOM))
 		pending_begin(w, tacho__ticks(), kind, task);
 	else
-		tacho__stream_put(w, 0, 0, tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1);
+		put_begin(w, kind, task);
 	unclaim(w);
 }
 
-void tacho__short_poll_end(uint32_t result)
+void tacho__short_poll_end(uint32_t result, uintptr_t frame)
 {
-	struct tacho__writer *w = claim();
+	struct tacho__writer *w = claim(frame);
 
 	if (!w || !w->pending_kind) {
 		if (w)
 			unclaim(w);
-		tacho__record_slow(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0);
+		tacho__record_slow(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0, frame);
 		return;
 	}
 	pending_end(w, tacho__ticks(), result);
 	unclaim(w);
 }
 
-void tacho__short_poll_switch(uint32_t kind, uint64_t task)
+void tacho__short_poll_switch(uint32_t kind, uint64_t task, uintptr_t frame)
 {
-	struct tacho__writer *w = claim();
+	struct tacho__writer *w = claim(frame);
 	uint64_t t;
 
-	if (!w || !w->pending_kind || !kind) {
+	if (!w || !kind) {
 		if (w)
 			unclaim(w);
-		tacho__record_slow(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1);
+		tacho__record_slow(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1, frame);
 		return;
 	}
 	t = tacho__ticks();
-	pending_end(w, t, 0);
+	if (w->pending_kind)
+		pending_end(w, t, 0);
+	else if (w->depth)
+		put_end(w, t, 0); /* of a poll that was recorded; the next may be short again */
 	/* A record of its histogram may have come after t. */
 	if (t < w->stream[0].last)
 		t = w->stream[0].last;
 	if (tacho__stream_room(w, 0, PENDING_ROOM) && t >= w->stream[0].last)
 		pending_begin(w, t, kind, task);
 	else
-		tacho__stream_put(w, 0, 0, tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1);
+		put_begin(w, kind, task);
 	unclaim(w);
 }

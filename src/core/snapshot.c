@@ -281,7 +281,7 @@ static void put_end(struct out *o)
 	put_out(o, &end, sizeof(end));
 }
 
-int tacho__snapshot_write(int fd, uint32_t taken_by, struct tacho__snapshot_room *room)
+static int write_all(int fd, uint32_t taken_by, struct tacho__snapshot_room *room)
 {
 	struct tacho__recorder *r = tacho__rec;
 	struct tacho_box_super *s = r->super;
@@ -320,8 +320,6 @@ int tacho__snapshot_write(int fd, uint32_t taken_by, struct tacho__snapshot_room
 	return o.error;
 }
 
-/* ------------------------------------------------------ for the program */
-
 /* Signals that a failing write raises: the program must not see them. */
 static void hold_signals(sigset_t *old, int *was_pending)
 {
@@ -349,21 +347,29 @@ static void release_signals(const sigset_t *old, int was_pending, int error)
 	pthread_sigmask(SIG_SETMASK, old, NULL);
 }
 
+int tacho__snapshot_write(int fd, uint32_t taken_by, struct tacho__snapshot_room *room)
+{
+	sigset_t old;
+	int was_pending, err;
+
+	hold_signals(&old, &was_pending);
+	err = write_all(fd, taken_by, room);
+	release_signals(&old, was_pending, err);
+	return err;
+}
+
 int tacho_snapshot(int fd)
 {
 	static struct tacho__snapshot_room room;
 	static int writing;
-	sigset_t old;
-	int was_pending, err;
+	int err;
 
 	if (!tacho__rec ||
 	    __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) != TACHO__PHASE_READY)
 		return -ENODATA;
 	if (__atomic_exchange_n(&writing, 1, __ATOMIC_ACQUIRE))
 		return -EBUSY;
-	hold_signals(&old, &was_pending);
 	err = tacho__snapshot_write(fd, TACHO_TAKEN_SNAPSHOT, &room);
-	release_signals(&old, was_pending, err);
 	__atomic_store_n(&writing, 0, __ATOMIC_RELEASE);
 	return err;
 }

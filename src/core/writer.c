@@ -278,6 +278,11 @@ void tacho__writer_release(struct tacho__writer *w)
 	tacho__signal_fence();
 	tacho__pending_flush(w);
 	tacho__short_polls_flush(w, 0);
+	/* Threads are often named after they began. The next owner of this entry puts its own
+	   name there, so the chunk has to know as well. */
+	TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, t->name, 0, 0, 0, 0);
+	if (w->stream[0].chunk)
+		memcpy(w->stream[0].chunk->name, t->name, sizeof(t->name));
 	for (unsigned i = 0; i < TACHO_STREAMS; i++)
 		if (w->stream[i].chunk)
 			stream_seal(&w->stream[i]);
@@ -319,10 +324,9 @@ struct tacho__writer *tacho__writer_get(void)
 		return NULL;
 	if (w != &tacho__no_writer && w->epoch && w->epoch == tacho__load(&tacho__rec->epoch))
 		return w;
-	mask = tacho__signals_hold();
-	/* Again: a handler may have forked since, and this is the child. */
-	w = tacho__recorder_ready() ? writer_new() : NULL;
-	tacho__signals_release(mask);
+	/* Looks again: a handler may have forked since, and this is the child. */
+	w = tacho__enter(&mask) ? writer_new() : NULL;
+	tacho__leave(mask);
 	return w;
 }
 
@@ -335,8 +339,14 @@ int tacho__writer_init(void)
 
 void tacho__writers_interrupt(void)
 {
-	uint32_t used = tacho__load(&tacho__rec->super->threads_used);
+	uint32_t used;
 
+	for (int tries = 0; tries < 10000; tries++) {
+		if (!__atomic_load_n(&tacho__rec->inside, __ATOMIC_SEQ_CST))
+			break;
+		tacho__yield();
+	}
+	used = tacho__load(&tacho__rec->super->threads_used);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < used; i++)
 		for (unsigned k = 0; k < TACHO_STREAMS; k++)
@@ -416,15 +426,14 @@ void tacho__pending_flush(struct tacho__writer *w)
 
 /*
  * A stream that is busy although the frame that made it so is gone: a signal handler
- * jumped out of the middle of a record, or the thread was cancelled there. The
- * frame was deeper in the stack than we are, on the same stack.
+ * jumped out of the middle of a record, or the thread was cancelled there. That
+ * frame was not less deep in the stack than `here`, on the same stack.
  */
-static int abandoned(uintptr_t frame)
+static int abandoned(uintptr_t frame, uintptr_t here)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
 	stack_t ss;
 
-	if (here <= frame || here - frame > (1u << 20))
+	if (here < frame || here - frame > (1u << 20))
 		return 0;
 	if (TACHO__SYS(SYS_sigaltstack, 0, &ss, 0, 0, 0, 0))
 		return 0;
@@ -445,15 +454,15 @@ static void recover_stream(struct tacho__stream *s)
 }
 
 /* The lowest stream that nobody is storing into, made busy; -1 if there is none. */
-static int claim_stream(struct tacho__writer *w)
+static int claim_stream(struct tacho__writer *w, uintptr_t frame)
 {
 	for (unsigned level = 0; level < TACHO_STREAMS; level++) {
 		struct tacho__stream *s = &w->stream[level];
 		uintptr_t busy = tacho__load(&s->busy);
 
-		if (busy && !abandoned(busy))
+		if (busy && !abandoned(busy, frame))
 			continue;
-		tacho__store(&s->busy, (uintptr_t)__builtin_frame_address(0));
+		tacho__store(&s->busy, frame);
 		tacho__signal_fence();
 		if (busy)
 			recover_stream(s);
@@ -462,7 +471,7 @@ static int claim_stream(struct tacho__writer *w)
 	return -1;
 }
 
-uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count)
+uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count, uintptr_t frame)
 {
 	struct tacho__writer *w;
 	uint64_t t;
@@ -474,7 +483,7 @@ uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count
 			tacho__recorder_lost();
 			return 0;
 		}
-		level = claim_stream(w);
+		level = claim_stream(w, frame);
 		if (tacho__likely(w == tacho__self))
 			break;
 		/* A handler forked in between. From the claim on, a fork is noticed. */

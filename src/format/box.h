@@ -283,8 +283,8 @@ struct tacho_box_hist {
 	uint32_t loop;
 	uint32_t thread; /* number */
 	uint32_t reserved;
-	uint64_t since; /* ticks; a TACHO_REC_POLL_HIST record with the same slot and since
-			   already holds these counts */
+	uint64_t since; /* ticks; a TACHO_REC_POLL_HIST record of this thread with the same
+			   kind, loop and since already holds these counts */
 	uint64_t total; /* ticks */
 	uint32_t count[TACHO_HIST_BUCKETS];
 	uint8_t reserved1[64];

@@ -7,21 +7,12 @@
 #include <string.h>
 
 #include "format/definition.h"
-#include "read/reader.h"
+#include "read/box.h"
 
-#define COPY_TRIES 4
+#define HIST_TRIES 4
 #define DEFINITIONS_AT_ONCE 1024u
-
-struct box {
-	struct tacho_reader *reader;
-	uint32_t source;
-	struct tacho__input *in;
-	struct tacho_box_super super;
-	struct tacho__parts parts;
-	uint8_t *slot;	 /* one slot, copied */
-	uint32_t torn;	 /* chunks overwritten while they were copied */
-	uint64_t newest; /* generation: younger chunks were made after we began */
-};
+/* Anchors this far apart give the rate to a part in a million. */
+#define BASELINE_NS 100000000u
 
 int tacho__is_box(struct tacho__input *in)
 {
@@ -31,9 +22,8 @@ int tacho__is_box(struct tacho__input *in)
 	       !memcmp(magic, TACHO_BOX_MAGIC, sizeof(magic));
 }
 
-/* Entries of a region that can be read: at most `wanted`, 0 if it is not what it should be.
-   Every version of a box has entries of one size. */
-static uint32_t region(struct box *b, enum tacho_region which, uint32_t entry, uint32_t wanted)
+uint32_t tacho__box_region(struct tacho__box *b, enum tacho_region which, uint32_t entry,
+			   uint32_t wanted)
 {
 	struct tacho_box_region *g = &b->super.regions[which];
 	uint64_t fit;
@@ -56,189 +46,21 @@ static uint32_t region(struct box *b, enum tacho_region which, uint32_t entry, u
 	return fit < wanted ? (uint32_t)fit : wanted;
 }
 
-static int read_entry(struct box *b, enum tacho_region which, uint32_t index, void *to, size_t size)
+int tacho__box_entry(struct tacho__box *b, enum tacho_region which, uint32_t index, void *to,
+		     size_t size)
 {
 	const struct tacho_box_region *g = &b->super.regions[which];
 
 	return tacho__input_read(b->in, g->offset + (uint64_t)index * g->entry_size, to, size);
 }
 
-/* ------------------------------------------------------------------ chunks */
-
-/* The valid part of the slot buffer becomes a stretch. */
-static int keep_chunk(struct box *b, uint64_t offset, uint32_t size)
-{
-	struct tacho__source *source = &b->reader->sources[b->source];
-	struct tacho__stretch_info s = {.source = b->source, .kind = TACHO__STRETCH_COPY};
-	struct tacho__chunk_facts facts;
-	struct tacho_chunk head;
-	int err = tacho__chunk_walk(b->slot, size, &facts, &b->parts);
-
-	if (err == -ENOMEM)
-		return err;
-	if (err) {
-		tacho__problem(b->reader, b->source, "bad-chunk", offset, size,
-			       "a chunk of the box has a damaged header; its records are lost");
-		return 0;
-	}
-	memcpy(&head, b->slot, sizeof(head));
-	if (facts.bad)
-		tacho__problem(b->reader, b->source, "bad-record", offset + facts.valid,
-			       size - facts.valid,
-			       "what follows in this chunk is no record and was left out");
-	tacho__chunk_describe(b->slot, &facts, &s);
-	s.offset = offset;
-	s.size = facts.valid;
-	/* Only what is valid: a sparse file cannot make us hold zeros. */
-	s.copy = malloc(facts.valid);
-	if (!s.copy)
-		return -ENOMEM;
-	memcpy(s.copy, b->slot, facts.valid);
-	/* What the walk found counts, not what the header said before. */
-	head.commit = facts.valid;
-	if (facts.bad)
-		head.flags &= ~(uint32_t)TACHO_CHUNK_SEALED;
-	memcpy(s.copy, &head, sizeof(head));
-	err = tacho__timebase_add(&source->timebase, head.anchor.ticks, head.anchor.mono_ns, 1);
-	if (!err)
-		err = tacho__stretch_add(b->reader, &s);
-	if (err)
-		free(s.copy);
-	return err;
-}
-
-/* Loads the slot's state; 0 when it cannot be read. */
-static uint64_t slot_state(struct box *b, uint32_t slot)
-{
-	struct tacho_box_slot s;
-
-	return read_entry(b, TACHO_REGION_SLOTS, slot, &s, sizeof(s)) ? 0 : s.state;
-}
-
-/* The chunk's place still has the shape that `state` says, and its part is in use. */
-static int same_shape(struct box *b, uint32_t slot, uint64_t state)
-{
-	uint64_t now = slot_state(b, slot);
-
-	return TACHO_SLOT_SHAPE(now) == TACHO_SLOT_SHAPE(state) &&
-	       TACHO_SLOT_SHAPE_COUNT(now) == TACHO_SLOT_SHAPE_COUNT(state);
-}
-
-/*
- * One try: 1 and *size bytes in the buffer, 0 nothing is here, -EAGAIN it changed while it
- * was copied.
- */
-static int copy_chunk(struct box *b, uint32_t slot, uint64_t state, uint64_t offset, uint32_t room,
-		      uint32_t *size)
-{
-	struct tacho_chunk head, again;
-	uint64_t commit;
-
-	/* A size that does not fit the place is what was here before its shape changed. */
-	if (tacho__input_read(b->in, offset, &head, sizeof(head)) || !head.generation ||
-	    head.size != room || (b->newest && head.generation > b->newest))
-		return 0;
-	commit = head.commit < room ? head.commit : room;
-	if (commit < TACHO_CHUNK_HEAD)
-		commit = TACHO_CHUNK_HEAD;
-	if (tacho__input_read(b->in, offset, b->slot, (size_t)commit) ||
-	    tacho__input_read(b->in, offset, &again, sizeof(again)))
-		return 0;
-	if (again.generation != head.generation || !same_shape(b, slot, state))
-		return -EAGAIN;
-	if (again.commit < commit)
-		commit = again.commit;
-	/* The copied header is whole; but counts from before the copied records. */
-	memcpy(b->slot, &again, sizeof(again));
-	if (commit < again.commit) {
-		/* More was stored since: not sealed as far as our copy goes. */
-		((struct tacho_chunk *)b->slot)->flags &= ~(uint32_t)TACHO_CHUNK_SEALED;
-	}
-	*size = (uint32_t)commit;
-	return 1;
-}
-
-/* Part `part` of the slot, or the whole of it. Fresh loads of the state tell whether there
-   is still something to copy. */
-static int take_chunk(struct box *b, uint32_t slot, uint32_t part, unsigned shape)
-{
-	uint32_t small = b->super.small_size;
-	uint32_t room = shape == TACHO_SLOT_WHOLE ? b->super.slot_size : small;
-	uint64_t offset = b->super.regions[TACHO_REGION_POOL].offset +
-			  (uint64_t)slot * b->super.slot_size + (uint64_t)part * small;
-	uint32_t size;
-
-	for (int i = 0; i < COPY_TRIES; i++) {
-		uint64_t state = slot_state(b, slot);
-		int result;
-
-		if (TACHO_SLOT_SHAPE(state) != shape ||
-		    (shape == TACHO_SLOT_SPLIT && !(state >> (24 + part) & 1)))
-			return 0;
-		result = copy_chunk(b, slot, state, offset, room, &size);
-		if (result == 1)
-			return keep_chunk(b, offset, size);
-		if (result == 0)
-			return 0;
-		/* Whatever comes now is newer than the window that was asked for; the chunk that
-		   was there is lost to this reader. */
-		if (i == 0)
-			b->torn++;
-	}
-	return 0;
-}
-
-static int read_chunks(struct box *b)
-{
-	uint32_t slots, in_pool;
-	int err = 0;
-
-	slots = region(b, TACHO_REGION_SLOTS, sizeof(struct tacho_box_slot), b->super.slots_used);
-	if (!slots)
-		return 0;
-	if (b->super.slot_size != TACHO_SLOT_SIZE || b->super.small_size != TACHO_SMALL_SIZE) {
-		tacho__problem(b->reader, b->source, "bad-region", 0, 0,
-			       "the box gives sizes of chunks that no box has; no record of it can "
-			       "be read");
-		return 0;
-	}
-	in_pool = region(b, TACHO_REGION_POOL, b->super.slot_size, slots);
-	if (in_pool < slots)
-		tacho__problem(b->reader, b->source, "cut", b->in->size, 0,
-			       "the box is shorter than it says: %u of %u slots of records are not "
-			       "there",
-			       slots - in_pool, slots);
-	b->slot = malloc(b->super.slot_size);
-	if (!b->slot)
-		return -ENOMEM;
-	for (uint32_t i = 0; !err && i < in_pool; i++) {
-		unsigned shape = TACHO_SLOT_SHAPE(slot_state(b, i));
-		uint32_t parts = b->super.slot_size / b->super.small_size;
-
-		if (shape == TACHO_SLOT_WHOLE)
-			err = take_chunk(b, i, 0, shape);
-		for (uint32_t k = 0; !err && shape == TACHO_SLOT_SPLIT && k < parts; k++)
-			err = take_chunk(b, i, k, shape);
-		tacho__progress(b->reader, (uint64_t)i * b->super.slot_size,
-				(uint64_t)in_pool * b->super.slot_size);
-	}
-	free(b->slot);
-	if (b->torn)
-		tacho__problem(b->reader, b->source, "overwritten-while-read", 0, 0,
-			       "%u chunks were overwritten with newer records while they were "
-			       "copied, as happens in a busy process; the window begins a little "
-			       "later",
-			       b->torn);
-	return err;
-}
-
 /* ------------------------------------------------------------------ tables */
 
 /* All entries of a region into an array of `size` bytes each. */
-static int read_table(struct box *b, enum tacho_region which, uint32_t used, size_t size,
+static int read_table(struct tacho__box *b, enum tacho_region which, uint32_t used, size_t size,
 		      void **out, uint32_t *count)
 {
-	uint32_t n = region(b, which, (uint32_t)size, used);
+	uint32_t n = tacho__box_region(b, which, (uint32_t)size, used);
 	uint8_t *items;
 
 	/* Sparse parts of the file hold nothing but cost as much. */
@@ -248,7 +70,7 @@ static int read_table(struct box *b, enum tacho_region which, uint32_t used, siz
 	items = calloc((size_t)n + 1, size);
 	if (!items)
 		return -ENOMEM;
-	if (read_entry(b, which, 0, items, n * size))
+	if (tacho__box_entry(b, which, 0, items, n * size))
 		n = 0;
 	*out = items;
 	*count = n;
@@ -274,7 +96,7 @@ static void keep_lasting_polls(struct tacho__parts *p, const struct tacho_box_th
 }
 
 /* A histogram whose owner was just recording or clearing it is read again. */
-static int read_hists(struct box *b)
+static int read_hists(struct tacho__box *b)
 {
 	struct tacho__parts *p = &b->parts;
 	int err = read_table(b, TACHO_REGION_HISTOGRAMS, b->super.hists_used,
@@ -282,52 +104,54 @@ static int read_hists(struct box *b)
 
 	for (uint32_t i = 0; !err && i < p->hist_count; i++) {
 		struct tacho_box_hist again;
-		int tries = COPY_TRIES;
+		int tries = HIST_TRIES;
 
 		while (tries-- > 0 && p->hists[i].kind &&
-		       !read_entry(b, TACHO_REGION_HISTOGRAMS, i, &again, sizeof(again)) &&
+		       !tacho__box_entry(b, TACHO_REGION_HISTOGRAMS, i, &again, sizeof(again)) &&
 		       (again.kind != p->hists[i].kind || again.since != p->hists[i].since))
 			p->hists[i] = again;
 	}
 	return err;
 }
 
-static int read_incidents(struct box *b)
+static int read_incidents(struct tacho__box *b)
 {
-	uint32_t n = region(b, TACHO_REGION_TRIGGERS, sizeof(struct tacho_box_trigger), 4096);
+	uint32_t n =
+		tacho__box_region(b, TACHO_REGION_TRIGGERS, sizeof(struct tacho_box_trigger), 4096);
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < n; i++) {
 		struct tacho_box_trigger t, again;
 
-		if (read_entry(b, TACHO_REGION_TRIGGERS, i, &t, sizeof(t)) ||
-		    read_entry(b, TACHO_REGION_TRIGGERS, i, &again, sizeof(again)) ||
+		if (tacho__box_entry(b, TACHO_REGION_TRIGGERS, i, &t, sizeof(t)) ||
+		    tacho__box_entry(b, TACHO_REGION_TRIGGERS, i, &again, sizeof(again)) ||
 		    again.number != t.number)
 			continue;
 		err = tacho__parts_trigger(b->reader, b->source, &t);
 	}
-	n = region(b, TACHO_REGION_CRASHES, sizeof(struct tacho_box_crash), 64);
+	n = tacho__box_region(b, TACHO_REGION_CRASHES, sizeof(struct tacho_box_crash), 64);
 	for (uint32_t i = 0; !err && i < n; i++) {
 		struct tacho_box_crash c;
 
-		if (!read_entry(b, TACHO_REGION_CRASHES, i, &c, sizeof(c)))
+		if (!tacho__box_entry(b, TACHO_REGION_CRASHES, i, &c, sizeof(c)))
 			err = tacho__parts_crash(b->reader, b->source, &c);
 	}
 	return err;
 }
 
-static void read_losses(struct box *b)
+static void read_losses(struct tacho__box *b)
 {
 	struct tacho__process *p = b->reader->processes[b->reader->sources[b->source].process];
-	uint32_t n = region(b, TACHO_REGION_LOSSES, sizeof(uint64_t), TACHO_LOSS_MAX);
+	uint32_t n = tacho__box_region(b, TACHO_REGION_LOSSES, sizeof(uint64_t), TACHO_LOSS_MAX);
 
 	for (uint32_t i = 0; i < n; i++)
-		if (read_entry(b, TACHO_REGION_LOSSES, i, &p->losses[i], sizeof(p->losses[i])))
+		if (tacho__box_entry(b, TACHO_REGION_LOSSES, i, &p->losses[i],
+				     sizeof(p->losses[i])))
 			p->losses[i] = 0;
 	memcpy(p->sources, b->super.sources, sizeof(p->sources));
 }
 
-static int read_definition(struct box *b, uint32_t id, const struct tacho_box_def *d)
+static int read_definition(struct tacho__box *b, uint32_t id, const struct tacho_box_def *d)
 {
 	struct tacho__source *s = &b->reader->sources[b->source];
 	struct tacho__process *p = b->reader->processes[s->process];
@@ -349,18 +173,18 @@ static int read_definition(struct box *b, uint32_t id, const struct tacho_box_de
 	return err < 0 ? err : 0;
 }
 
-static int read_definitions(struct box *b)
+static int read_definitions(struct tacho__box *b)
 {
 	struct tacho__source *s = &b->reader->sources[b->source];
 	struct tacho_box_def some[DEFINITIONS_AT_ONCE];
 	uint32_t limit = b->super.next_def < TACHO_ARG_MAX ? b->super.next_def : TACHO_ARG_MAX + 1;
-	uint32_t n = region(b, TACHO_REGION_DEF_DIR, sizeof(some[0]), limit);
+	uint32_t n = tacho__box_region(b, TACHO_REGION_DEF_DIR, sizeof(some[0]), limit);
 
-	region(b, TACHO_REGION_DEF_DATA, 1, 0);
+	tacho__box_region(b, TACHO_REGION_DEF_DATA, 1, 0);
 	for (uint32_t i = 0; i < n;) {
 		uint32_t count = n - i < DEFINITIONS_AT_ONCE ? n - i : DEFINITIONS_AT_ONCE;
 
-		if (read_entry(b, TACHO_REGION_DEF_DIR, i, some, count * sizeof(some[0])))
+		if (tacho__box_entry(b, TACHO_REGION_DEF_DIR, i, some, count * sizeof(some[0])))
 			break;
 		for (uint32_t k = 0; k < count; k++, i++) {
 			int err = i && some[k].offset ? read_definition(b, i, &some[k]) : 0;
@@ -383,7 +207,7 @@ static const char *super_text(struct tacho_reader *r, const char *text, size_t s
 	return tacho__arena_text(&r->arena, text, strnlen(text, size));
 }
 
-static int describe(struct box *b, const struct tacho__host *host)
+static int describe(struct tacho__box *b, const struct tacho__host *host)
 {
 	struct tacho__source *s = &b->reader->sources[b->source];
 	const struct tacho_box_super *u = &b->super;
@@ -431,7 +255,7 @@ static int describe(struct box *b, const struct tacho__host *host)
 	return err;
 }
 
-static int check_super(struct box *b, char *message, size_t message_size)
+static int check_super(struct tacho__box *b, char *message, size_t message_size)
 {
 	const char *path = b->in->path;
 	struct tacho_box_super *s = &b->super;
@@ -474,17 +298,29 @@ static int check_super(struct box *b, char *message, size_t message_size)
 	return 0;
 }
 
-static int settle_clock(struct box *b, const struct tacho__host *host)
+/* How far apart the first and last anchor are. */
+static uint64_t baseline(const struct tacho__timebase *t)
+{
+	return t->count ? t->points[t->count - 1].ns - t->points[0].ns : 0;
+}
+
+static int settle_clock(struct tacho__box *b, const struct tacho__host *host)
 {
 	struct tacho__timebase *t = &b->reader->sources[b->source].timebase;
+	int use_host = host && host->same_boot;
 	int state = tacho__timebase_add(t, b->super.created.ticks, b->super.created.mono_ns, 0);
 
-	if (!state && host && host->same_boot)
-		state = tacho__timebase_add(t, host->now.ticks, host->now.mono_ns, 0);
-	if (state)
-		return state;
 	t->kind = b->super.clock;
-	state = tacho__timebase_settle(t);
+	if (!state && use_host && host->alive == 1)
+		state = tacho__timebase_add(t, host->now.ticks, host->now.mono_ns, 0);
+	if (!state)
+		state = tacho__timebase_settle(t);
+	/* A dead box reads the same each time, unless only our own clock makes sense of it. */
+	if (state >= 0 && use_host && host->alive != 1 && baseline(t) < BASELINE_NS) {
+		state = tacho__timebase_add(t, host->now.ticks, host->now.mono_ns, 0);
+		if (!state)
+			state = tacho__timebase_settle(t);
+	}
 	if (state < 0)
 		return state;
 	if (state == TACHO__TIMEBASE_UNKNOWN)
@@ -497,8 +333,8 @@ static int settle_clock(struct box *b, const struct tacho__host *host)
 }
 
 /* Everything but chunks, in the order that format/box.h asks for. */
-static int read_rest(struct box *b, const struct tacho_box_thread *before, uint32_t before_count,
-		     uint32_t first)
+static int read_rest(struct tacho__box *b, const struct tacho_box_thread *before,
+		     uint32_t before_count, uint32_t first)
 {
 	struct tacho__parts *p = &b->parts;
 	int err;
@@ -526,7 +362,10 @@ static int read_rest(struct box *b, const struct tacho_box_thread *before, uint3
 int tacho__box_add(struct tacho_reader *r, uint32_t source, const struct tacho__host *host,
 		   char *message, size_t message_size)
 {
-	struct box b = {.reader = r, .source = source, .in = r->sources[source].input};
+	struct tacho__box b = {.reader = r,
+			       .source = source,
+			       .in = r->sources[source].input,
+			       .parts = {.limit = r->arena.limit / 64}};
 	struct tacho_box_thread *before = NULL;
 	uint32_t first = r->stretch_count;
 	uint32_t before_count = 0;
@@ -538,7 +377,7 @@ int tacho__box_add(struct tacho_reader *r, uint32_t source, const struct tacho__
 		err = read_table(&b, TACHO_REGION_THREADS, b.super.threads_used, sizeof(*before),
 				 (void **)&before, &before_count);
 	if (!err)
-		err = read_chunks(&b);
+		err = tacho__box_chunks(&b);
 	if (!err)
 		err = settle_clock(&b, host);
 	if (!err) {

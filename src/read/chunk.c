@@ -78,16 +78,21 @@ int tacho__chunk_next(struct tacho__chunk_cursor *c, struct tacho__raw_record *r
 
 static int see_hist(struct tacho__parts *p, uint32_t thread, const struct tacho__raw_record *record)
 {
+	if (p->seen_count >= p->limit)
+		return 0;
 	if (TACHO__GROW(p->seen, p->seen_capacity, p->seen_count + 1))
 		return -ENOMEM;
 	p->seen[p->seen_count].thread = thread;
-	p->seen[p->seen_count].slot = (uint32_t)record->word[1];
+	p->seen[p->seen_count].kind = record->arg;
+	p->seen[p->seen_count].loop = (uint32_t)(record->word[0] >> 16);
 	p->seen[p->seen_count++].since = record->word[2];
 	return 0;
 }
 
 static int see_poll(struct tacho__parts *p, const struct tacho__seen_poll *poll)
 {
+	if (p->poll_count >= p->limit)
+		return 0;
 	if (TACHO__GROW(p->polls, p->poll_capacity, p->poll_count + 1))
 		return -ENOMEM;
 	p->polls[p->poll_count++] = *poll;
@@ -216,6 +221,8 @@ void tacho__chunk_describe(const uint8_t *chunk, const struct tacho__chunk_facts
 	s->pub.last_ns = facts->last_ticks;
 	s->count = facts->records;
 	s->prior = head.prior_records;
+	s->tid = head.tid;
+	memcpy(s->name, head.name, sizeof(s->name));
 	s->known = 1;
 }
 

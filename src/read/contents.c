@@ -165,6 +165,8 @@ static int read_clock(struct tacho__trace *t, const uint8_t *data, uint32_t size
 	memcpy(&array, data, sizeof(array));
 	if (array.entry_size < sizeof(a) || array.count > (size - sizeof(array)) / array.entry_size)
 		return 0;
+	if (s->timebase.count + (uint64_t)array.count > t->reader->arena.limit / 64)
+		return 0;
 	for (uint32_t i = 0; i < array.count; i++) {
 		memcpy(&a, data + sizeof(array) + (size_t)i * array.entry_size, sizeof(a));
 		if (tacho__timebase_add(&s->timebase, a.ticks, a.mono_ns, 0))
@@ -185,6 +187,8 @@ static int read_walls(struct tacho__trace *t, const uint8_t *data, uint32_t size
 	memcpy(&array, data, sizeof(array));
 	if (array.entry_size < sizeof(a) || array.count > (size - sizeof(array)) / array.entry_size)
 		return 0;
+	if (p->wall_count + (uint64_t)array.count > t->reader->arena.limit / 64)
+		return 0;
 	for (uint32_t i = 0; i < array.count; i++) {
 		memcpy(&a, data + sizeof(array) + (size_t)i * array.entry_size, sizeof(a));
 		if (tacho__process_wall(p, a.mono_ns, a.real_ns))
@@ -200,7 +204,10 @@ static int read_chunk(struct tacho__trace *t, const struct tacho_trace_index *b,
 	struct tacho__source *source = &t->reader->sources[t->source];
 	struct tacho__chunk_facts facts;
 	struct tacho_chunk head;
-	int err = tacho__chunk_walk(data, size, &facts, parts);
+	int err = -EBADMSG;
+
+	if (size <= TACHO_SLOT_SIZE)
+		err = tacho__chunk_walk(data, size, &facts, parts);
 
 	if (err == -EBADMSG) {
 		tacho__problem(t->reader, t->source, "bad-chunk", b->offset, b->size,
@@ -244,6 +251,8 @@ static int read_events(struct tacho__trace *t, const struct tacho_trace_index *b
 	s.pub.last_ns = head.last_ns;
 	s.count = head.count;
 	s.prior = head.prior_records;
+	s.tid = head.tid;
+	memcpy(s.name, head.name, sizeof(s.name));
 	s.known = 1;
 	return tacho__stretch_add(t->reader, &s);
 }
@@ -295,9 +304,13 @@ static int read_definitions(struct tacho__trace *t, const uint8_t *data, uint32_
 	return 0;
 }
 
-/* The entries of an array block, each of `size` bytes, shorter or longer ones fitted.
-   -EBADMSG: the block does not hold what it says. */
-static int copy_array(const uint8_t *data, uint32_t bytes, void **out, uint32_t *count, size_t size)
+/*
+ * Appends the entries of an array block, shorter or longer ones fitted to `size` bytes: a
+ * table may take several blocks. -EBADMSG: the block does not hold what it says, or the
+ * file blows up to many times its size.
+ */
+static int copy_array(const struct tacho_reader *r, const uint8_t *data, uint32_t bytes, void **out,
+		      uint32_t *count, size_t size)
 {
 	struct tacho_trace_array array;
 	uint8_t *items;
@@ -307,17 +320,19 @@ static int copy_array(const uint8_t *data, uint32_t bytes, void **out, uint32_t 
 		return -EBADMSG;
 	memcpy(&array, data, sizeof(array));
 	if (array.entry_size < size / 2 || array.entry_size == 0 ||
-	    array.count > (bytes - sizeof(array)) / array.entry_size)
+	    array.count > (bytes - sizeof(array)) / array.entry_size ||
+	    (uint64_t)*count + array.count > r->arena.limit / size)
 		return -EBADMSG;
-	items = calloc((size_t)array.count + 1, size);
+	items = realloc(*out, ((size_t)*count + array.count + 1) * size);
 	if (!items)
 		return -ENOMEM;
+	*out = items;
+	items += *count * size;
+	memset(items, 0, array.count * size);
 	part = array.entry_size < size ? array.entry_size : size;
 	for (uint32_t i = 0; i < array.count; i++)
 		memcpy(items + i * size, data + sizeof(array) + (size_t)i * array.entry_size, part);
-	free(*out);
-	*out = items;
-	*count = array.count;
+	*count += array.count;
 	return 0;
 }
 
@@ -330,21 +345,24 @@ static int read_incidents(struct tacho__trace *t, uint16_t type, const uint8_t *
 
 	p = t->reader->processes[t->reader->sources[t->source].process];
 	if (type == TACHO_BLOCK_TRIGGERS) {
-		err = copy_array(data, size, &items, &count, sizeof(struct tacho_box_trigger));
+		err = copy_array(t->reader, data, size, &items, &count,
+				 sizeof(struct tacho_box_trigger));
 		for (uint32_t i = 0; !err && i < count; i++)
 			err = tacho__parts_trigger(t->reader, t->source,
 						   (struct tacho_box_trigger *)items + i);
 	} else if (type == TACHO_BLOCK_CRASHES) {
-		err = copy_array(data, size, &items, &count, sizeof(struct tacho_box_crash));
+		err = copy_array(t->reader, data, size, &items, &count,
+				 sizeof(struct tacho_box_crash));
 		for (uint32_t i = 0; !err && i < count; i++)
 			err = tacho__parts_crash(t->reader, t->source,
 						 (struct tacho_box_crash *)items + i);
 	} else if (type == TACHO_BLOCK_SOURCES) {
-		err = copy_array(data, size, &items, &count, sizeof(struct tacho_box_source));
+		err = copy_array(t->reader, data, size, &items, &count,
+				 sizeof(struct tacho_box_source));
 		for (uint32_t i = 0; !err && i < count && i < TACHO_SOURCE_MAX; i++)
 			p->sources[i] = ((struct tacho_box_source *)items)[i];
 	} else {
-		err = copy_array(data, size, &items, &count, sizeof(uint64_t));
+		err = copy_array(t->reader, data, size, &items, &count, sizeof(uint64_t));
 		/* Counters only grow: of two files of one process, the newer has the larger. */
 		for (uint32_t i = 0; !err && i < count && i < TACHO_LOSS_MAX; i++)
 			if (((uint64_t *)items)[i] > p->losses[i])
@@ -364,10 +382,10 @@ static int read_block(struct tacho__trace *t, uint16_t type, struct tacho__parts
 	case TACHO_BLOCK_DEFINITIONS:
 		return read_definitions(t, data, size);
 	case TACHO_BLOCK_THREADS:
-		return copy_array(data, size, (void **)&parts->threads, &parts->thread_count,
-				  sizeof(*parts->threads));
+		return copy_array(t->reader, data, size, (void **)&parts->threads,
+				  &parts->thread_count, sizeof(*parts->threads));
 	case TACHO_BLOCK_HISTOGRAMS:
-		return copy_array(data, size, (void **)&parts->hists, &parts->hist_count,
+		return copy_array(t->reader, data, size, (void **)&parts->hists, &parts->hist_count,
 				  sizeof(*parts->hists));
 	case TACHO_BLOCK_TRIGGERS:
 	case TACHO_BLOCK_CRASHES:
@@ -496,7 +514,7 @@ static int settle_clock(struct tacho__trace *t, uint32_t clock, int used)
 int tacho__trace_contents(struct tacho__trace *t)
 {
 	struct meta m = {.p = {.alive = -1}};
-	struct tacho__parts parts = {0};
+	struct tacho__parts parts = {.limit = t->reader->arena.limit / 64};
 	uint32_t first = t->reader->stretch_count;
 	uint32_t good = 0;
 	int err = first_round(t, &m, &parts, &good);

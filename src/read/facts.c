@@ -134,7 +134,8 @@ static void join_threads(struct tacho_thread *to, const struct tacho_thread *fro
 {
 	if (!to->tid)
 		to->tid = from->tid;
-	if (from->name[0])
+	/* The table, which alone knows the start, has the newest name. */
+	if (from->name[0] && (from->start_ns || !to->start_ns || !to->name[0]))
 		to->name = from->name;
 	if (from->start_ns && (!to->start_ns || from->start_ns < to->start_ns))
 		to->start_ns = from->start_ns;

@@ -21,7 +21,7 @@ void *tacho__arena_get(struct tacho__arena *a, size_t size)
 	size = (size + 7) & ~(size_t)7;
 	if (a->total > a->limit || size > a->limit - a->total)
 		return NULL;
-	if (size > a->room - a->used) {
+	if (!a->blocks || size > a->room - a->used) {
 		size_t room = size > BLOCK / 4 ? size : BLOCK;
 
 		b = calloc(1, sizeof(*b) + room);

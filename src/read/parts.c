@@ -45,8 +45,10 @@ static int compare_seen(const void *va, const void *vb)
 
 	if (a->thread != b->thread)
 		return a->thread < b->thread ? -1 : 1;
-	if (a->slot != b->slot)
-		return a->slot < b->slot ? -1 : 1;
+	if (a->kind != b->kind)
+		return a->kind < b->kind ? -1 : 1;
+	if (a->loop != b->loop)
+		return a->loop < b->loop ? -1 : 1;
 	return a->since < b->since ? -1 : a->since > b->since;
 }
 
@@ -93,7 +95,8 @@ static int hist_tails(struct tacho_reader *r, struct tacho__source *s, struct ta
 		qsort(p->seen, p->seen_count, sizeof(*p->seen), compare_seen);
 	for (uint32_t i = 0; i < p->hist_count; i++) {
 		const struct tacho_box_hist *h = &p->hists[i];
-		struct tacho__seen_hist key = {h->thread, i, h->since};
+		/* Not its slot: that is not known where a block before it is lost. */
+		struct tacho__seen_hist key = {h->thread, h->kind, h->loop, h->since};
 
 		if (!h->kind || h->kind > TACHO_ARG_MAX ||
 		    (p->seen_count &&

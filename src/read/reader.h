@@ -3,6 +3,7 @@
  *
  *   open.c, input.c   bytes
  *   box.c, trace.c    take a box or a trace file apart
+ *   box_chunks.c      chunks of a box, copied while its process stores on
  *   block.c           one block of a trace file
  *   contents.c        what its blocks say
  *   parts.c           thread table, histograms, triggers, crashes of either
@@ -86,6 +87,8 @@ struct tacho__stretch_info {
 	uint32_t count;
 	uint64_t prior;
 	uint64_t first_ns, last_ns; /* EVENTS: what the block must say */
+	uint32_t tid;		    /* of its thread; 0 while only the index was read */
+	char name[16];
 	uint64_t offset; /* of the block, or of the chunk in the box */
 	uint32_t size;	 /* of the block, or of the copy */
 	uint32_t tail_first, tail_count;
@@ -189,7 +192,7 @@ struct tacho__parts {
 	uint32_t hist_count;
 	/* Histograms that already stand in records. */
 	struct tacho__seen_hist {
-		uint32_t thread, slot;
+		uint32_t thread, kind, loop;
 		uint64_t since;
 	} * seen;
 	uint32_t seen_count, seen_capacity;
@@ -199,6 +202,8 @@ struct tacho__parts {
 		uint64_t task, ticks, last_ticks;
 	} * polls;
 	uint32_t poll_count, poll_capacity;
+	/* Of the two lists above: a file may blow up to many times its size. */
+	uint64_t limit;
 };
 
 int tacho__parts_threads(struct tacho_reader *r, uint32_t source, const struct tacho__parts *p);

@@ -340,22 +340,31 @@ static void choose_limits(struct tacho_reader *r)
 		r->from_ns = last - r->options.last_ns;
 }
 
-/* Threads whose entry in the table was taken by another, or is damaged. */
+/* Threads whose entry in the table was taken by another, or is damaged. What the table says
+   is settled, and newer than what the newest stretch says. */
 static int add_threads(struct tacho_reader *r)
 {
+	const struct tacho__stretch_info *done = NULL;
+	uint32_t known = r->thread_count, at = 0;
+
 	for (uint32_t i = 0; i < r->stretch_count; i++) {
 		const struct tacho__stretch_info *s = &r->stretches[i];
 		struct tacho_thread t = {.process = s->pub.process, .number = s->pub.thread};
-		struct tacho_chunk head;
-		char name[sizeof(head.name) + 1] = "";
+		char name[sizeof(s->name) + 1] = "";
 
-		if (i && s[-1].pub.process == t.process && s[-1].pub.thread == t.number)
+		if ((i + 1 < r->stretch_count && !compare_streams(s, s + 1)) ||
+		    (done && done->pub.process == t.process && done->pub.thread == t.number))
 			continue;
-		if (s->copy) {
-			memcpy(&head, s->copy, sizeof(head));
-			memcpy(name, head.name, sizeof(head.name));
-			t.tid = head.tid;
-		}
+		done = s;
+		while (at < known && (r->threads[at]->process < t.process ||
+				      (r->threads[at]->process == t.process &&
+				       r->threads[at]->number < t.number)))
+			at++;
+		if (at < known && r->threads[at]->process == t.process &&
+		    r->threads[at]->number == t.number && r->threads[at]->tid)
+			continue;
+		memcpy(name, s->name, sizeof(s->name));
+		t.tid = s->tid;
 		t.name = name;
 		if (tacho__thread_add(r, &t))
 			return -ENOMEM;
@@ -368,7 +377,9 @@ int tacho__stretches_settle(struct tacho_reader *r)
 	int err;
 
 	sort(r);
-	err = add_threads(r);
+	err = tacho__facts_settle(r);
+	if (!err)
+		err = add_threads(r);
 	if (!err)
 		err = tacho__facts_settle(r);
 	if (!err)

@@ -6,13 +6,15 @@ The builder follows src/format/*.h; cli_boxes.py and cli_bad_input.py use it too
 import json
 import os
 import shutil
-import signal
 import struct
 import subprocess
 import sys
 import tempfile
 
-BIN = os.environ.get("TACHO_BIN", "tacho")
+BIN = os.path.abspath(shutil.which(os.environ.get("TACHO_BIN", "tacho")) or "")
+if not os.path.isfile(BIN):
+    print("not ok cli_program: TACHO_BIN does not name the tacho program")
+    sys.exit(1)
 S = 1_000_000_000
 T0 = 5000 * S  # CLOCK_MONOTONIC of the first event
 REAL0 = 1_700_000_000 * S  # the same instant in wall time: 2023-11-14T22:13:20Z
@@ -319,6 +321,7 @@ def full_recording():
     words += struct.unpack("<2Q", pad8(url))
     r.variable(0xC4, schema, 0b011111, words, at=next(step))
     r.variable(0xC5, kind, loop, [0, T0, 5000, 3 << 48 | 7, 10 << 48 | 2], at=next(step))
+    r.record(0x07, loop2, at=next(step))
     r.record(0x3E, 5, at=next(step))  # a type from the future
     r.losses[0] = 12
     r.losses[6] = 1000
@@ -331,7 +334,7 @@ EXPECTED_TYPES = ["park", "unpark", "poll-begin", "wake", "poll-switch", "poll-e
                   "span-end", "pause", "pause", "task-end", "lock-wait", "lock-waited",
                   "queue-depth", "counter", "counter", "async-begin", "async-end", "trigger",
                   "lock-release", "steal", "spawn", "task-waits", "trace-id", "log", "event",
-                  "poll-hist", "unknown"]
+                  "poll-hist", "loop", "unknown"]
 
 
 # ------------------------------------------------------------------- tests
@@ -348,7 +351,7 @@ def test_cat_text(path):
     check("cat_output_cannot_drive_a_terminal", p.stdout and safe_for_terminals(p.stdout),
           said(p))
     for name, words in {
-        "park": "park          loop main#1 (demo.c:10)",
+        "park": "park          loop main#2 (demo.c:10)",
         "unpark": "unpark        3 ready",
         "poll_begin": f"poll-begin    read_request (demo.c:42) task {BIG:#x}",
         "hostile_name": r"\x1b[31mred\x07\xff\xe2\x80\xae",
@@ -357,7 +360,7 @@ def test_cat_text(path):
         "stack": "at [libdemo.so.1+0x2234 < 0x999999]",
         "counter": "counter       requests = -5 req",
         "gauge": "counter       load = 0.5 %",
-        "steal": "steal         main#1 (demo.c:10) took 6 tasks from main#2 (demo.c:10)",
+        "steal": "steal         main#2 (demo.c:10) took 6 tasks from main#3 (demo.c:10)",
         "spawn": "read_request (demo.c:42) task 1234 parent 55 at take_lock (demo.c:60)",
         "waits": "task 1234 for the database resource 66 at [libdemo.so.1+0x2234",
         "trace_id": "0123456789abcdeffedcba9876543210 of span 900",
@@ -365,6 +368,7 @@ def test_cat_text(path):
         "event": 'request_done status=200 delta=-3 ratio=1.25 cached=true url="/index.html"',
         "hist": "9 short polls, 5.000 us in all",
         "trigger": "number 1: the database",
+        "loop": "loop          main#3 (demo.c:10)",
         "unknown_type": "type-0x3e",
         "begin_of_a_stream": "\u2026 what is known of this thread begins here",
     }.items():
@@ -428,9 +432,9 @@ def test_cat_filters(path):
         ("type_list", ["--type", "wake,spawn"], ["wake", "spawn"]),
         ("from_and_to", ["--from", "2ms", "--to", "4.0ms"],
          ["poll-begin", "wake", "poll-switch"]),
-        ("from_the_end", ["--from", "-1ms"], ["poll-hist", "unknown"]),
-        ("to_before_the_end", ["--to", "-26ms"], ["park", "unpark"]),
-        ("last", ["--last", "1000us"], ["poll-hist", "unknown"]),
+        ("from_the_end", ["--from", "-1ms"], ["loop", "unknown"]),
+        ("to_before_the_end", ["--to", "-27ms"], ["park", "unpark"]),
+        ("last", ["--last", "1000us"], ["loop", "unknown"]),
         ("last_longer_than_all", ["--last", "1h"], EXPECTED_TYPES),
         ("thread_by_tid", ["--thread", "77", "--type", "wake"], ["wake"]),
         ("thread_by_name", ["--thread", "worker", "--type", "wake"], ["wake"]),

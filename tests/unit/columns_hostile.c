@@ -13,7 +13,7 @@
 /* What comes out must hold together whatever went in. */
 static void decode(const uint8_t *data, size_t size)
 {
-	struct tacho__records out = { 0 };
+	struct tacho__records out = {0};
 	uint8_t *exact = malloc(size + 1);
 	int err;
 
@@ -39,13 +39,13 @@ static void decode(const uint8_t *data, size_t size)
 
 static void mutate(struct random *rnd, uint8_t *data, size_t size)
 {
-	static const uint8_t telling[] = { 0, 1, 2, 3, 4, 8, 0x7f, 0x80, 0x81, 0x82, 0x84, 0xff };
+	static const uint8_t telling[] = {0, 1, 2, 3, 4, 8, 0x7f, 0x80, 0x81, 0x82, 0x84, 0xff};
 	uint32_t changes = 1 + random_below(rnd, 4);
 
 	while (changes--) {
 		/* Heads of columns stand near the beginning as well as everywhere. */
-		uint32_t at = random_below(rnd, random_below(rnd, 2) && size > 300 ? 300 :
-										     (uint32_t)size);
+		uint32_t at = random_below(
+			rnd, random_below(rnd, 2) && size > 300 ? 300 : (uint32_t)size);
 
 		if (random_below(rnd, 2))
 			data[at] ^= (uint8_t)(1u << random_below(rnd, 8));
@@ -58,9 +58,9 @@ static void mutated_payloads_do_no_harm(void **state)
 {
 	const char *rounds_text = getenv("TACHO_TEST_ROUNDS");
 	uint32_t rounds = rounds_text ? (uint32_t)atoi(rounds_text) : 30000;
-	struct random rnd = { .state = 0xfeedbeef };
-	struct tacho__encoder e = { 0 };
-	struct tacho__records r = { 0 };
+	struct random rnd = {.state = 0xfeedbeef};
+	struct tacho__encoder e = {0};
+	struct tacho__records r = {0};
 	uint8_t *copy = NULL;
 
 	(void)state;
@@ -81,10 +81,10 @@ static void mutated_payloads_do_no_harm(void **state)
 
 static void payloads_cut_anywhere_are_refused(void **state)
 {
-	struct random rnd = { .state = 31337 };
-	struct tacho__encoder e = { 0 };
-	struct tacho__records r = { 0 };
-	struct tacho__records out = { 0 };
+	struct random rnd = {.state = 31337};
+	struct tacho__encoder e = {0};
+	struct tacho__records r = {0};
+	struct tacho__records out = {0};
 
 	(void)state;
 	random_records(&rnd, &r, 60, 0);
@@ -100,12 +100,12 @@ static void payloads_cut_anywhere_are_refused(void **state)
 
 static void random_bytes_are_refused(void **state)
 {
-	struct random rnd = { .state = 271828 };
+	struct random rnd = {.state = 271828};
 	uint8_t data[512];
 
 	(void)state;
 	for (uint32_t i = 0; i < 20000; i++) {
-		struct tacho_trace_events head = { .size = sizeof(head), .count = 5 };
+		struct tacho_trace_events head = {.size = sizeof(head), .count = 5};
 
 		for (size_t k = 0; k < sizeof(data); k++)
 			data[k] = (uint8_t)random_next(&rnd);
@@ -121,9 +121,9 @@ static void random_bytes_are_refused(void **state)
 static void the_longest_list_is_walked_in_time(void **state)
 {
 	enum { HALF = 1 << 19 };
-	struct tacho__encoder e = { 0 };
-	struct tacho__records r = { 0 };
-	struct tacho__records out = { 0 };
+	struct tacho__encoder e = {0};
+	struct tacho__records r = {0};
+	struct tacho__records out = {0};
 
 	(void)state;
 	assert_int_equal(tacho__records_reserve(&r, 2 * HALF, 2 * HALF), 0);

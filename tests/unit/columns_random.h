@@ -73,7 +73,7 @@ static inline uint8_t random_type(struct random *r)
 
 static inline uint64_t random_delta(struct random *r)
 {
-	static const uint64_t scale[] = { 1, 100, 50000, 5000000000u };
+	static const uint64_t scale[] = {1, 100, 50000, 5000000000u};
 
 	return random_next(r) % scale[random_below(r, 4)];
 }
@@ -82,13 +82,13 @@ static inline void random_put(struct random *rnd, struct tacho__records *r, uint
 			      uint8_t type)
 {
 	uint64_t words[TACHO_RECORD_MAX_WORDS];
-	uint32_t arg = random_below(rnd, 3) ? random_below(rnd, 6) :
-					      (uint32_t)random_next(rnd) & TACHO_ARG_MAX;
+	uint32_t arg = random_below(rnd, 3) ? random_below(rnd, 6)
+					    : (uint32_t)random_next(rnd) & TACHO_ARG_MAX;
 	uint32_t n = TACHO_REC_CLASS(type);
 
 	if (n == TACHO_REC_CLASS_VARIABLE)
-		n = random_below(rnd, 4) ? 1 + random_below(rnd, 6) :
-					   1 + random_below(rnd, TACHO_RECORD_MAX_WORDS);
+		n = random_below(rnd, 4) ? 1 + random_below(rnd, 6)
+					 : 1 + random_below(rnd, TACHO_RECORD_MAX_WORDS);
 	if (rnd->meaningful && TACHO_REC_CLASS(type) == TACHO_REC_CLASS_VARIABLE && n < 5)
 		n = 5;
 	for (uint32_t i = 0; i < n; i++)
@@ -117,8 +117,8 @@ static inline void random_records(struct random *rnd, struct tacho__records *r, 
 	r->head.open_listed = random_below(rnd, TACHO_OPEN_MAX + 1);
 	r->head.open_count = (uint16_t)r->head.open_listed;
 	for (uint32_t i = 0; i < r->head.open_listed; i++)
-		r->open[i] = (struct tacho_open){ random_below(rnd, 99), TACHO_REC_POLL_BEGIN,
-						  random_word(rnd), random_next(rnd) };
+		r->open[i] = (struct tacho_open){random_below(rnd, 99), TACHO_REC_POLL_BEGIN,
+						 random_word(rnd), random_next(rnd)};
 	for (uint32_t i = 0; i < count; i++) {
 		random_put(rnd, r, ns, types ? few[random_below(rnd, types)] : random_type(rnd));
 		ns += random_delta(rnd);

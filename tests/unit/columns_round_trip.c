@@ -26,7 +26,7 @@ static void assert_same(const struct tacho__records *a, const struct tacho__reco
 
 static void round_trip(struct tacho__encoder *e, const struct tacho__records *r)
 {
-	struct tacho__records out = { 0 };
+	struct tacho__records out = {0};
 	uint8_t *exact;
 
 	assert_int_equal(tacho__columns_encode(e, r), 0);
@@ -43,14 +43,15 @@ static void round_trip(struct tacho__encoder *e, const struct tacho__records *r)
 
 static void records_of_all_types_come_back(void **state)
 {
-	struct random rnd = { .state = 0x1234567 };
-	struct tacho__encoder e = { 0 };
-	struct tacho__records r = { 0 };
+	struct random rnd = {.state = 0x1234567};
+	struct tacho__encoder e = {0};
+	struct tacho__records r = {0};
 
 	(void)state;
 	for (uint32_t i = 0; i < 400; i++) {
-		random_records(&rnd, &r, random_below(&rnd, 3) ? random_below(&rnd, 60) :
-							         random_below(&rnd, 1500),
+		random_records(&rnd, &r,
+			       random_below(&rnd, 3) ? random_below(&rnd, 60)
+						     : random_below(&rnd, 1500),
 			       random_below(&rnd, 8));
 		round_trip(&e, &r);
 	}
@@ -60,9 +61,9 @@ static void records_of_all_types_come_back(void **state)
 
 static void no_records_come_back_with_their_head(void **state)
 {
-	struct random rnd = { .state = 77 };
-	struct tacho__encoder e = { 0 };
-	struct tacho__records r = { 0 };
+	struct random rnd = {.state = 77};
+	struct tacho__encoder e = {0};
+	struct tacho__records r = {0};
 
 	(void)state;
 	random_records(&rnd, &r, 0, 0);
@@ -75,9 +76,9 @@ static void no_records_come_back_with_their_head(void **state)
 
 static void one_record_of_each_type_comes_back(void **state)
 {
-	struct random rnd = { .state = 99 };
-	struct tacho__encoder e = { 0 };
-	struct tacho__records r = { 0 };
+	struct random rnd = {.state = 99};
+	struct tacho__encoder e = {0};
+	struct tacho__records r = {0};
 
 	(void)state;
 	for (unsigned type = 1; type < 256; type++) {
@@ -95,8 +96,8 @@ static void one_record_of_each_type_comes_back(void **state)
 
 static void largest_values_come_back(void **state)
 {
-	struct tacho__encoder e = { 0 };
-	struct tacho__records r = { 0 };
+	struct tacho__encoder e = {0};
+	struct tacho__records r = {0};
 	uint64_t words[TACHO_RECORD_MAX_WORDS];
 
 	(void)state;
@@ -105,10 +106,10 @@ static void largest_values_come_back(void **state)
 	r.head.size = sizeof(r.head);
 	r.word_at[0] = 0;
 	for (uint32_t i = 0; i < 300; i++) {
-		static const uint8_t types[] = { 0x3f, 0x7f, 0xbf, 0xff };
+		static const uint8_t types[] = {0x3f, 0x7f, 0xbf, 0xff};
 		uint8_t type = types[i % 4];
-		uint32_t n = TACHO_REC_CLASS(type) == 3 ? TACHO_RECORD_MAX_WORDS :
-							  TACHO_REC_CLASS(type);
+		uint32_t n =
+			TACHO_REC_CLASS(type) == 3 ? TACHO_RECORD_MAX_WORDS : TACHO_REC_CLASS(type);
 
 		words[0] = n == TACHO_RECORD_MAX_WORDS ? ~0xffffull | n : UINT64_MAX;
 		tacho__records_put(&r, i ? UINT64_MAX : 0, tacho_record_head(type, TACHO_ARG_MAX),
@@ -123,9 +124,9 @@ static void largest_values_come_back(void **state)
 /* Two loops' worth of tasks, each with one kind: what lists and mates are for. */
 static void polls_and_wakes_of_many_tasks_come_back_small(void **state)
 {
-	struct random rnd = { .state = 4711 };
-	struct tacho__encoder e = { 0 };
-	struct tacho__records r = { 0 };
+	struct random rnd = {.state = 4711};
+	struct tacho__encoder e = {0};
+	struct tacho__records r = {0};
 	uint64_t ns = 1000;
 
 	(void)state;
@@ -139,7 +140,8 @@ static void polls_and_wakes_of_many_tasks_come_back_small(void **state)
 		tacho__records_put(&r, ns += 50, tacho_record_head(TACHO_REC_POLL_BEGIN, 9 + k % 5),
 				   &task, 1);
 		tacho__records_put(&r, ns += 900, tacho_record_head(TACHO_REC_WAKE, 0), &woken, 1);
-		tacho__records_put(&r, ns += 700, tacho_record_head(TACHO_REC_POLL_END, 1), NULL, 0);
+		tacho__records_put(&r, ns += 700, tacho_record_head(TACHO_REC_POLL_END, 1), NULL,
+				   0);
 	}
 	r.head.first_ns = r.ns[0];
 	r.head.last_ns = ns;
@@ -153,9 +155,9 @@ static void polls_and_wakes_of_many_tasks_come_back_small(void **state)
 
 static void records_that_no_reader_gives_are_refused(void **state)
 {
-	struct random rnd = { .state = 5 };
-	struct tacho__encoder e = { 0 };
-	struct tacho__records r = { 0 };
+	struct random rnd = {.state = 5};
+	struct tacho__encoder e = {0};
+	struct tacho__records r = {0};
 
 	(void)state;
 	random_records(&rnd, &r, 20, 0);

@@ -31,8 +31,8 @@ static inline void build_begin(struct build *b)
 	memset(b, 0, sizeof(*b));
 	b->fd = memfd_create("trace", MFD_CLOEXEC);
 	assert_true(b->fd >= 0);
-	b->out = (struct tacho__output){ .fd = b->fd, .message = b->message,
-					 .message_size = sizeof(b->message) };
+	b->out = (struct tacho__output){
+		.fd = b->fd, .message = b->message, .message_size = sizeof(b->message)};
 	assert_int_equal(tacho__output_begin(&b->out), 0);
 }
 
@@ -43,15 +43,14 @@ static inline void build_bytes(struct build *b, const void *data, size_t size)
 
 static inline void build_block(struct build *b, enum tacho_block_type type)
 {
-	assert_int_equal(tacho__output_block(&b->out, type, b->bytes.data, b->bytes.size, NULL,
-					     NULL),
-			 0);
+	assert_int_equal(
+		tacho__output_block(&b->out, type, b->bytes.data, b->bytes.size, NULL, NULL), 0);
 	b->bytes.size = 0;
 }
 
 static inline void build_meta(struct build *b, uint16_t key, const void *data, uint32_t size)
 {
-	uint16_t head[2] = { key, 0 };
+	uint16_t head[2] = {key, 0};
 
 	build_bytes(b, head, sizeof(head));
 	build_bytes(b, &size, sizeof(size));
@@ -67,7 +66,7 @@ static inline void build_meta_u64(struct build *b, uint16_t key, uint64_t value)
 static inline void build_array(struct build *b, enum tacho_block_type type, const void *entries,
 			       uint32_t size, uint32_t count)
 {
-	struct tacho_trace_array array = { size, count };
+	struct tacho_trace_array array = {size, count};
 
 	build_bytes(b, &array, sizeof(array));
 	build_bytes(b, entries, (size_t)size * count);
@@ -77,7 +76,7 @@ static inline void build_array(struct build *b, enum tacho_block_type type, cons
 static inline void build_definition(struct build *b, uint32_t id, uint8_t class, uint8_t flags,
 				    const void *payload, uint16_t size)
 {
-	struct tacho_trace_def head = { id, size, class, flags };
+	struct tacho_trace_def head = {id, size, class, flags};
 
 	build_bytes(b, &head, sizeof(head));
 	build_bytes(b, payload, size);
@@ -86,16 +85,15 @@ static inline void build_definition(struct build *b, uint32_t id, uint8_t class,
 
 static inline void build_events(struct build *b, const struct tacho__records *r)
 {
-	struct tacho__encoder e = { 0 };
+	struct tacho__encoder e = {0};
 	struct tacho__cuts cuts;
 	struct tacho_trace_events head;
 
 	assert_int_equal(tacho__columns_encode(&e, r), 0);
 	memcpy(&head, e.data, sizeof(head));
-	cuts = (struct tacho__cuts){ e.cuts, e.cut_count };
-	assert_int_equal(tacho__output_block(&b->out, TACHO_BLOCK_EVENTS, e.data, e.size, &cuts,
-					     &head),
-			 0);
+	cuts = (struct tacho__cuts){e.cuts, e.cut_count};
+	assert_int_equal(
+		tacho__output_block(&b->out, TACHO_BLOCK_EVENTS, e.data, e.size, &cuts, &head), 0);
 	tacho__encoder_free(&e);
 }
 
@@ -103,8 +101,8 @@ static inline void build_events(struct build *b, const struct tacho__records *r)
 static inline void build_random_events(struct build *b, uint64_t seed, uint32_t threads,
 				       uint32_t stretches, uint32_t count)
 {
-	struct random rnd = { .state = seed, .meaningful = 1 };
-	struct tacho__records r = { 0 };
+	struct random rnd = {.state = seed, .meaningful = 1};
+	struct tacho__records r = {0};
 
 	for (uint32_t t = 1; t <= threads; t++) {
 		uint64_t ns = BUILD_BEGIN_NS + t;
@@ -156,9 +154,8 @@ static inline void build_process(struct build *b)
 {
 	static const uint8_t boot_id[16] = "0123456789abcde";
 	const struct tacho_anchor anchors[2] = {
-		{ BUILD_BEGIN_NS, BUILD_BEGIN_NS, 1700000000000000000u },
-		{ BUILD_BEGIN_NS + 1000000000u, BUILD_BEGIN_NS + 1000000000u,
-		  1700000001000000000u },
+		{BUILD_BEGIN_NS, BUILD_BEGIN_NS, 1700000000000000000u},
+		{BUILD_BEGIN_NS + 1000000000u, BUILD_BEGIN_NS + 1000000000u, 1700000001000000000u},
 	};
 
 	build_meta_u64(b, TACHO_META_PID, 4242);

@@ -32,7 +32,7 @@ static int drop_trace(void **state)
 
 static int write_to(int fd, struct tacho__trace_result *result, char *message, size_t message_size)
 {
-	const struct tacho__trace_options options = { .taken_by = TACHO_TAKEN_DUMP };
+	const struct tacho__trace_options options = {.taken_by = TACHO_TAKEN_DUMP};
 	struct tacho_reader *reader = open_bytes(data, size);
 	int err = tacho__trace_write(reader, fd, &options, result, message, message_size);
 
@@ -78,7 +78,7 @@ static void a_bad_descriptor_is_an_error(void **state)
 
 static void a_process_that_is_not_there_is_refused(void **state)
 {
-	const struct tacho__trace_options options = { .process = 5 };
+	const struct tacho__trace_options options = {.process = 5};
 	struct tacho_reader *reader = open_bytes(data, size);
 	char message[300];
 
@@ -111,7 +111,7 @@ static void *drain_slowly(void *arg)
 static void a_slow_pipe_gets_everything(void **state)
 {
 	struct tacho__trace_result result;
-	struct drain d = { .bytes = malloc(2 * size + 65536) };
+	struct drain d = {.bytes = malloc(2 * size + 65536)};
 	struct tacho_reader *reader;
 	struct tacho_event event;
 	char message[300];

@@ -24,8 +24,8 @@ static void put_name(uint8_t *p, uint64_t value, uint32_t line, const char *name
 static void add_definitions(struct build *b)
 {
 	uint8_t p[TACHO_DEF_PAYLOAD_MAX];
-	const uint64_t stack[3] = { 0x401000, 0x402000, UINT64_MAX };
-	const uint64_t module[4] = { 0x400000, 0x500000, 0x1000, BUILD_BEGIN_NS + 5 };
+	const uint64_t stack[3] = {0x401000, 0x402000, UINT64_MAX};
+	const uint64_t module[4] = {0x400000, 0x500000, 0x1000, BUILD_BEGIN_NS + 5};
 	uint16_t size;
 
 	put_name(p, 0x401234, 77, "handle_request", "server.c", 0, "", &size);
@@ -45,23 +45,41 @@ static void add_definitions(struct build *b)
 
 static void add_incidents(struct build *b)
 {
-	struct tacho_box_trigger trigger = { .number = 3, .tid = 1001, .size = 9,
-					     .ticks = BUILD_BEGIN_NS + 70, .reason = "slow poll" };
-	struct tacho_box_crash crash = { .state = TACHO_CRASH_STACK_DONE, .tid = 1002, .signal = 11,
-					 .code = 1, .address = 0xdead, .thread_name = "loop-2",
-					 .ticks = BUILD_BEGIN_NS + 80, .regs = 23, .frames = 2,
-					 .arch = 62, .flags = TACHO_CRASH_UNWIND_FAILED,
-					 .reg = { 1, 2, 3 }, .frame = { 0x401111, 0x402222 } };
+	struct tacho_box_trigger trigger = {.number = 3,
+					    .tid = 1001,
+					    .size = 9,
+					    .ticks = BUILD_BEGIN_NS + 70,
+					    .reason = "slow poll"};
+	struct tacho_box_crash crash = {.state = TACHO_CRASH_STACK_DONE,
+					.tid = 1002,
+					.signal = 11,
+					.code = 1,
+					.address = 0xdead,
+					.thread_name = "loop-2",
+					.ticks = BUILD_BEGIN_NS + 80,
+					.regs = 23,
+					.frames = 2,
+					.arch = 62,
+					.flags = TACHO_CRASH_UNWIND_FAILED,
+					.reg = {1, 2, 3},
+					.frame = {0x401111, 0x402222}};
 	struct tacho_box_thread threads[2] = {
-		{ .state = TACHO_THREAD_LIVE, .number = 1, .tid = 1001, .name = "loop-1",
-		  .chunk = TACHO_NO_CHUNK, .start_ticks = BUILD_BEGIN_NS + 1 },
-		{ .state = TACHO_THREAD_ENDED, .number = 2, .tid = 1002, .name = "loop-2",
-		  .chunk = TACHO_NO_CHUNK, .start_ticks = BUILD_BEGIN_NS + 2 },
+		{.state = TACHO_THREAD_LIVE,
+		 .number = 1,
+		 .tid = 1001,
+		 .name = "loop-1",
+		 .chunk = TACHO_NO_CHUNK,
+		 .start_ticks = BUILD_BEGIN_NS + 1},
+		{.state = TACHO_THREAD_ENDED,
+		 .number = 2,
+		 .tid = 1002,
+		 .name = "loop-2",
+		 .chunk = TACHO_NO_CHUNK,
+		 .start_ticks = BUILD_BEGIN_NS + 2},
 	};
-	uint64_t losses[TACHO_LOSS_COUNT] = { [TACHO_LOSS_NO_CHUNK] = 12,
-					      [TACHO_LOSS_TEXT_CUT] = 1 };
-	struct tacho_box_source sources[3] = { { .state = TACHO_SOURCE_ON },
-					       { .state = TACHO_SOURCE_REFUSED, .error = 13 } };
+	uint64_t losses[TACHO_LOSS_COUNT] = {[TACHO_LOSS_NO_CHUNK] = 12, [TACHO_LOSS_TEXT_CUT] = 1};
+	struct tacho_box_source sources[3] = {{.state = TACHO_SOURCE_ON},
+					      {.state = TACHO_SOURCE_REFUSED, .error = 13}};
 
 	build_array(b, TACHO_BLOCK_TRIGGERS, &trigger, sizeof(trigger), 1);
 	build_array(b, TACHO_BLOCK_CRASHES, &crash, sizeof(crash), 1);
@@ -80,7 +98,7 @@ struct pair {
 /* Opens data[0], writes it and opens that. */
 static void write_again(struct pair *p)
 {
-	const struct tacho__trace_options options = { .taken_by = TACHO_TAKEN_DUMP };
+	const struct tacho__trace_options options = {.taken_by = TACHO_TAKEN_DUMP};
 	char message[300];
 	int fd = memfd_create("again", MFD_CLOEXEC);
 
@@ -125,7 +143,8 @@ static uint64_t assert_same_events(struct pair *p)
 		if (a.words)
 			assert_memory_equal(a.word, b.word, a.words * sizeof(a.word[0]));
 		if (a.type == TACHO_EV_RESUME)
-			assert_memory_equal(a.resume, b.resume, offsetof(struct tacho_resume, open));
+			assert_memory_equal(a.resume, b.resume,
+					    offsetof(struct tacho_resume, open));
 		else
 			count++;
 	} while (more);
@@ -135,7 +154,7 @@ static uint64_t assert_same_events(struct pair *p)
 
 static void events_of_a_written_trace_are_the_same(void **state)
 {
-	struct pair p = { 0 };
+	struct pair p = {0};
 	struct build b;
 
 	(void)state;
@@ -182,8 +201,8 @@ static void assert_same_definition(const struct tacho_definition *a,
 
 static void definitions_of_a_written_trace_are_the_same(void **state)
 {
-	static const uint32_t ids[] = { 2, 5, 6, 9, 11, 200000 };
-	struct pair p = { 0 };
+	static const uint32_t ids[] = {2, 5, 6, 9, 11, 200000};
+	struct pair p = {0};
 	struct build b;
 
 	(void)state;
@@ -208,7 +227,7 @@ static void definitions_of_a_written_trace_are_the_same(void **state)
 
 static void a_written_trace_tells_of_its_process(void **state)
 {
-	struct pair p = { 0 };
+	struct pair p = {0};
 	const struct tacho_process *a, *b;
 	struct build build;
 
@@ -243,7 +262,7 @@ static void a_written_trace_tells_of_its_process(void **state)
 
 static void incidents_of_a_written_trace_are_the_same(void **state)
 {
-	struct pair p = { 0 };
+	struct pair p = {0};
 	struct build b;
 	struct tacho_loss_info loss;
 	struct tacho_source_info source;
@@ -281,7 +300,7 @@ static void incidents_of_a_written_trace_are_the_same(void **state)
 /* Blocks are listed in the index as they stand in the file, and the end finds it. */
 static void the_index_lists_every_block(void **state)
 {
-	struct pair p = { 0 };
+	struct pair p = {0};
 	struct build b;
 	struct tacho_trace_end end;
 	struct tacho_trace_block block;

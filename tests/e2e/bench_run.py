@@ -1,0 +1,166 @@
+#!/usr/bin/env python3
+"""make bench: it measures, refuses to call nonsense a measurement, and leaves nothing behind."""
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import uuid
+
+ROOT = pathlib.Path(os.environ.get('TACHO_SOURCE') or pathlib.Path(__file__).parents[2])
+BUILD = pathlib.Path(os.environ.get('TACHO_BUILD') or ROOT / 'build')
+RUN = ROOT / 'bench' / 'run.py'
+LIMIT = 120
+failed = False
+
+
+def check(name, good, why=''):
+    global failed
+    failed = failed or not good
+    why = ' '.join(str(why).split())[-300:]
+    print(f'ok {name}' if good else f'not ok {name}: {why or "see log"}', flush=True)
+
+
+def bench(folder, *arguments, build=BUILD):
+    """Runs a rough benchmark; (finished process, results or None)."""
+    results = pathlib.Path(folder, 'results.json')
+    done = subprocess.run([sys.executable, RUN, '--quick', '--output', results, *arguments],
+                          env=dict(os.environ, TACHO_BUILD=str(build)), text=True,
+                          capture_output=True, timeout=LIMIT)
+    print(done.stdout, done.stderr, sep='\n')
+    return done, json.loads(results.read_text()) if results.exists() else None
+
+
+def whole(results, with_lttng):
+    """Why the results are not what a run should give; '' when they are."""
+    wanted = ['counter', 'clock_gettime', 'off_wake', 'park', 'poll', 'wake', 'event']
+    wanted += ['lttng_wake', 'lttng_off'] if with_lttng else []
+    for case in wanted:
+        for threads in '12':
+            if not results['cases'][case][threads]['ns'] > 0:
+                return f'{case} with {threads} threads took no time'
+    if len(results['workloads']) != 2 or any(w['disk_bytes'] <= 0 for w in results['workloads']):
+        return 'no sizes of the reference workload'
+    if with_lttng != bool(results['lttng'] and results['lttng']['read_back']):
+        return 'LTTng: not as asked for'
+    if any(c['read_back'] + c['overwritten'] != c['made'] for c in results['checks']):
+        return 'records are missing'
+    return '' if results['goals'] and results['machine']['cpu'] else 'no goals or no machine'
+
+
+def measures(folder):
+    done, results = bench(folder, '--no-lttng')
+    check('bench measures', done.returncode == 0 and results is not None, done.stderr)
+    if results is None:
+        return
+    why = whole(results, False)
+    check('bench results are whole', not why, why)
+    said = all(name in done.stdout for name in ('ns per event', 'bytes per record', 'goal'))
+    check('bench prints its table', said and 'not measured' in done.stdout, done.stdout)
+
+
+def measures_lttng(folder):
+    name = 'bench measures LTTng-UST beside tacho'
+    missing = [tool for tool in ('lttng', 'lttng-sessiond', 'babeltrace2') if not shutil.which(tool)]
+    if missing or not (BUILD / 'bench' / 'bench-lttng').exists():
+        print(f'skip {name}: {", ".join(missing) or "bench-lttng"} is not there')
+        return
+    done, results = bench(folder)
+    check(name, done.returncode == 0 and results and not whole(results, True),
+          done.stderr or (whole(results, True) if results else 'no results'))
+
+
+def false_build(folder, name, script):
+    """A build in which one program of the benchmark does something else."""
+    build = pathlib.Path(folder, f'build-{uuid.uuid4().hex[:8]}')
+    shutil.copytree(BUILD / 'bench', build / 'bench', ignore=lambda _, names: [
+        n for n in names if not n.startswith('bench-') or n.endswith('.p')], symlinks=True)
+    for other in ('core', 'read', 'cli'):
+        (build / 'src').mkdir(exist_ok=True)
+        (build / 'src' / other).symlink_to(BUILD / 'src' / other)
+    program = build / 'bench' / f'bench-{name}'
+    program.unlink()
+    program.write_text(script.replace('REAL', str(BUILD / 'bench' / f'bench-{name}')))
+    program.chmod(0o755)
+    return build
+
+
+def refuses(folder):
+    stale = pathlib.Path(folder, 'results.json')
+    cases = [
+        ('records that are not in the box', 'record', '1 records were made',
+         '#!/bin/sh\nREAL "$@" | sed -u "s/^made .*/made 1/"\n'),
+        ('a recorder that is off', 'record', 'cannot record',
+         '#!/bin/sh\nTACHO=off exec REAL "$@"\n'),
+        ('a workload without records', 'workload', 'nothing was recorded',
+         '#!/bin/sh\nREAL "$@" | sed -u "s/^made .*/made 0/"\n'),
+        ('blocks that are missing', 'record', 'was not measured',
+         '#!/bin/sh\nREAL "$@" | sed -u "/^block wake /d"\n'),
+    ]
+    for name, program, why, script in cases:
+        stale.write_text('{}')
+        done, results = bench(folder, '--no-lttng', build=false_build(folder, program, script))
+        check(f'bench refuses {name}',
+              done.returncode == 1 and why in done.stderr and results is None,
+              f'status {done.returncode}: {done.stderr}')
+
+
+def names_what_is_missing(folder):
+    build = pathlib.Path(folder, 'nothing-built')
+    (build / 'bench').mkdir(parents=True)
+    done, _ = bench(folder, build=build)
+    check('bench says what is not built', done.returncode == 1 and 'is not built' in done.stderr,
+          done.stderr)
+
+
+def carriers(mark):
+    """Processes that were started with the mark in their environment."""
+    found = []
+    for path in pathlib.Path('/proc').glob('[0-9]*/environ'):
+        try:
+            if mark in path.read_bytes():
+                found.append(path.parent.name)
+        except OSError:
+            pass
+    return found
+
+
+def interrupted(folder):
+    mark = uuid.uuid4().hex
+    child = subprocess.Popen([sys.executable, RUN, '--no-lttng', '--output',
+                              pathlib.Path(folder, 'results.json')], text=True,
+                             stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                             env=dict(os.environ, BENCH_TEST_MARK=mark, TACHO_BUILD=str(BUILD)))
+    try:
+        for line in child.stdout:
+            if 'round 1' in line:
+                break
+        child.send_signal(signal.SIGTERM)
+        _, err = child.communicate(timeout=60)
+    finally:
+        child.kill()
+        child.wait()
+    left = carriers(mark.encode())
+    check('an interrupted bench ends its programs',
+          child.returncode == 1 and 'interrupted' in err and not left,
+          f'status {child.returncode}, left: {left}, {err}')
+
+
+def main():
+    if not (BUILD / 'bench' / 'bench-record').exists():
+        print('skip bench: bench-record is not built')
+        return 0
+    with tempfile.TemporaryDirectory(prefix='tacho-bench-test-') as folder:
+        measures(folder)
+        measures_lttng(folder)
+        refuses(folder)
+        names_what_is_missing(folder)
+        interrupted(folder)
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

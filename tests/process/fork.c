@@ -1,0 +1,776 @@
+/* Children of every make record into boxes of their own and leave their parent's alone. */
+#include <errno.h>
+#include <pthread.h>
+#include <sched.h>
+#include <signal.h>
+#include <spawn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "lib.h"
+
+extern char **environ;
+
+static struct tacho_name early = TACHO_KIND("defined before the fork");
+static struct tacho_name late = TACHO_KIND("defined after the fork");
+static struct tacho_name loop = TACHO_LOOP("loop of before");
+
+static void marks(uint32_t writer, uint32_t from, uint32_t to)
+{
+	for (uint32_t i = from; i < to; i++)
+		mark(writer, i);
+}
+
+static void named_poll(struct tacho_name *kind)
+{
+	tacho_poll_begin(kind, 1);
+	tacho_poll_end(TACHO_DONE);
+}
+
+static void reap_child(pid_t pid)
+{
+	int status;
+
+	while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
+		;
+	check_exit(status, 0);
+}
+
+/* How many polls of a kind of this name a box holds. */
+static unsigned polls_of(struct box *box, const char *name)
+{
+	struct tacho_event e;
+	unsigned n = 0;
+
+	if (!box || !box->reader)
+		return 0;
+	tacho_read_seek(box->reader, 0);
+	while (tacho_read_next(box->reader, &e) > 0)
+		n += e.type == TACHO_EV_POLL_BEGIN && !strcmp(name_of(box, e.arg), name);
+	return n;
+}
+
+static void check_parent(struct box *child, pid_t parent)
+{
+	if (child && child->reader)
+		CHECK(process_of(child)->parent_pid == (uint32_t)parent,
+		      "parent_pid is %u, not %d", process_of(child)->parent_pid, (int)parent);
+}
+
+/* ---------------------------------------------------------- fork alone */
+
+static void fork_body(void *arg)
+{
+	uint64_t *page = shared();
+	pid_t pid;
+
+	(void)arg;
+	start();
+	tacho_loop(&loop);
+	named_poll(&early);
+	marks(0, 0, 1000);
+	pid = fork();
+	if (!pid) {
+		page[1] = (uint64_t)getpid();
+		marks(0, 0, 500);
+		named_poll(&early);
+		named_poll(&late);
+		die();
+	}
+	marks(0, 1000, 2000);
+	reap_child(pid);
+	named_poll(&late);
+	marks(0, 2000, 3000);
+	die();
+}
+
+static void test_fork(void)
+{
+	pid_t parent = subject_start(fork_body, NULL);
+	struct box *p, *c;
+
+	check_exit(subject_wait(parent), 0);
+	boxes_open(box_dir());
+	p = box_of(parent, 0);
+	c = box_of((pid_t)shared()[1], 0);
+	check_writer(tally_whole(p, 3000), 0, 3000);
+	check_writer(tally_whole(c, 500), 0, 500);
+	check_parent(c, parent);
+	check_parent(p, 0);
+	CHECK(polls_of(p, early.text) == 1, "the parent's own poll is not alone in its box");
+	CHECK(polls_of(p, late.text) == 1, "the parent's poll after the fork is missing");
+	CHECK(polls_of(c, early.text) == 1, "a name of before the fork means another in the child");
+	CHECK(polls_of(c, late.text) == 1, "a name of after the fork is missing in the child");
+}
+
+static void silent_body(void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	start();
+	marks(0, 0, 10);
+	pid = fork();
+	if (!pid)
+		exit(0); /* the orderly end must not remove its parent's box */
+	reap_child(pid);
+	marks(0, 10, 20);
+	die();
+}
+
+static void test_silent_child(void)
+{
+	subject(silent_body, NULL);
+	check_writer(tally_whole(the_box(), 20), 0, 20);
+}
+
+static void orderly_body(void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	start();
+	marks(0, 0, 10);
+	pid = fork();
+	if (!pid) {
+		marks(0, 0, 10);
+		exit(0);
+	}
+	reap_child(pid);
+	marks(0, 10, 20);
+	die();
+}
+
+/* The child's box goes with its orderly end, the parent's stays. */
+static void test_orderly_child(void)
+{
+	subject(orderly_body, NULL);
+	check_writer(tally_whole(the_box(), 20), 0, 20);
+}
+
+static void status_body(void *arg)
+{
+	struct tacho_status_info st = {.size = sizeof(st)};
+	pid_t pid;
+
+	(void)arg;
+	start();
+	mark(0, 0);
+	tacho_pause();
+	pid = fork();
+	if (!pid) {
+		tacho_status(&st);
+		CHECK(st.state == TACHO_STATE_PAUSED, "child of a paused parent: state %u", st.state);
+		mark(0, 0);
+		tacho_resume();
+		mark(0, 1);
+		tacho_status(&st);
+		CHECK(st.state == TACHO_STATE_RECORDING, "after resume: state %u", st.state);
+		CHECK(strstr(st.box, box_dir()), "the child's status names no box: '%s'", st.box);
+		tacho_stop();
+		tacho_status(&st);
+		CHECK(st.state == TACHO_STATE_STOPPED, "after stop: state %u", st.state);
+		die();
+	}
+	reap_child(pid);
+	tacho_resume();
+	mark(0, 1);
+	die();
+}
+
+static void test_paused(void)
+{
+	subject(status_body, NULL);
+	check_writer(tally_whole(the_box(), 2), 0, 2);
+}
+
+/* -------------------------------------------------------- exec, spawn */
+
+/* What this program does when it is executed again: records, and ends when stdin does. */
+static int image(const char *writer)
+{
+	char c;
+
+	start();
+	named_poll(&late);
+	marks((uint32_t)atoi(writer), 0, 100);
+	if (write(1, "r", 1) != 1)
+		return 1;
+	while (read(0, &c, 1) > 0)
+		;
+	_exit(0);
+}
+
+struct pipes {
+	int up[2], down[2];
+};
+
+static void pipes_make(struct pipes *p)
+{
+	CHECK(!pipe(p->up) && !pipe(p->down), "pipe: %s", strerror(errno));
+}
+
+static void pipes_become(struct pipes *p)
+{
+	dup2(p->down[0], 0);
+	dup2(p->up[1], 1);
+	close(p->down[1]);
+	close(p->up[0]);
+}
+
+static void exec_body(void *arg)
+{
+	char *argv[] = {"fork", "--image", "7", NULL};
+
+	start();
+	named_poll(&early);
+	marks(0, 0, 1000);
+	pipes_become(arg);
+	execv("/proc/self/exe", argv);
+	_exit(1);
+}
+
+static void test_exec(void)
+{
+	struct pipes p;
+	pid_t pid;
+	char c;
+
+	pipes_make(&p);
+	pid = subject_start(exec_body, &p);
+	close(p.up[1]);
+	close(p.down[0]);
+	CHECK(read(p.up[0], &c, 1) == 1, "the second image did not record");
+	boxes_open(box_dir());
+	check_writer(tally_whole(box_of(pid, 0), 1000), 0, 1000);
+	check_writer(tally_whole(box_of(pid, 1), 100), 7, 100);
+	if (!failed()) {
+		CHECK(process_of(box_of(pid, 0))->alive == 0,
+		      "the box of the image that is gone does not count as dead");
+		CHECK(process_of(box_of(pid, 1))->alive == 1, "the box of the image that runs does");
+		CHECK(process_of(box_of(pid, 1))->parent_pid == 0, "the second image has a parent");
+		CHECK(polls_of(box_of(pid, 1), late.text) == 1, "names of the second image");
+	}
+	close(p.down[1]);
+	close(p.up[0]);
+	check_exit(subject_wait(pid), 0);
+}
+
+static void fork_exec_body(void *arg)
+{
+	struct pipes *p = arg;
+	pid_t pid;
+
+	start();
+	marks(0, 0, 1000);
+	pid = fork();
+	if (!pid) {
+		char *argv[] = {"fork", "--image", "3", NULL};
+
+		mark(0, 0); /* a box of the child before exec, too */
+		pipes_become(p);
+		execv("/proc/self/exe", argv);
+		_exit(1);
+	}
+	shared()[1] = (uint64_t)pid;
+	close(p->down[1]);
+	reap_child(pid);
+	marks(0, 1000, 2000);
+	die();
+}
+
+static void test_fork_exec(void)
+{
+	struct pipes p;
+	pid_t parent, child;
+
+	pipes_make(&p);
+	parent = subject_start(fork_exec_body, &p);
+	close(p.down[1]);
+	check_exit(subject_wait(parent), 0);
+	close(p.down[0]);
+	close(p.up[0]);
+	close(p.up[1]);
+	child = (pid_t)shared()[1];
+	boxes_open(box_dir());
+	check_writer(tally_whole(box_of(parent, 0), 2000), 0, 2000);
+	check_writer(tally_whole(box_of(child, 0), 1), 0, 1);
+	check_parent(box_of(child, 0), parent);
+	check_writer(tally_whole(box_of(child, 1), 100), 3, 100);
+}
+
+static void spawn_body(void *arg)
+{
+	char *argv[] = {"fork", "--image", "5", NULL};
+	posix_spawn_file_actions_t actions;
+	struct pipes *p = arg;
+	pid_t pid = 0;
+
+	start();
+	marks(0, 0, 1000);
+	posix_spawn_file_actions_init(&actions);
+	posix_spawn_file_actions_adddup2(&actions, p->down[0], 0);
+	posix_spawn_file_actions_adddup2(&actions, p->up[1], 1);
+	posix_spawn_file_actions_addclose(&actions, p->down[1]);
+	CHECK(!posix_spawn(&pid, "/proc/self/exe", &actions, NULL, argv, environ), "posix_spawn");
+	shared()[1] = (uint64_t)pid;
+	close(p->down[1]);
+	marks(0, 1000, 2000);
+	reap_child(pid);
+	die();
+}
+
+static void test_posix_spawn(void)
+{
+	struct pipes p;
+	pid_t parent;
+
+	pipes_make(&p);
+	parent = subject_start(spawn_body, &p);
+	close(p.down[1]);
+	check_exit(subject_wait(parent), 0);
+	close(p.down[0]);
+	close(p.up[0]);
+	close(p.up[1]);
+	boxes_open(box_dir());
+	check_writer(tally_whole(box_of(parent, 0), 2000), 0, 2000);
+	check_writer(tally_whole(box_of((pid_t)shared()[1], 0), 100), 5, 100);
+}
+
+static void vfork_body(void *arg)
+{
+	uint32_t parent = (uint32_t)getpid();
+	pid_t pid;
+
+	(void)arg;
+	start();
+	for (uint32_t round = 0; round < 20; round++) {
+		marks(0, round * 20, round * 20 + 10);
+		pid = vfork();
+		if (!pid) {
+			/* The child's records are its parent's. */
+			for (uint32_t i = 10; i < 20; i++)
+				tacho_wake(mark_value(parent, 0, round * 20 + i));
+			if (round & 1)
+				_exit(0);
+			execl("/bin/true", "true", NULL);
+			_exit(1);
+		}
+		reap_child(pid);
+	}
+	die();
+}
+
+static void test_vfork(void)
+{
+	subject(vfork_body, NULL);
+	check_writer(tally_whole(the_box(), 400), 0, 400);
+}
+
+/* ---------------------------------------------------------- clone(2) */
+
+static int clone_child(void *arg)
+{
+	(void)arg;
+	marks(0, 0, 200);
+	named_poll(&early);
+	_exit(0);
+}
+
+static void clone_body(void *arg)
+{
+	static char stack[65536] __attribute__((aligned(16)));
+	pid_t own_stack, raw;
+
+	(void)arg;
+	start();
+	named_poll(&early);
+	marks(0, 0, 100);
+	own_stack = clone(clone_child, stack + sizeof(stack), SIGCHLD, NULL);
+	CHECK(own_stack > 0, "clone: %s", strerror(errno));
+	shared()[1] = (uint64_t)own_stack;
+	marks(0, 100, 200);
+	/* Without libc's knowledge. The arguments stand in another order on arm64, all zero. */
+	raw = (pid_t)syscall(SYS_clone, SIGCHLD, NULL, NULL, NULL, NULL);
+	if (!raw)
+		clone_child(NULL);
+	CHECK(raw > 0, "clone: %s", strerror(errno));
+	shared()[2] = (uint64_t)raw;
+	marks(0, 200, 300);
+	reap_child(own_stack);
+	reap_child(raw);
+	die();
+}
+
+static void test_clone(void)
+{
+	pid_t parent = subject_start(clone_body, NULL);
+
+	check_exit(subject_wait(parent), 0);
+	boxes_open(box_dir());
+	check_writer(tally_whole(box_of(parent, 0), 300), 0, 300);
+	for (int i = 1; i <= 2 && !failed(); i++) {
+		struct box *c = box_of((pid_t)shared()[i], 0);
+
+		/* getpid() in a raw clone is the kernel's, as glibc keeps no copy. */
+		check_writer(tally_whole(c, 200), 0, 200);
+		check_parent(c, parent);
+		CHECK(polls_of(c, early.text) == 1, "a name of before the clone");
+	}
+}
+
+/* ----------------------------------------------------- daemons, workers */
+
+static void daemon_body(void *arg)
+{
+	start();
+	marks(0, 0, 100);
+	CHECK(!daemon(0, 0), "daemon: %s", strerror(errno));
+	marks(0, 0, 300);
+	shared()[1] = (uint64_t)getpid();
+	gate_open(arg);
+	die();
+}
+
+static void test_daemon(void)
+{
+	struct gate *done = gate_new();
+	pid_t parent = subject_start(daemon_body, done);
+
+	check_exit(subject_wait(parent), 0);
+	gate_pass(done);
+	boxes_open(box_dir());
+	check_writer(tally_whole(box_of(parent, 0), 100), 0, 100);
+	check_writer(tally_whole(box_of((pid_t)shared()[1], 0), 300), 0, 300);
+	if (!failed())
+		check_parent(box_of((pid_t)shared()[1], 0), parent);
+}
+
+static void double_body(void *arg)
+{
+	pid_t pid;
+
+	(void)arg;
+	start();
+	named_poll(&early);
+	marks(0, 0, 100);
+	pid = fork();
+	if (!pid) {
+		/* The one in the middle never records: the grandchild comes from the recorded
+		   grandparent as far as its box knows. */
+		pid = fork();
+		if (!pid) {
+			marks(0, 0, 300);
+			named_poll(&early);
+			shared()[1] = (uint64_t)getpid();
+			die();
+		}
+		reap_child(pid);
+		_exit(0);
+	}
+	reap_child(pid);
+	die();
+}
+
+static void test_double_fork(void)
+{
+	pid_t parent = subject_start(double_body, NULL);
+	struct box *c;
+
+	check_exit(subject_wait(parent), 0);
+	boxes_open(box_dir());
+	check_writer(tally_whole(box_of(parent, 0), 100), 0, 100);
+	c = box_of((pid_t)shared()[1], 0);
+	check_writer(tally_whole(c, 300), 0, 300);
+	check_parent(c, parent);
+	CHECK(polls_of(c, early.text) == 1, "a name of two forks before");
+}
+
+#define WORKERS 8
+
+static void prefork_body(void *arg)
+{
+	pid_t pid[WORKERS];
+
+	start();
+	tacho_loop(&loop);
+	named_poll(&early);
+	for (uint32_t i = 0; i < WORKERS; i++) {
+		mark(0, i);
+		pid[i] = fork();
+		if (!pid[i]) {
+			gate_pass(arg);
+			named_poll(&early);
+			marks(i, 0, 20000);
+			die();
+		}
+		shared()[i] = (uint64_t)pid[i];
+	}
+	gate_open(arg);
+	for (uint32_t i = 0; i < WORKERS; i++)
+		reap_child(pid[i]);
+	die();
+}
+
+static void test_prefork(void)
+{
+	pid_t parent = subject_start(prefork_body, gate_new());
+
+	check_exit(subject_wait(parent), 0);
+	boxes_open(box_dir());
+	check_writer(tally_whole(box_of(parent, 0), WORKERS), 0, WORKERS);
+	for (uint32_t i = 0; i < WORKERS && !failed(); i++) {
+		struct box *c = box_of((pid_t)shared()[i], 0);
+
+		check_writer(tally_whole(c, 20000), i, 20000);
+		check_parent(c, parent);
+		CHECK(polls_of(c, early.text) == 1, "a name of before the fork in worker %u", i);
+	}
+}
+
+/* -------------------------------------------------- threads and signals */
+
+static int stop_threads;
+
+static void *full_speed(void *arg)
+{
+	uint32_t writer = (uint32_t)(uintptr_t)arg;
+	uint32_t i = 0;
+
+	while (!__atomic_load_n(&stop_threads, __ATOMIC_RELAXED))
+		mark(writer, i++);
+	shared()[100 + writer] = i;
+	return NULL;
+}
+
+#define FORKS 40
+
+static void threads_body(void *arg)
+{
+	pthread_t threads[3];
+
+	(void)arg;
+	start();
+	for (uintptr_t i = 0; i < 3; i++)
+		pthread_create(&threads[i], NULL, full_speed, (void *)(i + 1));
+	for (uint32_t i = 0; i < FORKS; i++) {
+		pid_t pid = fork();
+
+		if (!pid) {
+			marks(0, 0, 50);
+			die();
+		}
+		shared()[i] = (uint64_t)pid;
+		reap_child(pid);
+	}
+	__atomic_store_n(&stop_threads, 1, __ATOMIC_RELAXED);
+	for (int i = 0; i < 3; i++)
+		pthread_join(threads[i], NULL);
+	die();
+}
+
+static void test_fork_among_threads(void)
+{
+	const struct tally *t;
+	pid_t parent;
+
+	setenv("TACHO_DEAD_BOXES", "1000", 1);
+	parent = subject_start(threads_body, NULL);
+	check_exit(subject_wait(parent), 0);
+	unsetenv("TACHO_DEAD_BOXES");
+	boxes_open(box_dir());
+	t = tally(box_of(parent, 0));
+	CHECK(!t->foreign, "%llu marks of children in the parent's box",
+	      (unsigned long long)t->foreign);
+	CHECK(!t->disorder, "%llu holes among the marks", (unsigned long long)t->disorder);
+	for (uint32_t i = 1; i <= 3; i++)
+		CHECK(t->count[i] && t->last[i] + 1 == shared()[100 + i],
+		      "thread %u: its last marks are missing", i);
+	for (uint32_t i = 0; i < FORKS && !failed(); i++) {
+		struct box *c = box_of((pid_t)shared()[i], 0);
+
+		check_writer(tally_whole(c, 50), 0, 50);
+		check_parent(c, parent);
+	}
+}
+
+static void *first_in_child(void *arg)
+{
+	struct gate **gates = arg;
+
+	marks(1, 0, 2000);
+	gate_open(gates[0]);
+	gate_pass(gates[1]);
+	marks(1, 2000, 4000);
+	return NULL;
+}
+
+static void child_threads_body(void *arg)
+{
+	pthread_t thread;
+	pid_t pid;
+
+	start();
+	marks(0, 0, 10);
+	pid = fork();
+	if (!pid) {
+		struct gate **gates = arg;
+
+		shared()[1] = (uint64_t)getpid();
+		pthread_create(&thread, NULL, first_in_child, arg);
+		gate_pass(gates[0]);
+		/* Its writer of before the fork must not be the one that the thread got. */
+		gate_open(gates[1]);
+		marks(0, 0, 4000);
+		pthread_join(thread, NULL);
+		die();
+	}
+	reap_child(pid);
+	die();
+}
+
+/* In the child another thread may be the first to record. */
+static void test_thread_first_in_child(void)
+{
+	struct gate *gates[2] = {gate_new(), gate_new()};
+	const struct tally *t;
+
+	subject(child_threads_body, gates);
+	boxes_open(box_dir());
+	t = tally_whole(box_of((pid_t)shared()[1], 0), 8000);
+	check_writer(t, 0, 4000);
+	check_writer(t, 1, 4000);
+	CHECK(process_of(box_of((pid_t)shared()[1], 0))->threads_seen == 2,
+	      "%u threads in the child's box, not 2",
+	      process_of(box_of((pid_t)shared()[1], 0))->threads_seen);
+}
+
+#define STORM_FORKS 48
+
+static volatile sig_atomic_t storm_forks;
+static volatile sig_atomic_t in_child;
+
+static void fork_in_handler(int sig)
+{
+	int saved = errno;
+	pid_t pid;
+
+	(void)sig;
+	if (storm_forks >= STORM_FORKS || in_child)
+		return;
+	pid = fork();
+	if (!pid) {
+		in_child = 1;
+		/* Half of the children record in the handler, all of them after it. */
+		if (storm_forks & 1)
+			for (uint32_t i = 0; i < 10; i++)
+				mark(1, i);
+	} else {
+		shared()[storm_forks] = (uint64_t)pid;
+		storm_forks++;
+	}
+	errno = saved;
+}
+
+static void storm_body(void *arg)
+{
+	struct itimerval every = {{0, 700}, {0, 700}}, never = {{0, 0}, {0, 0}};
+	struct sigaction sa = {.sa_handler = fork_in_handler, .sa_flags = SA_RESTART};
+	struct tacho_name *kind = arg;
+	uint32_t i = 0;
+
+	start();
+	sigaction(SIGALRM, &sa, NULL);
+	setitimer(ITIMER_REAL, &every, NULL);
+	while (storm_forks < STORM_FORKS && !in_child) {
+		mark(0, i++);
+		tacho_poll_begin(kind, i);
+		tacho_poll_end(TACHO_DONE);
+		mark(0, i++);
+	}
+	setitimer(ITIMER_REAL, &never, NULL);
+	if (in_child) {
+		for (i = 0; i < 20; i++)
+			mark(2, i);
+		die();
+	}
+	shared()[100] = i;
+	for (int n = 0; n < STORM_FORKS; n++)
+		reap_child((pid_t)shared()[n]);
+	die();
+}
+
+static void check_storm(pid_t parent)
+{
+	const struct tally *t;
+
+	check_exit(subject_wait(parent), 0);
+	boxes_open(box_dir());
+	t = tally(box_of(parent, 0));
+	CHECK(!t->foreign, "%llu marks of children in the parent's box",
+	      (unsigned long long)t->foreign);
+	CHECK(!t->disorder, "%llu holes among the marks", (unsigned long long)t->disorder);
+	CHECK(t->count[0] && t->last[0] + 1 == shared()[100], "the last marks are missing");
+	CHECK(!t->dropped, "records were dropped");
+	for (uint32_t i = 0; i < STORM_FORKS && !failed(); i++) {
+		struct box *c = box_of((pid_t)shared()[i], 0);
+
+		t = tally(c);
+		check_parent(c, parent);
+		check_no_problem(c);
+		/* The record that was interrupted may have had its value, with the parent's
+		   pid, before the fork. */
+		CHECK(t->foreign <= 1, "marks of another process in child %u", i);
+		CHECK(t->count[2] == 20, "child %u: %u of 20 marks after the handler", i, t->count[2]);
+		CHECK(t->count[1] == (i & 1 ? 10u : 0u), "child %u: %u marks in the handler", i,
+		      t->count[1]);
+	}
+}
+
+static void test_fork_in_handler(void)
+{
+	setenv("TACHO_DEAD_BOXES", "1000", 1);
+	check_storm(subject_start(storm_body, &early));
+	unsetenv("TACHO_DEAD_BOXES");
+}
+
+static void test_fork_in_handler_threshold(void)
+{
+	setenv("TACHO_DEAD_BOXES", "1000", 1);
+	setenv("TACHO_POLL_THRESHOLD", "50us", 1);
+	check_storm(subject_start(storm_body, &early));
+	unsetenv("TACHO_POLL_THRESHOLD");
+	unsetenv("TACHO_DEAD_BOXES");
+}
+
+static const struct test tests[] = {
+	{"a forked child records into its own box with the names of its parent", test_fork},
+	{"a child that does not record makes no box and removes none", test_silent_child},
+	{"the orderly end of a child removes its own box alone", test_orderly_child},
+	{"a child of a paused parent is paused", test_paused},
+	{"exec: the next image has its own box and the one before counts as dead", test_exec},
+	{"fork and exec", test_fork_exec},
+	{"posix_spawn", test_posix_spawn},
+	{"records of a vfork child are its parent's", test_vfork},
+	{"clone like fork, with and without libc", test_clone},
+	{"daemon(3)", test_daemon},
+	{"double fork with a silent process in the middle", test_double_fork},
+	{"eight preforked workers", test_prefork},
+	{"forks while other threads record at full speed", test_fork_among_threads},
+	{"a new thread may be the first to record in a child", test_thread_first_in_child},
+	{"fork in a signal handler that interrupts recording", test_fork_in_handler},
+	{"fork in a signal handler that interrupts recording, with a poll threshold",
+	 test_fork_in_handler_threshold},
+};
+
+int main(int argc, char **argv)
+{
+	if (argc == 3 && !strcmp(argv[1], "--image"))
+		return image(argv[2]);
+	return tests_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));
+}

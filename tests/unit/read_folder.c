@@ -1,0 +1,195 @@
+/* A folder of trace files as one. */
+#include <errno.h>
+#include <fcntl.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+#include "events_builder.h"
+#include "read_help.h"
+
+static char folder[64];
+static unsigned files;
+
+static void path_of(char *path, unsigned number)
+{
+	snprintf(path, 128, "%s/%04u.tacho", folder, number);
+}
+
+/* Ends the trace and puts it into the folder. */
+static void save(struct tb *t, int with_index)
+{
+	char path[128];
+	int fd;
+
+	if (with_index >= 0)
+		tb_end(t, with_index);
+	path_of(path, files++);
+	fd = open(path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	assert_true(fd >= 0);
+	assert_int_equal(write(fd, t->data, t->size), t->size);
+	close(fd);
+	tb_free(t);
+}
+
+static void begin(struct tb *t, uint32_t pid, uint64_t taken)
+{
+	tb_init(t);
+	tb_meta(t, pid, taken);
+}
+
+/* Records [from, to) of the stream of thread 1, in the chunk `sequence`. */
+static void put(struct tb *t, uint32_t sequence, uint64_t prior, uint64_t ns, uint32_t count)
+{
+	struct eb e;
+
+	eb_init(&e, 1, sequence, prior);
+	eb_fill(&e, ns, count);
+	eb_done(&e, t);
+}
+
+static struct tacho_reader *open_folder(void)
+{
+	struct tacho_reader *r;
+	char message[256] = "";
+	int err = tacho_read_open(&r, folder, NULL, message, sizeof(message));
+
+	if (err)
+		print_message("%s\n", message);
+	assert_int_equal(err, 0);
+	return r;
+}
+
+static void files_of_one_process_are_one(void **state)
+{
+	uint8_t payload[TACHO_DEF_PAYLOAD_MAX];
+	struct tb t, definitions = {0};
+	struct tacho_reader *r;
+	struct tacho_event e;
+	uint64_t missing = 0, n = 0;
+
+	(void)state;
+	begin(&t, 42, 5000);
+	put(&t, 0, 0, 1000, 100);
+	/* Half of a chunk: the next file has all of it, by a clock that is off a little. */
+	put(&t, 1, 100, 2000, 50);
+	save(&t, 1);
+	begin(&t, 42, 9000);
+	tb_definition(&definitions, 3, TACHO_CLASS_KIND, payload,
+		      bb_name(payload, "later", "", 0, 0, 0, ""));
+	tb_plain(&t, TACHO_BLOCK_DEFINITIONS, definitions.data, definitions.size);
+	free(definitions.data);
+	put(&t, 1, 100, 2003, 100);
+	put(&t, 2, 200, 4000, 100);
+	/* One chunk of 100 records was overwritten before the last. */
+	put(&t, 4, 400, 8000, 100);
+	save(&t, 1);
+	/* The same once more, found without an index. */
+	begin(&t, 42, 7000);
+	put(&t, 2, 200, 4001, 80);
+	save(&t, 0);
+	begin(&t, 43, 9000);
+	put(&t, 0, 0, 1500, 100);
+	save(&t, 1);
+	tb_init(&t);
+	t.size = 0;
+	tb_put(&t, "no trace at all, whatever its name says", 39);
+	save(&t, -1);
+	r = open_folder();
+	assert_int_equal(tacho_read_process_count(r), 2);
+	assert_int_equal(tacho_read_process(r, 0)->taken_mono_ns, 9000);
+	assert_int_equal(tacho_read_thread_count(r), 2);
+	assert_string_equal(tacho_read_definition(r, 0, 3)->name, "later");
+	assert_null(tacho_read_definition(r, 1, 3));
+	assert_int_equal(problems_named(r, "unreadable-file"), 1);
+	assert_int_equal(tacho_read_problem_count(r), 1);
+	while (tacho_read_next(r, &e) > 0) {
+		if (e.type == TACHO_EV_RESUME)
+			missing += e.resume->missing;
+		else
+			n++;
+	}
+	assert_int_equal(n, 500);
+	assert_int_equal(missing, 100);
+	tacho_read_close(r);
+}
+
+static void more_files_than_may_be_open(void **state)
+{
+	struct tacho_reader *r;
+	struct tb t;
+
+	(void)state;
+	for (uint32_t i = 0; i < 100; i++) {
+		begin(&t, 42, 5000 + i);
+		put(&t, i, 100 * i, 10000 * (i + 1), 100);
+		save(&t, 1);
+	}
+	r = open_folder();
+	assert_int_equal(tacho_read_process_count(r), 1);
+	assert_int_equal(count_events(r), 10000);
+	assert_int_equal(tacho_read_problem_count(r), 0);
+	assert_int_equal(tacho_read_seek(r, 500000), 0);
+	assert_int_equal(count_events(r), 5100);
+	tacho_read_close(r);
+}
+
+static void a_file_that_is_replaced_is_a_problem(void **state)
+{
+	struct tacho_reader *r;
+	char path[128];
+	struct tb t;
+
+	(void)state;
+	for (uint32_t i = 0; i < 40; i++) {
+		begin(&t, 42, 5000 + i);
+		put(&t, i, 100 * i, 10000 * (i + 1), 100);
+		save(&t, 1);
+	}
+	r = open_folder();
+	/* The first is closed by now; another file takes its name. */
+	path_of(path, 0);
+	assert_int_equal(unlink(path), 0);
+	assert_true(open(path, O_WRONLY | O_CREAT | O_EXCL, 0600) >= 0);
+	assert_int_equal(count_events(r), 3900);
+	assert_int_equal(problems_named(r, "damaged-block"), 1);
+	tacho_read_close(r);
+}
+
+static int make_folder(void **state)
+{
+	(void)state;
+	snprintf(folder, sizeof(folder), "/tmp/tacho-test-XXXXXX");
+	files = 0;
+	return mkdtemp(folder) ? 0 : -1;
+}
+
+static int remove_folder(void **state)
+{
+	char path[128];
+
+	(void)state;
+	for (unsigned i = 0; i < files; i++) {
+		path_of(path, i);
+		unlink(path);
+	}
+	return rmdir(folder);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test_setup_teardown(files_of_one_process_are_one, make_folder,
+						remove_folder),
+		cmocka_unit_test_setup_teardown(more_files_than_may_be_open, make_folder,
+						remove_folder),
+		cmocka_unit_test_setup_teardown(a_file_that_is_replaced_is_a_problem, make_folder,
+						remove_folder),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
