@@ -57,7 +57,7 @@ def build(folder):
 
 def configure(folder):
     compiler, options = BUILDS[folder]
-    env = {'CC': compiler} if compiler else {}
+    env = {'CC': compiler, 'CXX': {'gcc': 'g++', 'clang': 'clang++'}[compiler]} if compiler else {}
     options = ['-Dtests=enabled'] + options
     # What the folder was configured with: other options, or a folder that `make` made
     # before the tests' packages were there, mean to configure again.

@@ -255,7 +255,8 @@ uint32_t tacho_trigger(const char *reason)
 	id = tacho__define_name(TACHO_CLASS_TEXT, reason, NULL, 0, 0, 0, NULL);
 	number = __atomic_add_fetch(&tacho__rec->super->trigger_count, 1, __ATOMIC_RELAXED);
 	word = number;
-	ticks = tacho__record_slow(tacho_record_head(TACHO_REC_TRIGGER, id), &word, 1, tacho__frame());
+	ticks = tacho__record_slow(tacho_record_head(TACHO_REC_TRIGGER, id), &word, 1,
+				   tacho__frame());
 	t = &tacho__rec->triggers[(number - 1) % TACHO_TRIGGERS];
 	__atomic_store_n(&t->number, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);

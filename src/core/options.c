@@ -119,8 +119,9 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 
 static int refuse_unknown(char *reason, size_t size)
 {
-	return refuse_option(reason, size, "tacho_options holds options that this version of "
-					   "libtacho does not know: update it.");
+	return refuse_option(reason, size,
+			     "tacho_options holds options that this version of "
+			     "libtacho does not know: update it.");
 }
 
 static int take_given(const struct tacho_options *g, struct tacho__options *o, char *reason,

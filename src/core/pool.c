@@ -9,8 +9,8 @@
  * have the same window.
  *
  * A chunk that a quiet thread held for long and gave back recently is younger
- * than its place in the circle says: it is marked as spare, and the hand passes
- * it over once.
+ * than its place in the circle says, and so is a small chunk in a slot that was
+ * split long ago: the slot is marked as spare, and the hand passes it over once.
  *
  * Small chunks are parts of a split slot. A slot is free to be taken whole again
  * when none of its parts belongs to a thread. In a slot in which some parts do,
@@ -309,14 +309,31 @@ uint32_t tacho__pool_take(int whole, uint32_t *size)
 	return take_small();
 }
 
+/* The generation of the slot's oldest chunk, which tells its place in the circle. */
+static uint64_t oldest_generation(uint32_t slot, uint64_t state)
+{
+	uint64_t oldest = 0;
+
+	if (TACHO_SLOT_SHAPE(state) == TACHO_SLOT_WHOLE)
+		return tacho__load(&chunk_at(slot, 0)->generation);
+	for (unsigned i = 0; i < TACHO_SMALL_PER_SLOT; i++) {
+		uint64_t g = 0;
+
+		if (TAKEN(state) >> i & 1 && has_memory(slot, i))
+			g = tacho__load(&chunk_at(slot, i)->generation);
+		if (g && (!oldest || g < oldest))
+			oldest = g;
+	}
+	return oldest;
+}
+
 void tacho__pool_release(uint32_t chunk)
 {
 	struct tacho__recorder *r = tacho__rec;
 	uint32_t slot = chunk / TACHO_SMALL_PER_SLOT;
 	unsigned part = chunk % TACHO_SMALL_PER_SLOT;
-	struct tacho_chunk *c = chunk_at(slot, part);
 	uint64_t s = __atomic_load_n(&r->slots[slot].state, __ATOMIC_ACQUIRE);
-	uint64_t given = tacho__load(&c->generation);
+	uint64_t given = oldest_generation(slot, s);
 	uint64_t now = tacho__load(&r->super->generation);
 	uint64_t spare = 0;
 

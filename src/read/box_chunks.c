@@ -145,7 +145,8 @@ static int keep_chunk(struct tacho__box *b, struct found *f)
 	if (facts.valid < f->size) {
 		uint8_t *smaller = realloc(copy, facts.valid);
 
-		copy = smaller ? smaller : copy;
+		if (smaller)
+			copy = smaller;
 	}
 	tacho__chunk_describe(copy, &facts, &s);
 	s.offset = f->offset;

@@ -236,6 +236,8 @@ void tacho__chunk_times(struct tacho_reader *r, uint32_t source, uint32_t first)
 
 		if (s->kind != TACHO__STRETCH_CHUNK && s->kind != TACHO__STRETCH_COPY)
 			continue;
+		/* CHUNK blocks were added before META said whose they are. */
+		s->pub.process = r->sources[source].process;
 		s->pub.first_ns = tacho__timebase_ns(t, s->pub.first_ns, &hint);
 		s->pub.last_ns = tacho__timebase_ns(t, s->pub.last_ns, &hint);
 	}

@@ -521,6 +521,9 @@ int tacho__trace_contents(struct tacho__trace *t)
 
 	if (!err)
 		err = settle_process(t, &m);
+	/* Chunks were there before it was known whose they are. */
+	for (uint32_t i = first; !err && i < t->reader->stretch_count; i++)
+		t->reader->stretches[i].pub.process = t->reader->sources[t->source].process;
 	if (!err)
 		err = settle_clock(t, m.p.clock, t->reader->stretch_count > first);
 	if (!err) {

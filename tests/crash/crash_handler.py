@@ -67,5 +67,7 @@ def check_calls():
     return not why
 
 
+if not program.exists():
+    sys.exit(f'{program} is not there: configure the build with -Dtestpoints=true, then build it')
 status = subprocess.run([program]).returncode
 sys.exit(0 if check_calls() and status == 0 else 1)

@@ -164,7 +164,7 @@ static void *short_polls_thread(void *arg)
 			truth_put(truth, sequence + 1);
 		tacho_poll_end(TACHO_PENDING);
 	}
-	truth->sequence[sequence].ended = 1;
+	truth->sequence[sequence].ended = TRUTH_ENDED;
 	return NULL;
 }
 
@@ -233,7 +233,7 @@ static int stop_and_start(struct truth *truth, void *arg)
 {
 	(void)arg;
 	victim_record(truth, MIB, 0);
-	truth->sequence[record_here(truth, 2000)].ended = 1;
+	truth->sequence[record_here(truth, 2000)].ended = TRUTH_ENDED;
 	tacho_stop();
 	victim_record(truth, MIB, 0);
 	record_here(truth, 2000);

@@ -17,4 +17,7 @@ names = sorted({name for path in (source / 'src').rglob('*.[ch]')
 if len(names) < 30:
     print(f'not ok the sources have test points: only {len(names)} were found')
     sys.exit(1)
-sys.exit(subprocess.run([build / 'tests/crash/kill-points', *names]).returncode)
+program = build / 'tests/crash/kill-points'
+if not program.exists():
+    sys.exit(f'{program} is not there: configure the build with -Dtestpoints=true, then build it')
+sys.exit(subprocess.run([program, *names]).returncode)

@@ -65,7 +65,7 @@ static void *write_records(void *arg)
 	}
 	for (int i = 0; with_signals && i < 2; i++)
 		timer_delete(timers[i]);
-	truth->sequence[sequence].ended = 1;
+	truth->sequence[sequence].ended = TRUTH_ENDED;
 	return NULL;
 }
 

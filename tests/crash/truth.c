@@ -51,8 +51,12 @@ void truth_put(struct truth *truth, uint32_t sequence)
 	__atomic_store_n(&s->done, n + 1, __ATOMIC_RELEASE);
 }
 
+/* In bytes of the box: what records take on average, and the slot that a thread may take
+   for a few of them. The smallest box has about 850 KB for all. */
 #define PACE_EVERY 256u
-#define PACE_LIMIT 10000u /* records: about 250 KB of the 850 that the smallest box keeps */
+#define PACE_RECORDS (PACE_EVERY * 25u)
+#define PACE_THREAD (65536u + 4096u)
+#define PACE_LIMIT 250000u
 
 static int is_behind(const struct truth_sequence *s, uint64_t now)
 {
@@ -68,7 +72,8 @@ void truth_wait(struct truth *truth, uint32_t sequence)
 
 	if (own->begun % PACE_EVERY)
 		return;
-	now = __atomic_add_fetch(&truth->pace, PACE_EVERY, __ATOMIC_RELAXED);
+	now = __atomic_add_fetch(&truth->pace, own->begun ? PACE_RECORDS : PACE_THREAD,
+				 __ATOMIC_RELAXED);
 	__atomic_store_n(&own->pace, now, __ATOMIC_RELAXED);
 	for (uint32_t i = 0; i < truth->used && i < TRUTH_SEQUENCES; i += 3)
 		while (is_behind(&truth->sequence[i], now))

@@ -11,12 +11,18 @@
 #define TRUTH_SEQUENCES 24576u
 #define TRUTH_BOXES 3u
 
+enum truth_ended {
+	TRUTH_RECORDS = 0,	/* its thread goes on */
+	TRUTH_ENDED = 1,	/* it records no more, and others may have overwritten it all */
+	TRUTH_ENDED_LATELY = 2, /* it records no more, and all must be there */
+};
+
 struct truth_sequence {
 	uint64_t begun; /* records whose call was entered */
 	uint64_t done;	/* records whose call has returned: committed */
-	uint32_t ended; /* the thread records no more */
+	uint32_t ended; /* enum truth_ended */
 	uint32_t tid;
-	uint64_t pace; /* records of all when it last waited for the others; 0: it does not */
+	uint64_t pace; /* truth.pace when it last waited for the others; 0: it does not */
 };
 
 /* A box that a victim is about to make or has made. */
@@ -29,7 +35,7 @@ struct truth {
 	uint32_t boxes;
 	uint32_t finished; /* processes that came to their end */
 	uint32_t used;	   /* sequences in use: the next thread takes this one */
-	uint64_t pace;	   /* records of all threads that wait for each other */
+	uint64_t pace;	   /* bytes recorded by the threads that wait for each other */
 	int64_t passed;	   /* how often the test point was passed, by those that finished */
 	uint64_t polls_begun, polls_done; /* short polls */
 	uint64_t value[8];		  /* of the scenario */

@@ -307,6 +307,9 @@ static int check_sequence(struct work *w, uint32_t i)
 				     (unsigned long long)f->count, (unsigned long long)done);
 		return 0;
 	}
+	if (t->ended == TRUTH_ENDED_LATELY && f->count != done)
+		return wrong(w->v, "of %llu young records of sequence %u there are %llu",
+			     (unsigned long long)done, i, (unsigned long long)f->count);
 	/* Old records made room; those of a thread that still records are young. */
 	if (PATTERN_IS_MAIN(i) && !t->ended && (f->count || done > PATTERN_HELD) && f->last < done)
 		return wrong(w->v, "sequence %u ends with record %llu, %llu were committed", i,

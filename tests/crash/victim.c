@@ -101,7 +101,7 @@ static void *record(void *arg)
 		truth_put(t->truth, sequence);
 	}
 	if (sequence < TRUTH_SEQUENCES)
-		t->truth->sequence[sequence].ended = 1;
+		t->truth->sequence[sequence].ended = TRUTH_ENDED;
 	return NULL;
 }
 

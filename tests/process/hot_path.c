@@ -258,11 +258,11 @@ static void test_round(void)
 /* ------------------------------------------------------------- errno */
 
 #define ODD 12345
-#define KEEPS_ERRNO(call)                                                         \
-	do {                                                                      \
-		errno = ODD;                                                      \
-		call;                                                             \
-		CHECK(errno == ODD, "errno is %d after %s", errno, #call);        \
+#define KEEPS_ERRNO(call)                                                  \
+	do {                                                               \
+		errno = ODD;                                               \
+		call;                                                      \
+		CHECK(errno == ODD, "errno is %d after %s", errno, #call); \
 	} while (0)
 
 static void errno_body(void *arg)

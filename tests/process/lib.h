@@ -82,7 +82,7 @@ struct tally {
 	uint64_t disorder;	   /* marks that are not one more than the one before */
 	uint64_t missing, dropped; /* what RESUME says */
 	uint64_t streams;	   /* marks outside of stream 0 */
-	uint64_t mixed; /* marks of a writer on another thread than those before */
+	uint64_t mixed;		   /* marks of a writer on another thread than those before */
 	uint32_t writers;	   /* that left marks */
 	uint32_t first[MARK_WRITERS], last[MARK_WRITERS], count[MARK_WRITERS];
 	uint32_t thread[MARK_WRITERS];

@@ -34,10 +34,10 @@ static void refused_body(void *arg)
 	err = tacho_start(NULL);
 	CHECK(err == -EINVAL, "%s=%s: tacho_start gave %d", s->name, s->value, err);
 	tacho_status(&st);
-	CHECK(st.state == TACHO_STATE_OFF && st.error == EINVAL, "%s=%s: state %u, error %d", s->name,
-	      s->value, st.state, st.error);
-	CHECK(strstr(st.reason, s->name), "%s=%s: the reason does not name it: '%s'", s->name, s->value,
-	      st.reason);
+	CHECK(st.state == TACHO_STATE_OFF && st.error == EINVAL, "%s=%s: state %u, error %d",
+	      s->name, s->value, st.state, st.error);
+	CHECK(strstr(st.reason, s->name), "%s=%s: the reason does not name it: '%s'", s->name,
+	      s->value, st.reason);
 	CHECK(!st.box[0] && !st.max_bytes, "%s=%s: there is a box all the same", s->name, s->value);
 	/* The program goes on, and all calls still work. */
 	mark(0, 0);
@@ -58,8 +58,8 @@ static void check_note(const struct setting *s)
 		return; /* it stands where boxes are by default */
 	if (!CHECK(b->count == 1, "%s=%s: %zu notes in the folder", s->name, s->value, b->count))
 		return;
-	CHECK(b->box[0].error == -ENODATA, "%s=%s: reading the note gave %d (%s)", s->name, s->value,
-	      b->box[0].error, b->box[0].message);
+	CHECK(b->box[0].error == -ENODATA, "%s=%s: reading the note gave %d (%s)", s->name,
+	      s->value, b->box[0].error, b->box[0].message);
 	CHECK(strstr(b->box[0].message, s->name), "%s=%s: the note says '%s'", s->name, s->value,
 	      b->box[0].message);
 	unlink(b->box[0].path);
@@ -140,7 +140,8 @@ static void test_environment(void)
 	CHECK(!stat(b->path, &st) && st.st_size == 3 << 20, "the file has another size");
 	CHECK((st.st_mode & 07777) == 0600, "mode %o", st.st_mode & 07777);
 	CHECK(p->min_age_ns == 1500000000, "min_age %llu", (unsigned long long)p->min_age_ns);
-	CHECK(p->poll_threshold_ns == 250, "threshold %llu", (unsigned long long)p->poll_threshold_ns);
+	CHECK(p->poll_threshold_ns == 250, "threshold %llu",
+	      (unsigned long long)p->poll_threshold_ns);
 	CHECK(!strcmp(p->service, "the service"), "service '%s'", p->service);
 	CHECK(p->clock == 1, "clock %u", p->clock);
 	CHECK(p->state == 4, "a process that ended in order has state %u", p->state);
@@ -162,7 +163,7 @@ static void sizes_body(void *arg)
 static void test_units(void)
 {
 	static const struct setting units[] = {
-		{"1048576", "1048576"}, {"1024K", "1048576"}, {"2MiB", "2097152"},
+		{"1048576", "1048576"}, {"1024K", "1048576"},	{"2MiB", "2097152"},
 		{"1g", "1073741824"},	{"1048577", "1048577"},
 	};
 
@@ -179,8 +180,8 @@ static void off_body(void *arg)
 	setenv("TACHO", "off", 1);
 	CHECK(tacho_start(&o) == -ECANCELED, "TACHO=off did not switch it off");
 	tacho_status(&st);
-	CHECK(st.state == TACHO_STATE_OFF && strstr(st.reason, "TACHO=off"), "state %u, reason '%s'",
-	      st.state, st.reason);
+	CHECK(st.state == TACHO_STATE_OFF && strstr(st.reason, "TACHO=off"),
+	      "state %u, reason '%s'", st.state, st.reason);
 	mark(0, 0);
 }
 
@@ -226,8 +227,8 @@ static void refuse_struct(const struct tacho_options *o, const char *word)
 
 	CHECK(err == -EINVAL, "%s: tacho_start gave %d", word, err);
 	tacho_status(&st);
-	CHECK(st.state == TACHO_STATE_OFF && strstr(st.reason, word), "%s: state %u, reason '%s'", word,
-	      st.state, st.reason);
+	CHECK(st.state == TACHO_STATE_OFF && strstr(st.reason, word), "%s: state %u, reason '%s'",
+	      word, st.state, st.reason);
 }
 
 static void struct_body(void *arg)
@@ -240,7 +241,8 @@ static void struct_body(void *arg)
 	struct tacho_status_info st = {.size = sizeof(st)};
 
 	(void)arg;
-	CHECK(tacho_status(&st) == 0 && st.state == TACHO_STATE_NEVER, "state %u at first", st.state);
+	CHECK(tacho_status(&st) == 0 && st.state == TACHO_STATE_NEVER, "state %u at first",
+	      st.state);
 	bad = o;
 	bad.size = 0;
 	refuse_struct(&bad, "size");
@@ -345,7 +347,8 @@ static void status_body(void *arg)
 	memset(&larger, 0x55, sizeof(larger));
 	larger.st.size = sizeof(larger);
 	CHECK(tacho_status(&larger.st) == 0, "a larger struct");
-	CHECK(larger.bytes[sizeof(struct tacho_status_info)] == 0x55, "stored beyond what it knows");
+	CHECK(larger.bytes[sizeof(struct tacho_status_info)] == 0x55,
+	      "stored beyond what it knows");
 	CHECK(larger.st.size == sizeof(struct tacho_status_info), "size %zu", larger.st.size);
 	CHECK(larger.st.state == TACHO_STATE_RECORDING && !larger.st.error && !larger.st.reason[0],
 	      "state %u, reason '%s'", larger.st.state, larger.st.reason);

@@ -50,8 +50,8 @@ static void check_off(const char *what, int error, const char *word)
 	CHECK(err < 0 && (!error || err == -error), "%s: tacho_start gave %d, not %d", what, err,
 	      -error);
 	tacho_status(&st);
-	CHECK(st.state == TACHO_STATE_OFF && st.error == -err, "%s: state %u, error %d", what, st.state,
-	      st.error);
+	CHECK(st.state == TACHO_STATE_OFF && st.error == -err, "%s: state %u, error %d", what,
+	      st.state, st.error);
 	CHECK(strstr(st.reason, word), "%s: '%s' does not say '%s'", what, st.reason, word);
 	CHECK(strlen(st.reason) > 20 && st.reason[strlen(st.reason) - 1] == '.',
 	      "%s: '%s' is no sentence", what, st.reason);
@@ -183,7 +183,8 @@ static void test_disk(void)
 /* The default folder cannot be used: a private /dev/shm that is read-only. */
 static int private_mounts(void)
 {
-	return unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ? -errno : 0;
+	return unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ? -errno
+											 : 0;
 }
 
 static void runtime_body(void *arg)
@@ -434,7 +435,8 @@ static void test_fsize(void)
 	subject(fsize_body, NULL);
 	b = boxes_open(box_dir());
 	for (size_t i = 0; i < b->count; i++) {
-		notes += b->box[i].error == -ENODATA && strstr(b->box[i].message, "file size limit");
+		notes +=
+			b->box[i].error == -ENODATA && strstr(b->box[i].message, "file size limit");
 		if (b->box[i].reader) {
 			check_writer(tally_whole(&b->box[i], 100000), 0, 100000);
 			good++;

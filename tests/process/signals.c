@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/recorder.h"
 #include "lib.h"
 
 #define IN_HANDLER 8u
@@ -144,13 +145,52 @@ static void test_too_deep(void)
 	check_storms(3);
 }
 
+/* The same without luck: the streams are made busy by hand, by a frame that is less deep. */
+static void busy_body(void *arg)
+{
+	(void)arg;
+	start();
+	mark(0, 0);
+	for (unsigned deep = 1; deep <= TACHO_STREAMS; deep++) {
+		tacho__self->stream[deep - 1].busy = UINTPTR_MAX;
+		for (uint32_t i = 0; i < 5; i++)
+			mark(deep, i);
+	}
+	for (unsigned i = 0; i < TACHO_STREAMS; i++)
+		tacho__self->stream[i].busy = 0;
+	mark(0, 1);
+	die();
+}
+
+static void test_busy_streams(void)
+{
+	const struct tally *t;
+	struct box *b;
+
+	subject(busy_body, NULL);
+	b = the_box();
+	if (!b)
+		return;
+	t = tally(b);
+	check_writer(t, 0, 2);
+	check_writer(t, 1, 5);
+	check_writer(t, 2, 5);
+	check_writer(t, 3, 0);
+	CHECK(t->streams == 10, "%llu marks in the streams of handlers",
+	      (unsigned long long)t->streams);
+	CHECK(loss(b, "nesting") == 5, "%llu records counted as nested too deeply",
+	      (unsigned long long)loss(b, "nesting"));
+	check_no_problem(b);
+}
+
 static void altstack_body(void *arg)
 {
 	stack_t ss = {.ss_size = 256 << 10};
 	uint32_t n;
 
 	(void)arg;
-	ss.ss_sp = mmap(NULL, ss.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	ss.ss_sp =
+		mmap(NULL, ss.ss_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	sigaltstack(&ss, NULL);
 	start();
 	storm_begin(0, SIGRTMIN + 1, 150, SA_ONSTACK);
@@ -291,7 +331,8 @@ static void check_jumps(void)
 	CHECK(t->count[0] + 2 * 2000 >= made && t->count[0] <= made + 2000,
 	      "%u marks, of %llu made before and between jumps", t->count[0],
 	      (unsigned long long)made);
-	CHECK(t->disorder <= 2 * 2000, "%llu holes for 2000 jumps", (unsigned long long)t->disorder);
+	CHECK(t->disorder <= 2 * 2000, "%llu holes for 2000 jumps",
+	      (unsigned long long)t->disorder);
 	CHECK(!t->dropped && !loss(b, "nesting") && !loss(b, "no_chunk"),
 	      "records were dropped after jumps");
 	check_no_problem(b);
@@ -313,6 +354,7 @@ static const struct test tests[] = {
 	{"a storm of signals whose handler records", test_storm},
 	{"handlers that interrupt handlers, two deep", test_nested},
 	{"deeper than there are streams: counted, not corrupted", test_too_deep},
+	{"a record goes to the first stream that is not busy, or is counted", test_busy_streams},
 	{"handlers on an alternate stack", test_altstack},
 	{"a handler is the first to record in its thread", test_first_in_thread},
 	{"siglongjmp out of the middle of a record", test_jump},

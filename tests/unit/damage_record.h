@@ -59,7 +59,7 @@ static inline void record_and_crash(const char *folder, const char *path)
 
 	setrlimit(RLIMIT_CORE, &none);
 	options.max_bytes = 4 << 20;
-	options.box_dir = folder;
+	setenv("TACHO_BOX_DIR", folder, 1); /* the environment wins over options */
 	options.crash_file = path;
 	/* Ticks are nanoseconds, whichever blocks are lost: times can be compared exactly. */
 	options.clock = TACHO_CLOCK_OPTION_MONOTONIC;

@@ -122,7 +122,7 @@ static void boxes_of_others_are_refused(void **state)
 /* Field 22 of /proc/self/stat. */
 static uint64_t own_start_time(void)
 {
-	char text[1024], *p;
+	char text[1024] = "", *p;
 	FILE *f = fopen("/proc/self/stat", "r");
 	unsigned long long start;
 

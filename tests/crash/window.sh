@@ -1,0 +1,5 @@
+#!/usr/bin/env bash
+# All threads have the same window.
+set -eu
+build=${TACHO_BUILD:-$(dirname "$0")/../../build}
+exec "$build/tests/crash/window"
