@@ -6,6 +6,36 @@
 #include "format/record.h"
 #include "read/reader.h"
 
+/* The numbers of tacho_read.h are those of the records. */
+#define SAME(name) _Static_assert((int)TACHO_EV_##name == (int)TACHO_REC_##name, #name)
+SAME(PARK);
+SAME(UNPARK);
+SAME(POLL_END);
+SAME(SPAN_BEGIN);
+SAME(SPAN_END);
+SAME(PAUSE);
+SAME(LOOP);
+SAME(POLL_BEGIN);
+SAME(POLL_SWITCH);
+SAME(WAKE);
+SAME(TASK_END);
+SAME(LOCK_WAIT);
+SAME(LOCK_WAITED);
+SAME(QUEUE_DEPTH);
+SAME(COUNTER);
+SAME(ASYNC_END);
+SAME(TRIGGER);
+SAME(LOCK_RELEASE);
+SAME(STEAL);
+SAME(ASYNC_BEGIN);
+SAME(SPAWN);
+SAME(TASK_WAITS);
+SAME(TRACE_ID);
+SAME(LOG);
+SAME(EVENT);
+SAME(POLL_HIST);
+#undef SAME
+
 #define TEXT_CUT (1u << 15)
 
 int tacho_read_text(const struct tacho_event *event, const char **text, size_t *size, int *cut)
