@@ -361,15 +361,19 @@ int tacho__snapshot_write(int fd, uint32_t taken_by, struct tacho__snapshot_room
 int tacho_snapshot(int fd)
 {
 	static struct tacho__snapshot_room room;
-	static int writing;
+	static int
+		writer; /* process: in a child made by fork, a snapshot of the parent is nothing */
+	int pid = tacho__getpid();
+	int before = tacho__load(&writer);
 	int err;
 
 	if (!tacho__rec ||
 	    __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) != TACHO__PHASE_READY)
 		return -ENODATA;
-	if (__atomic_exchange_n(&writing, 1, __ATOMIC_ACQUIRE))
+	if (before == pid || !__atomic_compare_exchange_n(&writer, &before, pid, 0,
+							  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
 		return -EBUSY;
 	err = tacho__snapshot_write(fd, TACHO_TAKEN_SNAPSHOT, &room);
-	__atomic_store_n(&writing, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&writer, 0, __ATOMIC_RELEASE);
 	return err;
 }

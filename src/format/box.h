@@ -269,7 +269,8 @@ struct tacho_box_thread {
 	uint32_t chunk; /* of stream 0: offset in the pool / small_size, or TACHO_NO_CHUNK */
 	uint64_t start_ticks;
 	/* A poll that is still so short that it may yet be only counted (poll threshold).
-	   pending_kind is stored last and cleared first. */
+	   pending_kind is stored last, and cleared when the poll was counted or its begin is
+	   recorded. */
 	uint64_t pending_task;
 	uint64_t pending_ticks;
 	uint32_t pending_kind;
