@@ -21,7 +21,7 @@ from harness import LOGS, ROOT, Interrupted, Runner, clean_environment, say
 
 SOAK = os.environ.get('TACHO_SOAK') == '1'
 FUZZ_SECONDS = int(os.environ.get('TACHO_FUZZ_SECONDS') or (1800 if SOAK else 60))
-KILLS = os.environ.get('TACHO_KILLS') or ('1000' if SOAK else '25')
+KILLS = os.environ.get('TACHO_KILLS') or ('1000' if SOAK else '50')
 PATIENCE = 12 if SOAK else 1  # factor on time limits of what TACHO_SOAK makes longer
 CPUS = min(2, os.cpu_count() or 1)
 BUILD = ROOT / 'build'

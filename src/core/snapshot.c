@@ -198,6 +198,7 @@ __attribute__((no_sanitize("thread"))) static uint32_t copy_chunk(const uint8_t 
 								  uint8_t *to)
 {
 	const struct tacho_chunk *c = (const struct tacho_chunk *)at;
+	struct tacho_chunk *copy = (struct tacho_chunk *)to;
 	uint64_t generation = __atomic_load_n(&c->generation, __ATOMIC_ACQUIRE);
 	uint64_t commit = __atomic_load_n(&c->commit, __ATOMIC_ACQUIRE);
 
@@ -207,7 +208,11 @@ __attribute__((no_sanitize("thread"))) static uint32_t copy_chunk(const uint8_t 
 	__atomic_thread_fence(__ATOMIC_ACQUIRE);
 	if (__atomic_load_n(&c->generation, __ATOMIC_RELAXED) != generation)
 		return 1;
-	((struct tacho_chunk *)to)->commit = commit;
+	/* More may have come since, and the chunk been sealed after that: not as far as this
+	   copy goes. */
+	if (copy->commit != commit)
+		copy->flags &= ~(uint32_t)TACHO_CHUNK_SEALED;
+	copy->commit = commit;
 	return (uint32_t)commit;
 }
 
@@ -215,7 +220,6 @@ static void put_chunk(struct out *o, uint32_t slot, uint64_t state, uint32_t par
 {
 	const uint8_t *at =
 		tacho__rec->pool + (uint64_t)slot * TACHO_SLOT_SIZE + part * TACHO_SMALL_SIZE;
-
 	uint64_t after;
 
 	o->size = copy_chunk(at, size, o->payload);

@@ -21,8 +21,13 @@
 #include "tacho.h"
 
 /* Each crash is a function of its own, with a frame of its own. */
-#define CRASH static __attribute__((noinline, noclone)) void
-#define NOTE_CALLER(t)                                                                             \
+#if defined(__clang__)
+#define OWN_FRAME __attribute__((noinline))
+#else
+#define OWN_FRAME __attribute__((noipa))
+#endif
+#define CRASH static OWN_FRAME void
+#define NOTE_CALLER(t) \
 	((t)->value[CASE_CALLER] = (uint64_t)(uintptr_t)__builtin_return_address(0), errno = 1234)
 
 static volatile int *volatile nowhere;
@@ -95,7 +100,7 @@ CRASH call_nothing(struct truth *t)
 }
 
 /* Bounded, and no compiler sees that it does not return. */
-static __attribute__((noinline, noclone)) int recurse(volatile char *before, unsigned depth)
+static OWN_FRAME int recurse(volatile char *before, unsigned depth)
 {
 	volatile char room[512];
 
@@ -515,26 +520,28 @@ const struct crash_case crash_cases[] = {
 	 0, CASE_OTHERS_RUN, NULL, 15},
 	{"an earlier SA_SIGINFO handler", null_write, before_exit, SIGSEGV, SEGV_MAPERR,
 	 CASE_HAS_ADDRESS, NULL, 0},
-	{"an earlier SA_SIGINFO handler and abort", call_abort, before_exit, SIGABRT, 0, 0, NULL, 0},
+	{"an earlier SA_SIGINFO handler and abort", call_abort, before_exit, SIGABRT, 0, 0, NULL,
+	 0},
 	{"an earlier plain handler that repairs the fault", write_and_go_on, before_fix, SIGSEGV,
 	 SEGV_ACCERR, FAULT | CASE_HAS_ADDRESS, NULL, 0},
 	{"an earlier SA_RESETHAND handler", null_write, before_reset, SIGSEGV, SEGV_MAPERR, FAULT,
 	 NULL, 0},
-	{"an earlier SA_RESETHAND and SA_NODEFER handler", null_write, before_plain_nodefer, SIGSEGV,
-	 SEGV_MAPERR, FAULT, NULL, 0},
-	{"an earlier handler that returns into abort", call_abort, before_reset, SIGABRT, 0, 0, NULL,
-	 0},
+	{"an earlier SA_RESETHAND and SA_NODEFER handler", null_write, before_plain_nodefer,
+	 SIGSEGV, SEGV_MAPERR, FAULT, NULL, 0},
+	{"an earlier handler that returns into abort", call_abort, before_reset, SIGABRT, 0, 0,
+	 NULL, 0},
 	{"an ignored signal that is raised", raise_and_go_on, before_ignore, 0, 0,
 	 CASE_NO_CRASH | CASE_NO_FILE, NULL, 0},
-	{"an ignored signal that is a fault", null_write, before_ignore, SIGSEGV, SEGV_MAPERR, FAULT,
-	 NULL, 0},
+	{"an ignored signal that is a fault", null_write, before_ignore, SIGSEGV, SEGV_MAPERR,
+	 FAULT, NULL, 0},
 	{"ignored SIGABRT and abort", call_abort, before_ignore, SIGABRT, 0, CASE_FIND_CALLER, NULL,
 	 0},
 	{"an earlier handler that jumps out", jump_out, before_jump, SIGSEGV, SEGV_MAPERR,
 	 CASE_OTHERS_RUN | CASE_HAS_CALLER | CASE_AGAIN, NULL, 0},
 	{"an earlier handler that jumps out again and again", jump_often, before_jump, SIGSEGV,
 	 SEGV_MAPERR, CASE_OTHERS_RUN, NULL, 0},
-	{"a full disk", null_write, NULL, SIGSEGV, SEGV_MAPERR, FAULT | CASE_NO_FILE, "/dev/full", 0},
+	{"a full disk", null_write, NULL, SIGSEGV, SEGV_MAPERR, FAULT | CASE_NO_FILE, "/dev/full",
+	 0},
 	{"a folder that is not there", null_write, NULL, SIGSEGV, SEGV_MAPERR, FAULT | CASE_NO_FILE,
 	 "/nowhere/at/all/file.tacho", 0},
 	{"a folder in place of the file", null_write, NULL, SIGSEGV, SEGV_MAPERR,

@@ -18,16 +18,16 @@ enum case_value {
 };
 
 enum case_flag {
-	CASE_HAS_CALLER = 1,	 /* the second frame is CASE_CALLER */
+	CASE_HAS_CALLER = 1, /* the second frame is CASE_CALLER */
 	CASE_HAS_ADDRESS = 2,
-	CASE_IN_FUNCTION = 4,	 /* the first frame is in `run` */
-	CASE_DEEP = 8,		 /* the stack has more frames than are kept */
-	CASE_OTHERS_RUN = 16,	 /* other threads record, or this one goes on afterwards */
-	CASE_NO_FILE = 32,	 /* none can be written */
-	CASE_NO_CRASH = 64,	 /* nothing is noted: the program ignores the signal */
-	CASE_MARK = 128,	 /* a register holds CASE_MARK_VALUE */
-	CASE_FIND_CALLER = 256,	 /* some frame is CASE_CALLER */
-	CASE_AGAIN = 512,	 /* it crashes several times; the file is of the last */
+	CASE_IN_FUNCTION = 4,	/* the first frame is in `run` */
+	CASE_DEEP = 8,		/* the stack has more frames than are kept */
+	CASE_OTHERS_RUN = 16,	/* other threads record, or this one goes on afterwards */
+	CASE_NO_FILE = 32,	/* none can be written */
+	CASE_NO_CRASH = 64,	/* nothing is noted: the program ignores the signal */
+	CASE_MARK = 128,	/* a register holds CASE_MARK_VALUE */
+	CASE_FIND_CALLER = 256, /* some frame is CASE_CALLER */
+	CASE_AGAIN = 512,	/* it crashes several times; the file is of the last */
 };
 #define CASE_MARK_VALUE 0x7461636f68ull
 

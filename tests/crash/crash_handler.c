@@ -199,9 +199,10 @@ static const char *check_same(const struct truth *with, const struct truth *with
 			    (unsigned)status, (unsigned)plain);
 	for (int i = CASE_SEEN_SIGNAL; i <= CASE_TIMES; i++)
 		if (with->value[i] != without->value[i])
-			return tell("the program's handler sees value %d as %#llx, without tacho %#llx",
-				    i, (unsigned long long)with->value[i],
-				    (unsigned long long)without->value[i]);
+			return tell(
+				"the program's handler sees value %d as %#llx, without tacho %#llx",
+				i, (unsigned long long)with->value[i],
+				(unsigned long long)without->value[i]);
 	return NULL;
 }
 

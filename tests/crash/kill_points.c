@@ -292,7 +292,8 @@ static const char *check_file(const struct truth *truth, const struct run *run, 
 		return v.why;
 	if (whole && v.events < 100)
 		return "the file holds next to nothing";
-	return whole && run->scenario->run == crash && v.crashes != 1 ? "the file has no crash" : NULL;
+	return whole && run->scenario->run == crash && v.crashes != 1 ? "the file has no crash"
+								      : NULL;
 }
 
 static const char *check_end(const struct truth *truth, const struct run *run, int status,
@@ -366,8 +367,9 @@ static int kill_in(struct truth *truth, struct run *run, const char **why)
 		if (i < FIRST_KILLS)
 			run->passes = i;
 		else
-			run->passes = (int)(i == FIRST_KILLS ? passed - 1
-							     : (int64_t)random_below((uint64_t)passed));
+			run->passes =
+				(int)(i == FIRST_KILLS ? passed - 1
+						       : (int64_t)random_below((uint64_t)passed));
 		*why = one(truth, run, &killed);
 		if (*why) {
 			*why = tell(*why, run);

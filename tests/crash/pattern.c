@@ -4,20 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum {
-	PARK,
-	UNPARK,
-	WAKE,
-	BEGIN,
-	COUNT,
-	EVENT,
-	RELEASE,
-	SPAN,
-	LOG,
-	SPAN_END,
-	END,
-	DEFINE
-};
+enum { PARK, UNPARK, WAKE, BEGIN, COUNT, EVENT, RELEASE, SPAN, LOG, SPAN_END, END, DEFINE };
 
 #define NAMES_MAX 1024u
 #define COUNT_MARK (1ull << 62)
@@ -198,8 +185,8 @@ int pattern_tells(const struct tacho_reader *reader, const struct tacho_event *e
 }
 
 /* Whether the definition behind the event's argument has this class and name. */
-static int named(const struct tacho_reader *reader, const struct tacho_event *event,
-		 unsigned class, const char *name)
+static int named(const struct tacho_reader *reader, const struct tacho_event *event, unsigned class,
+		 const char *name)
 {
 	const struct tacho_definition *d =
 		tacho_read_definition(reader, event->process, event->arg);
@@ -207,8 +194,8 @@ static int named(const struct tacho_reader *reader, const struct tacho_event *ev
 	return d && d->def_class == class && !strcmp(d->name, name);
 }
 
-static const char *event_differs(const struct tacho_reader *reader,
-				 const struct tacho_event *event, uint64_t code, uint64_t n)
+static const char *event_differs(const struct tacho_reader *reader, const struct tacho_event *event,
+				 uint64_t code, uint64_t n)
 {
 	struct tacho_field_value v[4];
 	char text[TEXT_ROOM];
@@ -239,13 +226,15 @@ static struct expected expect(uint32_t sequence, uint64_t n)
 
 	switch (n % PATTERN_LENGTH) {
 	case PARK:
-		return (struct expected){TACHO_EV_PARK, TACHO_DEF_LOOP, loops[sequence / 3 % 4].text, 0, 0};
+		return (struct expected){TACHO_EV_PARK, TACHO_DEF_LOOP,
+					 loops[sequence / 3 % 4].text, 0, 0};
 	case UNPARK:
 		return (struct expected){TACHO_EV_UNPARK, .arg = (uint32_t)(round & 0xfffff)};
 	case WAKE:
 		return (struct expected){TACHO_EV_WAKE, .words = 1};
 	case BEGIN:
-		return (struct expected){TACHO_EV_POLL_BEGIN, TACHO_DEF_KIND, kinds[four].text, 0, 1};
+		return (struct expected){TACHO_EV_POLL_BEGIN, TACHO_DEF_KIND, kinds[four].text, 0,
+					 1};
 	case COUNT:
 		return (struct expected){TACHO_EV_COUNTER, TACHO_DEF_COUNTER, "counter", 0, 1};
 	case EVENT:
@@ -253,7 +242,8 @@ static struct expected expect(uint32_t sequence, uint64_t n)
 	case RELEASE:
 		return (struct expected){TACHO_EV_LOCK_RELEASE, TACHO_DEF_PLACE, "place", 0, 2};
 	case SPAN:
-		return (struct expected){TACHO_EV_SPAN_BEGIN, TACHO_DEF_SPAN, spans[four].text, 0, 0};
+		return (struct expected){TACHO_EV_SPAN_BEGIN, TACHO_DEF_SPAN, spans[four].text, 0,
+					 0};
 	case LOG:
 		return (struct expected){TACHO_EV_LOG, .arg = 3};
 	case SPAN_END:

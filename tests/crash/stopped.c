@@ -242,7 +242,7 @@ static const char *while_stopped(struct truth *truth, pid_t pid, int lock)
 	before = truth->sequence[0].done;
 	kill(pid, SIGCONT);
 	return reaches(&truth->sequence[0].done, before + 1000) ? NULL
-								 : "it does not go on afterwards";
+								: "it does not go on afterwards";
 }
 
 static const struct {
@@ -254,8 +254,8 @@ static const struct {
 	{"a process stopped by SIGSTOP", writers, while_stopped, 0},
 	{"a process that spins in a poll", spin, while_hung, 0},
 	{"a process that spins in a poll whose begin is overwritten", spin_late, while_hung, 0},
-	{"a process that spins in a poll that is not recorded yet", spin_under_threshold, while_hung,
-	 0},
+	{"a process that spins in a poll that is not recorded yet", spin_under_threshold,
+	 while_hung, 0},
 	{"a process in a deadlock", deadlock, while_hung, 1},
 };
 

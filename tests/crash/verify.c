@@ -132,10 +132,11 @@ static int settle(struct work *w, struct stream *s, const struct tacho_event *e,
 		return wrong(w->v, "sequence %u is in threads %u and %u", sequence, f->thread,
 			     e->thread);
 	if (from < s->lowest || from > s->highest)
-		return wrong(w->v,
-			     "sequence %u goes on with record %llu after a hole, expected %llu to %llu",
-			     sequence, (unsigned long long)from, (unsigned long long)s->lowest,
-			     (unsigned long long)s->highest);
+		return wrong(
+			w->v,
+			"sequence %u goes on with record %llu after a hole, expected %llu to %llu",
+			sequence, (unsigned long long)from, (unsigned long long)s->lowest,
+			(unsigned long long)s->highest);
 	s->sequence = sequence;
 	f->thread = e->thread;
 	s->next = from;
@@ -143,9 +144,8 @@ static int settle(struct work *w, struct stream *s, const struct tacho_event *e,
 	if (!f->count)
 		f->first = from;
 	for (uint32_t i = 0; i < s->held; i++) {
-		struct tacho_event held = {.process = e->process,
-					   .type = s->hold[i].type,
-					   .arg = s->hold[i].arg};
+		struct tacho_event held = {
+			.process = e->process, .type = s->hold[i].type, .arg = s->hold[i].arg};
 		const char *why = pattern_differs(w->reader, &held, sequence, s->next++,
 						  !(w->v->flags & VERIFY_CUT));
 
@@ -161,8 +161,8 @@ static int settle(struct work *w, struct stream *s, const struct tacho_event *e,
 static int take_main(struct work *w, struct stream *s, const struct tacho_event *e)
 {
 	struct found *f = &w->found[s->sequence];
-	const char *why = pattern_differs(w->reader, e, s->sequence, s->next,
-					  !(w->v->flags & VERIFY_CUT));
+	const char *why =
+		pattern_differs(w->reader, e, s->sequence, s->next, !(w->v->flags & VERIFY_CUT));
 
 	if (why)
 		return wrong(w->v, "record %llu of sequence %u (thread %u) is %s",
@@ -197,15 +197,15 @@ static int take_event(struct work *w, const struct tacho_event *e)
 	if (e->type == TACHO_EV_TRIGGER)
 		return 0;
 	tells = pattern_tells(w->reader, e, &sequence, &n);
-	if (w->v->flags & VERIFY_OTHERS && (!tells || sequence < w->v->first ||
-					    sequence >= w->v->end)) {
+	if (w->v->flags & VERIFY_OTHERS &&
+	    (!tells || sequence < w->v->first || sequence >= w->v->end)) {
 		w->v->polls_recorded += e->type == TACHO_EV_POLL_BEGIN;
 		w->v->polls_open += e->type == TACHO_EV_POLL_BEGIN;
 		w->v->polls_open -= e->type == TACHO_EV_POLL_END;
 		return 0;
 	}
-	if (tells && (sequence < w->v->first || sequence >= w->v->end ||
-		      sequence >= TRUTH_SEQUENCES))
+	if (tells &&
+	    (sequence < w->v->first || sequence >= w->v->end || sequence >= TRUTH_SEQUENCES))
 		return wrong(w->v, "a record of sequence %u, which was never recorded here",
 			     sequence);
 	if (tells && !PATTERN_IS_MAIN(sequence))
@@ -372,7 +372,8 @@ int verify_file(struct verify *v, const char *path)
 	result = tacho_read_open(&w.reader, path, NULL, message, sizeof(message));
 	if (result) {
 		wrong(v, "%s", message);
-		return message[0] ? result : wrong(v, "it cannot be opened and no message says why");
+		return message[0] ? result
+				  : wrong(v, "it cannot be opened and no message says why");
 	}
 	w.found = calloc(TRUTH_SEQUENCES, sizeof(*w.found));
 	if (!w.found)

@@ -16,9 +16,9 @@
 #include "verify.h"
 #include "victim.h"
 
-#define YOUNG 3		/* threads whose records must be there */
-#define CHUNK 2700u	/* records that fill a whole chunk, about */
-#define SHORT 100u	/* records that a small chunk holds */
+#define YOUNG 3	    /* threads whose records must be there */
+#define CHUNK 2700u /* records that fill a whole chunk, about */
+#define SHORT 100u  /* records that a small chunk holds */
 #define ROUNDS_FROM 5u
 #define ROUNDS_TO 60u
 
