@@ -16,6 +16,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "tacho.h"
@@ -469,6 +470,31 @@ CRASH jump_often(struct truth *t)
 	_exit(t->value[CASE_TIMES] == 30 ? 49 : 50);
 }
 
+/* A child of such a program: its crashes are its own. */
+CRASH fork_and_crash(struct truth *t)
+{
+	volatile int times = 0;
+	int status;
+	pid_t pid;
+
+	if (sigsetjmp(again, 1))
+		times++;
+	if (times < 12)
+		null_write(t);
+	if (times == 13)
+		_exit(52);
+	pid = fork();
+	if (!pid) {
+		truth_box_begin(t);
+		truth_put(t, truth_take(t, gettid()));
+		if (tacho__on)
+			truth_box_made(t);
+		null_write(t);
+	}
+	waitpid(pid, &status, 0);
+	_exit(WIFEXITED(status) && WEXITSTATUS(status) == 52 ? 53 : 54);
+}
+
 /* ------------------------------------------------------------ no room left */
 
 /* The file may not grow: the kernel sends SIGXFSZ to who writes. */
@@ -540,6 +566,8 @@ const struct crash_case crash_cases[] = {
 	 CASE_OTHERS_RUN | CASE_HAS_CALLER | CASE_AGAIN, NULL, 0},
 	{"an earlier handler that jumps out again and again", jump_often, before_jump, SIGSEGV,
 	 SEGV_MAPERR, CASE_OTHERS_RUN, NULL, 0},
+	{"a child of a program that goes on after crashes", fork_and_crash, before_jump, SIGSEGV,
+	 SEGV_MAPERR, CASE_OTHERS_RUN | CASE_CHILD | CASE_NO_FILE | CASE_HAS_CALLER, NULL, 0},
 	{"a full disk", null_write, NULL, SIGSEGV, SEGV_MAPERR, FAULT | CASE_NO_FILE, "/dev/full",
 	 0},
 	{"a folder that is not there", null_write, NULL, SIGSEGV, SEGV_MAPERR, FAULT | CASE_NO_FILE,

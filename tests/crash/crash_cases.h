@@ -28,6 +28,7 @@ enum case_flag {
 	CASE_MARK = 128,	/* a register holds CASE_MARK_VALUE */
 	CASE_FIND_CALLER = 256, /* some frame is CASE_CALLER */
 	CASE_AGAIN = 512,	/* it crashes several times; the file is of the last */
+	CASE_CHILD = 1024,	/* it is a child, with the second box, that crashes at last */
 };
 #define CASE_MARK_VALUE 0x7461636f68ull
 

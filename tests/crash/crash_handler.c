@@ -224,7 +224,8 @@ static const char *one(const struct crash_case *what, struct truth *with, struct
 	if (!why)
 		why = victim_verify(&folder, with, 0, NULL);
 	if (!why) {
-		why = check_crashes(what, with, with->box[0].path, 0);
+		why = check_crashes(what, with, with->box[what->flags & CASE_CHILD ? 1 : 0].path,
+				    0);
 		why = why ? tell("the box: %s", strdup(why)) : NULL;
 	}
 	if (!why)

@@ -2,11 +2,14 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -66,15 +69,30 @@ pid_t victim_start(victim_main *run, struct truth *truth, void *arg)
 	_exit(run(truth, arg));
 }
 
+/* Kills a victim that does not end; one that hangs in a crash handler gets no SIGALRM. */
+static int hangs(pid_t pid)
+{
+	int fd = (int)syscall(SYS_pidfd_open, pid, 0);
+	struct pollfd end = {.fd = fd, .events = POLLIN};
+	int hung = fd >= 0 && poll(&end, 1, (int)(VICTIM_SECONDS + 5) * 1000) == 0;
+
+	if (hung)
+		kill(pid, SIGKILL);
+	if (fd >= 0)
+		close(fd);
+	return hung;
+}
+
 int victim_wait(pid_t pid)
 {
+	int hung = hangs(pid);
 	int status = 0, other;
 	pid_t got;
 
 	while ((got = waitpid(-1, &other, 0)) > 0 || errno == EINTR)
 		if (got == pid)
 			status = other;
-	return status;
+	return hung ? SIGALRM : status;
 }
 
 /* ------------------------------------------------------------- in a victim */

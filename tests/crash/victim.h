@@ -10,7 +10,7 @@
 
 #include "truth.h"
 
-#define VICTIM_SECONDS 60u /* after that it counts as hung, and ends itself */
+#define VICTIM_SECONDS 30u /* after that it counts as hung */
 
 /* Where a victim leaves what it leaves. */
 struct victim_folder {
@@ -28,7 +28,7 @@ typedef int victim_main(struct truth *truth, void *arg);
 
 /* Starts a victim; its pid. */
 pid_t victim_start(victim_main *run, struct truth *truth, void *arg);
-/* Waits for it and all that it left behind; the status of waitpid(2). */
+/* Waits for it and all that it left behind; the status of waitpid(2), SIGALRM if it hung. */
 int victim_wait(pid_t pid);
 
 /* Compares all boxes of the folder with the truth; NULL or what is wrong. `events`, if not
