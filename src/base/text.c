@@ -133,7 +133,7 @@ int tacho__parse_bytes(const char *s, uint64_t *out)
 	return 0;
 }
 
-int tacho__parse_duration(const char *s, uint64_t *out_ns)
+uint64_t tacho__duration_unit(const char *s)
 {
 	static const struct {
 		const char *unit;
@@ -142,9 +142,18 @@ int tacho__parse_duration(const char *s, uint64_t *out_ns)
 		{"ns", 1},	   {"us", 1000},       {"ms", 1000000},
 		{"s", 1000000000}, {"m", 60000000000}, {"h", 3600000000000},
 	};
-	uint64_t whole, part = 0, scale = 1;
 
-	if (digits(&s, &whole))
+	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
+		if (!strcmp(s, units[i].unit))
+			return units[i].ns;
+	return 0;
+}
+
+int tacho__parse_duration(const char *s, uint64_t *out_ns)
+{
+	uint64_t unit, whole = 0, part = 0, scale = 1;
+
+	if (*s != '.' && digits(&s, &whole))
 		return -EINVAL;
 	if (*s == '.') {
 		const char *from = ++s;
@@ -158,18 +167,11 @@ int tacho__parse_duration(const char *s, uint64_t *out_ns)
 		*out_ns = 0;
 		return 0;
 	}
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++) {
-		uint64_t v;
-
-		if (strcmp(s, units[i].unit))
-			continue;
-		if (__builtin_mul_overflow(whole, units[i].ns, &v))
-			return -EINVAL;
-		if (__builtin_add_overflow(
-			    v, (uint64_t)((unsigned __int128)part * units[i].ns / scale), &v))
-			return -EINVAL;
-		*out_ns = v;
-		return 0;
-	}
-	return -EINVAL;
+	unit = tacho__duration_unit(s);
+	if (!unit || __builtin_mul_overflow(whole, unit, &whole) ||
+	    __builtin_add_overflow(whole, (uint64_t)((unsigned __int128)part * unit / scale),
+				   &whole))
+		return -EINVAL;
+	*out_ns = whole;
+	return 0;
 }

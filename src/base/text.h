@@ -32,5 +32,7 @@ void tacho__text_put_errno(struct tacho__text *t, int error);
 int tacho__parse_u64(const char *s, uint64_t *out);
 int tacho__parse_bytes(const char *s, uint64_t *out);
 int tacho__parse_duration(const char *s, uint64_t *out_ns);
+/* Nanoseconds of the unit that `s` names, 0 if it names none. */
+uint64_t tacho__duration_unit(const char *s);
 
 #endif

@@ -80,6 +80,10 @@ uint64_t cli_now_ns(void); /* CLOCK_MONOTONIC */
 /* A number is the newest box of that process, anything else a path. Returns a path to
    free, or NULL after saying why not. */
 char *cli_resolve(const char *argument);
+/* A command that takes one such argument and --json; `none` and `many` are said when there is
+   none or more than one. */
+int cli_show_one(int argc, char **argv, const struct cli_command *command, const char *none,
+		 const char *many, int (*show)(const char *path, bool json));
 /* Opens it and says why when that fails. -ENODATA: a note of a process that could not
    record; the reason is then in `message` and nothing has been said. */
 int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,

@@ -415,36 +415,9 @@ static int show(const char *path, bool json)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0},
-	};
-	bool json = false;
-	char *path;
-	int c, status;
-
-	while ((c = cli_option(argc, argv, "", options)) != -1) {
-		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			return cli_show_help(&cli_info);
-		default:
-			return CLI_USAGE;
-		}
-	}
-	if (argc - optind != 1)
-		return cli_usage(optind == argc
-					 ? "what? Give a trace file, a folder of them, a box "
-					   "or a PID."
-					 : "one trace at a time; a folder of traces is one.");
-	path = cli_resolve(argv[optind]);
-	if (!path)
-		return CLI_FAILED;
-	status = show(path, json);
-	free(path);
-	return status;
+	return cli_show_one(argc, argv, &cli_info,
+			    "what? Give a trace file, a folder of them, a box or a PID.",
+			    "one trace at a time; a folder of traces is one.", show);
 }
 
 const struct cli_command cli_info = {

@@ -67,6 +67,38 @@ char *cli_resolve(const char *argument)
 	return path;
 }
 
+int cli_show_one(int argc, char **argv, const struct cli_command *command, const char *none,
+		 const char *many, int (*show)(const char *path, bool json))
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{NULL, 0, NULL, 0},
+	};
+	bool json = false;
+	char *path;
+	int c, status;
+
+	while ((c = cli_option(argc, argv, "", options)) != -1) {
+		switch (c) {
+		case 'j':
+			json = true;
+			break;
+		case 'h':
+			return cli_show_help(command);
+		default:
+			return CLI_USAGE;
+		}
+	}
+	if (argc - optind != 1)
+		return cli_usage("%s", optind == argc ? none : many);
+	path = cli_resolve(argv[optind]);
+	if (!path)
+		return CLI_FAILED;
+	status = show(path, json);
+	free(path);
+	return status;
+}
+
 int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,
 	     uint64_t last_ns, char *message, size_t message_size)
 {

@@ -3,6 +3,7 @@
  */
 #include <string.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/names.h"
 #include "cli/parse.h"
@@ -26,74 +27,32 @@ static bool complain(const char *option, const char *text, size_t at, const char
 	return false;
 }
 
-static const struct unit {
-	const char *name;
-	uint64_t ns;
-} units[] = {
-	{"ns", 1},
-	{"us", 1000},
-	{"ms", 1000000},
-	{"s", 1000000000ull},
-	{"m", 60000000000ull},
-	{"h", 3600000000000ull},
-};
-
-static uint64_t unit_ns(const char *name)
-{
-	for (size_t i = 0; i < sizeof(units) / sizeof(units[0]); i++)
-		if (strcmp(name, units[i].name) == 0)
-			return units[i].ns;
-	return 0;
-}
-
-#define TOO_LONG UINT64_MAX
-
-/* Digits from *at on, as nanoseconds of `unit`; saturates at TOO_LONG. */
-static uint64_t scale(const char *digits, size_t count, uint64_t unit)
-{
-	uint64_t value = 0;
-
-	for (size_t i = 0; i < count; i++)
-		if (__builtin_mul_overflow(value, 10u, &value) ||
-		    __builtin_add_overflow(value, (uint64_t)(digits[i] - '0'), &value))
-			return TOO_LONG;
-	return __builtin_mul_overflow(value, unit, &value) ? TOO_LONG : value;
-}
-
 /* Parses text + start; positions in messages count from the start of text. */
 static bool read_duration(const char *option, const char *text, size_t start, uint64_t *ns)
 {
 	const char *number = text + start;
-	size_t whole = strspn(number, "0123456789"), decimals = 0, used = whole;
-	uint64_t unit, place;
+	size_t digits = strspn(number, "0123456789");
+	size_t used = digits;
 
-	if (number[whole] == '.') {
-		decimals = strspn(number + whole + 1, "0123456789");
-		used += 1 + decimals;
+	if (!tacho__parse_duration(number, ns) && *ns <= INT64_MAX)
+		return true;
+	if (number[digits] == '.') {
+		used += 1 + strspn(number + digits + 1, "0123456789");
+		digits = used - 1;
 	}
-	if (whole + decimals == 0)
+	if (digits == 0)
 		return complain(option, text, start,
 				"is not a duration: write a number and a unit, such as 1.5s");
 	if (!number[used])
 		return complain(option, text, start + used,
 				"has no unit: add one of ns, us, ms, s, m, h");
-	unit = unit_ns(number + used);
-	if (!unit)
+	if (tacho__duration_unit(number + used) == 0)
 		return complain(option, text, start + used,
 				"has a unit that is none of ns, us, ms, s, m, h");
-	*ns = scale(number, whole, unit);
-	place = unit;
-	for (size_t i = 0; i < decimals && place >= 10 && *ns != TOO_LONG; i++) {
-		uint64_t digit = (uint64_t)(number[whole + 1 + i] - '0');
-
-		/* Units above a second are not powers of ten: scale each digit by itself. */
-		place /= 10;
-		if (__builtin_add_overflow(*ns, digit * place, ns))
-			*ns = TOO_LONG;
-	}
-	if (*ns > INT64_MAX)
-		return complain(option, text, start, "is longer than 292 years");
-	return true;
+	return complain(
+		option, text, start,
+		"is no duration that can be told: a point has one to nine digits behind it, "
+		"and 292 years are too long");
 }
 
 bool parse_duration(const char *option, const char *text, uint64_t *ns)
@@ -118,21 +77,16 @@ bool parse_count(const char *option, const char *text, uint64_t *out)
 
 	if (digits == 0 || text[digits])
 		return complain(option, text, digits, "is not a whole number");
-	*out = scale(text, digits, 1);
-	if (*out == TOO_LONG)
+	if (tacho__parse_u64(text, out))
 		return complain(option, text, 0, "is too large a number");
 	return true;
 }
 
 bool parse_pid(const char *text, uint32_t *pid)
 {
-	size_t digits = strspn(text, "0123456789");
 	uint64_t value;
 
-	if (digits == 0 || text[digits])
-		return false;
-	value = scale(text, digits, 1);
-	if (value == 0 || value > INT32_MAX)
+	if (tacho__parse_u64(text, &value) || value == 0 || value > INT32_MAX)
 		return false;
 	*pid = (uint32_t)value;
 	return true;

@@ -79,13 +79,14 @@ static void test_durations(void **state)
 					    {"1ns", 1},
 					    {"50us", 50000},
 					    {"1.5ms", 1500000},
+					    {".5s", 500000000},
 					    {"0.000000001s", 1},
 					    {"2m", 120000000000ull},
 					    {"1h", 3600000000000ull},
 					    {"0.5ns", 0}};
 	static const char *const bad[] = {
-		"",   "10",   "s",	"1.s",		 ".5s", "-1s",		"1 s", "1sec",
-		"1S", "1e3s", "1.5.5s", "1.0000000001s", "1d",	"99999999999h", "1ss"};
+		"",   "10",   "s",	"1.s",		 ".s", "-1s",	       "1 s", "1sec",
+		"1S", "1e3s", "1.5.5s", "1.0000000001s", "1d", "99999999999h", "1ss"};
 
 	(void)state;
 	check_good(tacho__parse_duration, good, COUNT(good));
