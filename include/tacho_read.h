@@ -86,27 +86,44 @@ enum tacho_event_type {
 	/* Not recorded but made by the reader: the stream's records begin here, or go on
 	   after a hole. event.resume says what is known. */
 	TACHO_EV_RESUME = 0x3f,
-	TACHO_EV_POLL_BEGIN = 0x41,   /* arg: kind; word[0]: task */
-	TACHO_EV_POLL_SWITCH = 0x42,  /* one poll ends, the next begins: as POLL_BEGIN */
-	TACHO_EV_WAKE = 0x43,	      /* word[0]: task */
-	TACHO_EV_TASK_END = 0x44,     /* word[0]: task */
-	TACHO_EV_LOCK_WAIT = 0x45,    /* arg: place or stack; word[0]: lock */
-	TACHO_EV_LOCK_WAITED = 0x46,  /* arg: 1 got it, 0 gave up; word[0]: lock */
-	TACHO_EV_QUEUE_DEPTH = 0x47,  /* arg: loop; word[0]: depth */
-	TACHO_EV_COUNTER = 0x48,      /* arg: counter or gauge; word[0]: value */
-	TACHO_EV_ASYNC_END = 0x49,    /* arg: name; word[0]: span id */
-	TACHO_EV_TRIGGER = 0x4a,      /* arg: reason; word[0]: number */
-	TACHO_EV_LOCK_RELEASE = 0x80, /* arg: place or stack; word[0]: lock; word[1]: waiters */
-	TACHO_EV_STEAL = 0x81,	      /* arg: thief loop; word[0]: victim loop; word[1]: tasks */
-	TACHO_EV_ASYNC_BEGIN = 0x82,  /* arg: name; word[0]: span id; word[1]: parent or 0 */
-	TACHO_EV_SPAWN = 0xc0,	      /* arg: kind; data: place; word[1]: task; word[2]: parent */
-	TACHO_EV_TASK_WAITS = 0xc1,   /* arg: text or 0; data: stack or 0; word[1]: task;
+	TACHO_EV_POLL_BEGIN = 0x41,  /* arg: kind; word[0]: task */
+	TACHO_EV_POLL_SWITCH = 0x42, /* one poll ends, the next begins: as POLL_BEGIN */
+	TACHO_EV_WAKE = 0x43,	     /* word[0]: task */
+	TACHO_EV_TASK_END = 0x44,    /* word[0]: task */
+	TACHO_EV_LOCK_WAIT = 0x45,   /* arg: place or stack; word[0]: lock */
+	TACHO_EV_LOCK_WAITED = 0x46, /* arg: 1 got it, 0 gave up; word[0]: lock */
+	TACHO_EV_QUEUE_DEPTH = 0x47, /* arg: loop; word[0]: depth */
+	TACHO_EV_COUNTER = 0x48,     /* arg: counter or gauge; word[0]: value */
+	TACHO_EV_ASYNC_END = 0x49,   /* arg: name; word[0]: span id */
+	TACHO_EV_TRIGGER = 0x4a,     /* arg: reason; word[0]: number */
+	TACHO_EV_WORK_SUBMIT = 0x4b, /* arg: kind; word[0]: work for a thread pool */
+	TACHO_EV_WORK_BEGIN = 0x4c,  /* arg: kind; word[0]: work */
+	TACHO_EV_WORK_END = 0x4d,    /* word[0]: work */
+	TACHO_EV_READY = 0x4e,	     /* arg: events; word[0]: descriptor, or 1 << 63 | epoll_data */
+	TACHO_EV_LATE = 0x4f,	     /* word[0]: ns by which the next poll's timer is late */
+	TACHO_EV_STACK = 0x50,	     /* arg: stack; word[0]: lock or task that it belongs to */
+	TACHO_EV_SAMPLE = 0x51,	     /* arg: stack; word[0]: ns of CPU time since the one before */
+	TACHO_EV_LOCK_RELEASE = 0x80,  /* arg: place or stack; word[0]: lock; word[1]: waiters */
+	TACHO_EV_STEAL = 0x81,	       /* arg: thief loop; word[0]: victim loop; word[1]: tasks */
+	TACHO_EV_ASYNC_BEGIN = 0x82,   /* arg: name; word[0]: span id; word[1]: parent or 0 */
+	TACHO_EV_SCHED = 0x83,	       /* of the poll that just ended: arg: involuntary switches;
+					 word[0]: ns runnable but not running; word[1]: minor faults
+					 | major faults << 32 */
+	TACHO_EV_SPAWN = 0xc0,	       /* arg: kind; data: place; word[1]: task; word[2]: parent */
+	TACHO_EV_TASK_WAITS = 0xc1,    /* arg: text or 0; data: stack or 0; word[1]: task;
 					 word[2]: resource or 0 */
-	TACHO_EV_TRACE_ID = 0xc2,     /* word[1]: async span or 0; word[2], word[3]: id */
-	TACHO_EV_LOG = 0xc3,	      /* arg: level; text: tacho_read_text */
-	TACHO_EV_EVENT = 0xc4,	      /* arg: schema; fields: tacho_read_field */
-	TACHO_EV_POLL_HIST = 0xc5,    /* arg: kind; data: loop; word[2]: since when, ns;
+	TACHO_EV_TRACE_ID = 0xc2,      /* word[1]: async span or 0; word[2], word[3]: id */
+	TACHO_EV_LOG = 0xc3,	       /* arg: level; text: tacho_read_text */
+	TACHO_EV_EVENT = 0xc4,	       /* arg: schema; fields: tacho_read_field */
+	TACHO_EV_POLL_HIST = 0xc5,     /* arg: kind; data: loop; word[2]: since when, ns;
 					 word[3]: total ns; word[4]...: bucket << 48 | count */
+	TACHO_EV_CALL = 0xc6,	       /* a blocking call that returned: arg: name; data: stack or
+					 0; word[1]: ns; word[2]: descriptor or ~0; word[3]: path
+					 or 0 | errno << 32 | kind of descriptor << 48: 0 unknown, 1
+					 file, 2 folder, 3 pipe, 4 terminal, 5 TCP, 6 UDP, 7 UNIX, 8
+					 other socket, 9 eventfd and kin, 10 device */
+	TACHO_EV_SAMPLE_FRAMES = 0xc7, /* as SAMPLE, with its stack: data: 1 there were more;
+					  word[1]: ns; word[2]...: frames, innermost first */
 };
 #define TACHO_EV_IS_VARIABLE(type) (((type) >> 6) == 3)
 
@@ -245,13 +262,14 @@ struct tacho_definition {
 	const char *file;   /* "" not given */
 	const char *unit;
 	uint32_t line;	/* 0 not given */
-	uint64_t value; /* LOOP: its number; KIND, PLACE: address or 0 */
+	uint64_t value; /* LOOP: its number; KIND: function or 0; PLACE: return address or 0 */
 	uint32_t count; /* SCHEMA: fields; STACK: frames */
 	const struct tacho_field *fields;
 	const uint64_t *frames;		       /* innermost first */
 	uint64_t start, end, offset, since_ns; /* MODULE */
 	const uint8_t *build_id;
 	uint32_t build_id_size;
+	uint32_t exact; /* STACK: 1: frames[0] was interrupted; else it is a return address too */
 };
 
 /* NULL: no such definition in the trace (never written, or damaged). */
@@ -264,6 +282,20 @@ TACHO_READ_API uint32_t tacho_read_definition_limit(const struct tacho_reader *r
 TACHO_READ_API const struct tacho_definition *
 tacho_read_module_at(const struct tacho_reader *reader, uint32_t process, uint64_t address,
 		     uint64_t ns);
+
+/*
+ * What the code at `address` is called, where the trace says so (tacho dump and kin put it
+ * in): the function at `index` 0, then those it was inlined into. Returns 1, or 0 when there is
+ * no such. A return address lies behind its call: look up the address before.
+ */
+struct tacho_symbol {
+	const char *function; /* demangled; "" not known */
+	const char *file;     /* "" not known */
+	uint32_t line;	      /* 0 not known */
+};
+TACHO_READ_API int tacho_read_symbol(const struct tacho_reader *reader, uint32_t process,
+				     uint64_t address, uint64_t ns, uint32_t index,
+				     struct tacho_symbol *symbol);
 
 /* Field `index` of a TACHO_EV_EVENT. Returns 1, 0 when it is absent, or -errno. */
 struct tacho_field_value {

@@ -134,6 +134,8 @@ static int put_definition(struct tacho__bytes *b, const struct tacho_definition 
 	}
 	head.size = (uint16_t)p.size;
 	head.flags = d->cut || p.cut ? TACHO_DEF_CUT : 0;
+	if (d->exact)
+		head.flags |= TACHO_DEF_EXACT;
 	err = tacho__bytes_put(b, &head, sizeof(head));
 	if (!err)
 		err = tacho__bytes_put(b, p.data, p.size);

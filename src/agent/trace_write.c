@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "agent/columns_encode.h"
+#include "agent/symbols.h"
 #include "agent/trace_output.h"
 #include "agent/trace_parts.h"
 #include "read/records.h"
@@ -17,8 +18,9 @@ struct writing {
 	struct tacho__trace_result result;
 	struct tacho__records records;
 	struct tacho__encoder encoder;
-	uint64_t unread;	/* stretches that turned out to be damaged */
-	uint64_t cut_before_ns; /* 0: nothing was left out on request */
+	struct tacho__addresses addresses; /* of code */
+	uint64_t unread;		   /* stretches that turned out to be damaged */
+	uint64_t cut_before_ns;		   /* 0: nothing was left out on request */
 };
 
 /* A stretch without records may still tell of drops and of what was open. */
@@ -59,6 +61,8 @@ static int put_stretch(struct writing *w, uint32_t index)
 
 	if (!err && !tells_something(&w->records.head))
 		return 0;
+	if (!err && !w->options->no_symbols)
+		err = tacho__addresses_of_records(&w->addresses, &w->records);
 	if (!err)
 		err = tacho__columns_encode(&w->encoder, &w->records);
 	/* The rest of the trace is worth having without this stretch. */
@@ -96,6 +100,16 @@ static int put_events(struct writing *w)
 	return err;
 }
 
+/* After the records: looking symbols up can take a while, and may come to nothing. */
+static int put_symbols(struct writing *w)
+{
+	if (w->options->no_symbols)
+		return 0;
+	if (tacho__addresses_of_facts(&w->addresses, w->reader, w->options->process))
+		return no_memory(w);
+	return tacho__put_symbols(&w->out, w->reader, w->options->process, &w->addresses);
+}
+
 /* What says what the records mean comes first: a file that is cut short keeps it. */
 static int put_all(struct writing *w)
 {
@@ -122,6 +136,8 @@ static int put_all(struct writing *w)
 		err = tacho__put_definitions(o, r, process);
 	if (!err)
 		err = put_events(w);
+	if (!err)
+		err = put_symbols(w);
 	if (!err)
 		err = tacho__put_meta_after(o, w->unread, w->cut_before_ns);
 	return err ? err : tacho__output_end(o);
@@ -154,6 +170,7 @@ int tacho__trace_write(struct tacho_reader *reader, int fd,
 	if (result)
 		*result = w.result;
 	tacho__records_free(&w.records);
+	tacho__addresses_free(&w.addresses);
 	tacho__encoder_free(&w.encoder);
 	tacho__output_free(&w.out);
 	return err;

@@ -14,6 +14,7 @@ struct tacho__trace_options {
 	uint32_t taken_by;    /* enum tacho_taken_by */
 	int level;	      /* zstd level; 0: the default */
 	const char *box_name; /* file name of the box, or NULL */
+	int no_symbols;	      /* 1: code addresses are not looked up */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
 };

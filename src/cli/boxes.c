@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -75,7 +76,6 @@ __attribute__((format(printf, 2, 3))) static void skip(struct box_folder *folder
 	vsnprintf(folder->reason, sizeof(folder->reason), format, args);
 	va_end(args);
 	folder->state = BOX_FOLDER_SKIPPED;
-	cli_warn("%s is not searched: %s.", folder->path, folder->reason);
 }
 
 /* Opens a folder if it is one and belongs to `owner` or root. */
@@ -114,6 +114,8 @@ static int read_folder(struct box_list *list, size_t index, uid_t owner)
 	int result = 0;
 	DIR *dir;
 
+	if (folder->state == BOX_FOLDER_SKIPPED && !list->quiet)
+		cli_warn("%s is not searched: %s.", folder->path, folder->reason);
 	if (fd < 0)
 		return 0;
 	dir = fdopendir(fd);
@@ -123,8 +125,9 @@ static int read_folder(struct box_list *list, size_t index, uid_t owner)
 	}
 	while (result == 0 && (entry = readdir(dir))) {
 		if (list->file_count >= limit) {
-			cli_warn("%s holds more than %u boxes; the others are left out.",
-				 folder->path, FILES_MAX);
+			if (!list->quiet)
+				cli_warn("%s holds more than %u boxes; the others are left out.",
+					 folder->path, FILES_MAX);
 			break;
 		}
 		result = add_file(list, folder, entry->d_name);
@@ -230,11 +233,12 @@ static int add_own(struct box_list *list)
 	return result;
 }
 
-int box_list_read(struct box_list *list, bool all_users)
+static int read_list(struct box_list *list, bool all_users, bool quiet)
 {
 	int result;
 
 	memset(list, 0, sizeof(*list));
+	list->quiet = quiet;
 	result = add_own(list);
 	if (result == 0 && all_users)
 		result = add_all_users(list, "/dev/shm", false);
@@ -247,6 +251,16 @@ int box_list_read(struct box_list *list, bool all_users)
 	if (list->file_count > 0)
 		qsort(list->files, list->file_count, sizeof(list->files[0]), compare_files);
 	return 0;
+}
+
+int box_list_read(struct box_list *list, bool all_users)
+{
+	return read_list(list, all_users, false);
+}
+
+int box_list_read_quietly(struct box_list *list, bool all_users)
+{
+	return read_list(list, all_users, true);
 }
 
 void box_list_free(struct box_list *list)
@@ -270,6 +284,33 @@ const struct box_file *box_list_find(const struct box_list *list, uint32_t pid)
 	return found;
 }
 
+int box_lock(const char *path, struct stat *st)
+{
+	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+
+	if (fd < 0)
+		return -errno;
+	if (fstat(fd, st) < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
+		int error = errno;
+
+		close(fd);
+		return -error;
+	}
+	return fd;
+}
+
+bool box_remove(const char *path, const struct stat *was)
+{
+	struct stat now;
+
+	if (lstat(path, &now) == 0 && now.st_ino == was->st_ino && now.st_dev == was->st_dev &&
+	    unlink(path) == 0)
+		return true;
+	cli_warn("%s could not be deleted: %s. It will be recovered again next time.", path,
+		 strerror(errno));
+	return false;
+}
+
 static ssize_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
 {
 	char path[64];
@@ -290,8 +331,9 @@ static ssize_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
 
 int box_process_runs(uint32_t pid, uint64_t start_time)
 {
-	char text[1024];
+	char text[1024], state;
 	ssize_t n = read_proc(pid, "stat", text, sizeof(text));
+	unsigned long threads = 1;
 	const char *at;
 
 	if (n == -ENOENT || n == -ESRCH)
@@ -303,14 +345,18 @@ int box_process_runs(uint32_t pid, uint64_t start_time)
 	if (!at || at[1] != ' ')
 		return -1;
 	at += 2;
-	if (*at == 'Z' || *at == 'X')
-		return 0;
+	state = *at;
 	for (int field = 3; field < 22; field++) {
+		if (field == 20)
+			threads = strtoul(at, NULL, 10);
 		at = strchr(at, ' ');
 		if (!at)
 			return -1;
 		at++;
 	}
+	/* A leader that has ended is a zombie while its threads go on. */
+	if ((state == 'Z' || state == 'X') && threads <= 1)
+		return 0;
 	return strtoull(at, NULL, 10) == start_time;
 }
 

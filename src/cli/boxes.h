@@ -41,10 +41,13 @@ struct box_list {
 	size_t folder_count;
 	struct box_file *files; /* by pid, then oldest first */
 	size_t file_count;
+	bool quiet;
 };
 
 /* Returns 0 or -ENOMEM. Says which folders had to be skipped. */
 int box_list_read(struct box_list *list, bool all_users);
+/* The same without a word, for those who look again and again. */
+int box_list_read_quietly(struct box_list *list, bool all_users);
 void box_list_free(struct box_list *list);
 
 /* The newest box of a process, a real one before a note; NULL: none. */
@@ -52,6 +55,13 @@ const struct box_file *box_list_find(const struct box_list *list, uint32_t pid);
 
 /* Takes PID-STARTTIME-N.box apart; `path` may have folders before it. */
 bool box_name_parse(const char *path, struct box_file *out);
+
+struct stat;
+/* Two that make a trace file of one box at once would both write one. A descriptor whose
+   closing ends the lock, or -errno; -EWOULDBLOCK: another has it. */
+int box_lock(const char *path, struct stat *st);
+/* Deletes the box if it is still the file that was read; else says why not. */
+bool box_remove(const char *path, const struct stat *was);
 
 /* 1: a process with this id and start time runs, 0: not, -1: cannot be told. */
 int box_process_runs(uint32_t pid, uint64_t start_time);

@@ -32,10 +32,11 @@ struct cli_command {
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 
-extern const struct cli_command cli_ls, cli_status, cli_dump, cli_recover, cli_info, cli_cat,
-	cli_help;
+extern const struct cli_command cli_run, cli_ls, cli_status, cli_dump, cli_recover, cli_info,
+	cli_cat, cli_help;
 
 /* main.c */
+extern bool cli_started_without_sigpipe; /* SIGPIPE was ignored when the program started */
 const struct cli_command *cli_command_at(size_t index); /* NULL after the last */
 const struct cli_command *cli_command_find(const char *name);
 /* Says that there is no such command, and which one is nearest. Returns CLI_USAGE. */
@@ -44,6 +45,7 @@ int cli_unknown_command(const char *name);
 /* say.c: "tacho COMMAND: ..." on standard error, escaped, with a newline. */
 void cli_set_command(const char *name); /* NULL: plain "tacho" */
 __attribute__((format(printf, 1, 2))) void cli_error(const char *format, ...);
+__attribute__((format(printf, 1, 2))) void cli_note(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void cli_warn(const char *format, ...);
 /* The same followed by "Try 'tacho COMMAND --help'."; returns CLI_USAGE. */
 __attribute__((format(printf, 1, 2))) int cli_usage(const char *format, ...);
@@ -53,7 +55,8 @@ int cli_finish(int status);
 /*
  * getopt_long(3) with messages of ours. Returns -1 after the last option and '?'
  * for a bad one, after saying what is wrong with it. "--help" and -h need not be
- * listed and return 'h'.
+ * listed and return 'h'. With a '+' before the short options, the first word that is no
+ * option ends them.
  */
 #define CLI_OPTIONS_MAX 16u
 int cli_option(int argc, char **argv, const char *short_options, const struct option *options);

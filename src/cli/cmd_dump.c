@@ -17,11 +17,11 @@
 
 struct dump {
 	const char *out; /* NULL: a name of our own */
-	bool force;
+	bool force, no_symbols;
 	uint64_t last_ns;
 };
 
-static int write_to(struct tacho_reader *reader, const char *path, int fd,
+static int write_to(struct tacho_reader *reader, const char *path, int fd, const struct dump *d,
 		    struct tacho__trace_result *result)
 {
 	const char *slash = strrchr(path, '/');
@@ -29,6 +29,7 @@ static int write_to(struct tacho_reader *reader, const char *path, int fd,
 	struct tacho__trace_options options = {
 		.taken_by = TACHO_TAKEN_DUMP,
 		.box_name = slash ? slash + 1 : path,
+		.no_symbols = d->no_symbols,
 		.progress = cli_progress,
 		.progress_arg = &progress,
 	};
@@ -52,11 +53,11 @@ static void print_result(FILE *out, const char *path, const struct tacho__trace_
 		text_duration(seconds, r->last_ns - r->first_ns), text_bytes(bytes, r->bytes));
 }
 
-static int dump_to_stdout(struct tacho_reader *reader, const char *path)
+static int dump_to_stdout(struct tacho_reader *reader, const char *path, const struct dump *d)
 {
 	struct tacho__trace_result result = {0};
 
-	if (write_to(reader, path, STDOUT_FILENO, &result) < 0)
+	if (write_to(reader, path, STDOUT_FILENO, d, &result) < 0)
 		return CLI_FAILED;
 	cli_warn_problems(reader, 10);
 	print_result(stderr, "(standard output)", &result);
@@ -75,7 +76,7 @@ static int dump_to_file(struct tacho_reader *reader, const char *path, const str
 		error = output_begin_in(&output, ".", tacho_read_process(reader, 0));
 	if (error < 0)
 		return CLI_FAILED;
-	if (write_to(reader, path, output.fd, &result) < 0) {
+	if (write_to(reader, path, output.fd, d, &result) < 0) {
 		output_abandon(&output);
 		return CLI_FAILED;
 	}
@@ -109,7 +110,7 @@ static int dump_box(const char *path, const struct dump *d)
 			  "'tacho cat'.",
 			  path);
 	else if (d->out && strcmp(d->out, "-") == 0)
-		status = dump_to_stdout(reader, path);
+		status = dump_to_stdout(reader, path, d);
 	else
 		status = dump_to_file(reader, path, d);
 	tacho_read_close(reader);
@@ -122,6 +123,7 @@ static int run(int argc, char **argv)
 		{"output", required_argument, NULL, 'o'},
 		{"last", required_argument, NULL, 'l'},
 		{"force", no_argument, NULL, 'f'},
+		{"no-symbols", no_argument, NULL, 'S'},
 		{NULL, 0, NULL, 0},
 	};
 	struct dump d = {0};
@@ -135,6 +137,9 @@ static int run(int argc, char **argv)
 			break;
 		case 'f':
 			d.force = true;
+			break;
+		case 'S':
+			d.no_symbols = true;
 			break;
 		case 'l':
 			if (!parse_duration("--last", optarg, &d.last_ns))
@@ -171,12 +176,13 @@ static int run(int argc, char **argv)
 const struct cli_command cli_dump = {
 	.name = "dump",
 	.summary = "the window of a process into a trace file",
-	.help = "Usage: tacho dump PID|BOX [-o FILE] [--last TIME] [--force]\n\n"
+	.help = "Usage: tacho dump PID|BOX [-o FILE] [--last TIME] [--force] [--no-symbols]\n\n"
 		"Writes what the box holds now into a trace file. The process is not asked:\n"
 		"it may be running, stopped, hung or dead.\n\n"
 		"  -o FILE      where to (default tacho-NAME-PID-TIME.tacho here; -: a pipe)\n"
 		"  --last TIME  only this long before the last event: 500ms, 5s, 2m\n"
-		"  --force      replace FILE if it exists\n\n"
+		"  --force      replace FILE if it exists\n"
+		"  --no-symbols leave code addresses as they are: no functions, files, lines\n\n"
 		"Example:\n"
 		"  tacho dump 4711 --last 5s -o slow.tacho\n",
 	.run = run,

@@ -240,8 +240,8 @@ static void print_none(const struct box_list *list)
 			printf(" (skipped: %s)", f->reason);
 		putchar('\n');
 	}
-	puts("A program records when it is linked with -ltacho and calls tacho_start(NULL); "
-	     "tacho.h says how.\n"
+	puts("'tacho run -- COMMAND' records a program as it is; one that is linked with -ltacho "
+	     "calls tacho_start(NULL), see tacho.h.\n"
 	     "A box that was made elsewhere is found with TACHO_BOX_DIR=FOLDER.");
 }
 

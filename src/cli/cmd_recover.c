@@ -7,7 +7,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -32,7 +31,7 @@ static const char *const outcome_names[OUTCOMES] = {"recovered", "empty", "alive
 
 struct recover {
 	const char *folder;
-	bool keep, json, named; /* named: boxes were given by name */
+	bool keep, json, no_symbols, named; /* named: boxes were given by name */
 	unsigned count[OUTCOMES];
 	struct json j;
 };
@@ -47,35 +46,6 @@ struct item {
 	struct tacho__trace_result result;
 };
 
-/* Two recoveries at once would both write a file. The lock ends with the descriptor. */
-static int lock_box(const char *path, struct stat *st)
-{
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-
-	if (fd < 0)
-		return -errno;
-	if (fstat(fd, st) < 0 || flock(fd, LOCK_EX | LOCK_NB) < 0) {
-		int error = errno;
-
-		close(fd);
-		return -error;
-	}
-	return fd;
-}
-
-/* Deletes the box if it is still the file that was read. */
-static bool remove_box(struct item *item, const struct stat *was)
-{
-	struct stat now;
-
-	if (lstat(item->path, &now) == 0 && now.st_ino == was->st_ino &&
-	    now.st_dev == was->st_dev && unlink(item->path) == 0)
-		return true;
-	cli_warn("%s could not be deleted: %s. It will be recovered again next time.", item->path,
-		 strerror(errno));
-	return false;
-}
-
 static int write_trace(struct recover *r, struct item *item, struct tacho_reader *reader)
 {
 	const char *slash = strrchr(item->path, '/');
@@ -83,6 +53,7 @@ static int write_trace(struct recover *r, struct item *item, struct tacho_reader
 	struct tacho__trace_options options = {
 		.taken_by = TACHO_TAKEN_RECOVER,
 		.box_name = slash ? slash + 1 : item->path,
+		.no_symbols = r->no_symbols,
 		.progress = cli_progress,
 		.progress_arg = &progress,
 	};
@@ -128,7 +99,7 @@ static void recover_open(struct recover *r, struct item *item, struct tacho_read
 	} else if (write_trace(r, item, reader) == 0) {
 		item->outcome = RECOVERED;
 		cli_warn_problems(reader, 5);
-		item->removed = !r->keep && remove_box(item, st);
+		item->removed = !r->keep && box_remove(item->path, st);
 	}
 }
 
@@ -141,7 +112,7 @@ static void recover_unread(struct recover *r, struct item *item, int error, cons
 
 	if (error == -ENODATA && runs == 0) {
 		item->outcome = EMPTY;
-		item->removed = !r->keep && remove_box(item, st);
+		item->removed = !r->keep && box_remove(item->path, st);
 	} else if (runs > 0) {
 		item->outcome = ALIVE;
 	} else {
@@ -162,7 +133,7 @@ static void recover_box(struct recover *r, struct item *item)
 	cli_progress_begin(&progress, "reading the box");
 	options.progress = cli_progress;
 	options.progress_arg = &progress;
-	lock = lock_box(item->path, &st);
+	lock = box_lock(item->path, &st);
 	if (lock == -EWOULDBLOCK) {
 		item->outcome = BUSY;
 		snprintf(item->message, sizeof(item->message),
@@ -314,11 +285,9 @@ static bool folder_usable(const char *folder)
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'},
-		{"keep", no_argument, NULL, 'k'},
-		{"all", no_argument, NULL, 'a'},
-		{"json", no_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0},
+		{"output", required_argument, NULL, 'o'}, {"keep", no_argument, NULL, 'k'},
+		{"no-symbols", no_argument, NULL, 'S'},	  {"all", no_argument, NULL, 'a'},
+		{"json", no_argument, NULL, 'j'},	  {NULL, 0, NULL, 0},
 	};
 	struct recover r = {.folder = "."};
 	bool all = false;
@@ -331,6 +300,9 @@ static int run(int argc, char **argv)
 			break;
 		case 'k':
 			r.keep = true;
+			break;
+		case 'S':
+			r.no_symbols = true;
 			break;
 		case 'a':
 			all = true;
@@ -375,6 +347,7 @@ const struct cli_command cli_recover = {
 		"  -o DIR   where the trace files go (default: here)\n"
 		"  --keep   do not delete the boxes\n"
 		"  --all    boxes of all users (root only)\n"
+		"  --no-symbols  leave code addresses as they are\n"
 		"  --json   for programs\n\n"
 		"Example:\n"
 		"  tacho recover -o /var/tmp/traces\n",

@@ -2,18 +2,43 @@
  * What ids and addresses of a trace are called.
  */
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "cli/describe.h"
 #include "cli/names.h"
 #include "cli/text.h"
 
-void describe_address(FILE *out, const struct tacho_reader *reader, uint32_t process,
-		      uint64_t address, uint64_t ns)
+/* The symbol's file without its folders: lines stay short, JSON has all of it. */
+static void put_place(FILE *out, const struct tacho_symbol *s)
 {
-	const struct tacho_definition *m = tacho_read_module_at(reader, process, address, ns);
-	const char *slash;
+	const char *slash = strrchr(s->file, '/');
 
+	if (!s->file[0])
+		return;
+	fputs(" (", out);
+	text_put(out, slash && slash[1] ? slash + 1 : s->file);
+	if (s->line)
+		fprintf(out, ":%" PRIu32, s->line);
+	fputc(')', out);
+}
+
+void describe_address(FILE *out, const struct tacho_reader *reader, uint32_t process,
+		      uint64_t address, uint64_t ns, bool is_return)
+{
+	uint64_t at = is_return ? address - 1 : address;
+	const struct tacho_definition *m = tacho_read_module_at(reader, process, at, ns);
+	struct tacho_symbol symbol;
+	const char *slash;
+	uint32_t i = 0;
+
+	for (; tacho_read_symbol(reader, process, at, ns, i, &symbol); i++) {
+		fputs(i ? " < " : "", out);
+		text_put(out, symbol.function[0] ? symbol.function : "?");
+		put_place(out, &symbol);
+	}
+	if (i)
+		return;
 	if (!m) {
 		fprintf(out, "0x%" PRIx64, address);
 		return;
@@ -23,10 +48,24 @@ void describe_address(FILE *out, const struct tacho_reader *reader, uint32_t pro
 	fprintf(out, "+0x%" PRIx64, address - m->start + m->offset);
 }
 
-void describe_address_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
-			   uint64_t address, uint64_t ns)
+/* One function: that of the address, or one it was inlined into. */
+static void put_symbol(struct json *j, const struct tacho_symbol *s)
 {
-	const struct tacho_definition *m = tacho_read_module_at(reader, process, address, ns);
+	json_put_known(j, "function", s->function);
+	json_put_known(j, "file", s->file);
+	json_key(j, "line");
+	if (s->line)
+		json_u64(j, s->line);
+	else
+		json_null(j);
+}
+
+void describe_address_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
+			   uint64_t address, uint64_t ns, bool is_return)
+{
+	uint64_t at = is_return ? address - 1 : address;
+	const struct tacho_definition *m = tacho_read_module_at(reader, process, at, ns);
+	struct tacho_symbol symbol;
 
 	json_object(j);
 	json_key(j, "address");
@@ -37,25 +76,55 @@ void describe_address_json(struct json *j, const struct tacho_reader *reader, ui
 		json_address(j, address - m->start + m->offset);
 	else
 		json_null(j);
+	if (tacho_read_symbol(reader, process, at, ns, 0, &symbol))
+		put_symbol(j, &symbol);
+	if (tacho_read_symbol(reader, process, at, ns, 1, &symbol)) {
+		json_key(j, "inlined_into");
+		json_array(j);
+		for (uint32_t i = 1; tacho_read_symbol(reader, process, at, ns, i, &symbol); i++) {
+			json_object(j);
+			put_symbol(j, &symbol);
+			json_object_end(j);
+		}
+		json_array_end(j);
+	}
 	json_object_end(j);
 }
 
-static void describe_stack(FILE *out, const struct tacho_reader *reader, uint32_t process,
-			   const struct tacho_definition *d, uint64_t ns)
+void describe_stack(FILE *out, const struct tacho_reader *reader, uint32_t process,
+		    const struct describe_stack *stack, uint64_t ns)
 {
 	fputc('[', out);
-	for (uint32_t i = 0; i < d->count; i++) {
+	for (uint32_t i = 0; i < stack->count; i++) {
 		if (i)
 			fputs(" < ", out);
-		describe_address(out, reader, process, d->frames[i], ns);
+		describe_address(out, reader, process, stack->frames[i], ns,
+				 i > 0 || !stack->exact);
 	}
-	fputs(d->cut ? " < ...]" : "]", out);
+	fputs(stack->cut ? " < ...]" : "]", out);
+}
+
+void describe_stack_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
+			 const struct describe_stack *stack, uint64_t ns)
+{
+	json_key(j, "frames");
+	json_array(j);
+	for (uint32_t i = 0; i < stack->count; i++)
+		describe_address_json(j, reader, process, stack->frames[i], ns,
+				      i > 0 || !stack->exact);
+	json_array_end(j);
+}
+
+static struct describe_stack stack_of(const struct tacho_definition *d)
+{
+	return (struct describe_stack){d->frames, d->count, d->exact != 0, d->cut != 0};
 }
 
 void describe_id(FILE *out, const struct tacho_reader *reader, uint32_t process, uint32_t id,
 		 uint64_t ns)
 {
 	const struct tacho_definition *d;
+	bool has_code;
 
 	if (id == 0) {
 		fputs("(not given)", out);
@@ -67,14 +136,20 @@ void describe_id(FILE *out, const struct tacho_reader *reader, uint32_t process,
 		return;
 	}
 	if (d->def_class == TACHO_DEF_STACK) {
-		describe_stack(out, reader, process, d, ns);
+		struct describe_stack stack = stack_of(d);
+
+		describe_stack(out, reader, process, &stack, ns);
 		return;
 	}
+	has_code = d->value && (d->def_class == TACHO_DEF_KIND || d->def_class == TACHO_DEF_PLACE);
 	if (d->name[0])
 		text_put(out, d->name);
-	else if (d->value && (d->def_class == TACHO_DEF_KIND || d->def_class == TACHO_DEF_PLACE))
-		describe_address(out, reader, process, d->value, ns);
-	else
+	if (d->name[0] && has_code && !d->file[0])
+		fputs(": ", out);
+	if (has_code && (!d->name[0] || !d->file[0]))
+		describe_address(out, reader, process, d->value, ns,
+				 d->def_class == TACHO_DEF_PLACE);
+	else if (!d->name[0])
 		fprintf(out, "(id %" PRIu32 " has no name)", id);
 	if (d->cut)
 		fputs("...", out);
@@ -94,6 +169,8 @@ void describe_id(FILE *out, const struct tacho_reader *reader, uint32_t process,
 static void put_value(struct json *j, const struct tacho_reader *reader, uint32_t process,
 		      const struct tacho_definition *d, uint64_t ns)
 {
+	struct describe_stack stack;
+
 	switch (d->def_class) {
 	case TACHO_DEF_LOOP:
 		json_put_u64(j, "number", d->value);
@@ -103,7 +180,8 @@ static void put_value(struct json *j, const struct tacho_reader *reader, uint32_
 	case TACHO_DEF_PLACE:
 		if (d->value) {
 			json_key(j, "code");
-			describe_address_json(j, reader, process, d->value, ns);
+			describe_address_json(j, reader, process, d->value, ns,
+					      d->def_class == TACHO_DEF_PLACE);
 		}
 		break;
 	case TACHO_DEF_COUNTER:
@@ -111,11 +189,8 @@ static void put_value(struct json *j, const struct tacho_reader *reader, uint32_
 		json_put_known(j, "unit", d->unit);
 		break;
 	case TACHO_DEF_STACK:
-		json_key(j, "frames");
-		json_array(j);
-		for (uint32_t i = 0; i < d->count; i++)
-			describe_address_json(j, reader, process, d->frames[i], ns);
-		json_array_end(j);
+		stack = stack_of(d);
+		describe_stack_json(j, reader, process, &stack, ns);
 		break;
 	default:
 		break;

@@ -4,6 +4,7 @@
 #ifndef TACHO_CLI_DESCRIBE_H
 #define TACHO_CLI_DESCRIBE_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -17,11 +18,28 @@ void describe_id(FILE *out, const struct tacho_reader *reader, uint32_t process,
 void describe_id_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
 		      uint32_t id, uint64_t ns);
 
-/* "libfoo.so+0x123", or the address where no module holds it. */
+/*
+ * "function (file:line)", with the functions that it was inlined into; "libfoo.so+0x123" where
+ * the trace has no symbols for it; the address where no module holds it. A return address
+ * (`is_return`) stands for the call before it.
+ */
 void describe_address(FILE *out, const struct tacho_reader *reader, uint32_t process,
-		      uint64_t address, uint64_t ns);
-/* {"address", "module", "offset"} */
+		      uint64_t address, uint64_t ns, bool is_return);
+/* {"address", "module", "offset"}, and "function", "file", "line", "inlined_into" as known */
 void describe_address_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
-			   uint64_t address, uint64_t ns);
+			   uint64_t address, uint64_t ns, bool is_return);
+
+struct describe_stack {
+	const uint64_t *frames;
+	uint32_t count;
+	bool exact; /* the first was interrupted, and is no return address */
+	bool cut;
+};
+/* "[f < g < h]" */
+void describe_stack(FILE *out, const struct tacho_reader *reader, uint32_t process,
+		    const struct describe_stack *stack, uint64_t ns);
+/* The member "frames". */
+void describe_stack_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
+			 const struct describe_stack *stack, uint64_t ns);
 
 #endif

@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "cli/describe.h"
 #include "cli/json.h"
 #include "tacho_read.h"
 
@@ -36,6 +37,17 @@ static inline uint32_t event_id(uint64_t value)
 	return value <= 0xffffff ? (uint32_t)value : 0xffffffu;
 }
 
+/* The stack that a TACHO_EV_SAMPLE_FRAMES carries with it. */
+static inline struct describe_stack event_stack(const struct tacho_event *event)
+{
+	return (struct describe_stack){
+		.frames = event->words > 2 ? event->word + 2 : NULL,
+		.count = event->words > 2 ? event->words - 2 : 0,
+		.exact = true,
+		.cut = (event_data(event) & 1) != 0,
+	};
+}
+
 /* A pair of TACHO_EV_POLL_HIST. */
 #define EVENT_HIST_FIRST 4u
 static inline uint32_t event_hist_bucket(uint64_t word)
@@ -53,6 +65,40 @@ static inline uint64_t event_hist_ns(uint32_t bucket)
 {
 	return bucket == 0 ? 0 : bucket < 64 ? 1ull << bucket : UINT64_MAX;
 }
+
+/* What TACHO_EV_READY names: a descriptor, or what the program keeps for one. */
+static inline bool event_ready_is_data(uint64_t word)
+{
+	return word >> 63;
+}
+
+/* TACHO_EV_SCHED */
+static inline uint32_t event_minor_faults(uint64_t word)
+{
+	return (uint32_t)word;
+}
+
+static inline uint32_t event_major_faults(uint64_t word)
+{
+	return (uint32_t)(word >> 32);
+}
+
+/* TACHO_EV_CALL, word 3 */
+static inline uint32_t event_call_path(uint64_t word)
+{
+	return (uint32_t)(word & 0xffffffffu);
+}
+
+static inline int event_call_errno(uint64_t word)
+{
+	return (int)(word >> 32 & 0xffff);
+}
+
+static inline unsigned event_call_kind(uint64_t word)
+{
+	return (unsigned)(word >> 48);
+}
+#define EVENT_NO_DESCRIPTOR UINT64_MAX
 
 static inline const char *event_poll_result(uint32_t arg)
 {

@@ -2,6 +2,7 @@
  * One event as members of a JSON object. tacho-cat(1) lists them.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/describe.h"
 #include "cli/event.h"
@@ -230,6 +231,126 @@ static void put_steal(const struct members *m)
 	json_put_u64(m->j, "tasks", event_word(m->event, 1));
 }
 
+static void put_work(const struct members *m)
+{
+	if (m->event->type != TACHO_EV_WORK_END)
+		put_id(m, "kind", m->event->arg);
+	put_optional(m, "work", event_word(m->event, 0));
+}
+
+static void put_ready(const struct members *m)
+{
+	uint64_t word = event_word(m->event, 0);
+	uint32_t left = m->event->arg;
+	bool data = event_ready_is_data(word);
+
+	json_key(m->j, "fd");
+	if (data)
+		json_null(m->j);
+	else
+		json_u64(m->j, word);
+	json_key(m->j, "data");
+	if (data)
+		json_address(m->j, word & ~(UINT64_C(1) << 63));
+	else
+		json_null(m->j);
+	json_key(m->j, "events");
+	json_array(m->j);
+	for (unsigned bit = 0; bit < 24; bit++) {
+		if (!(left >> bit & 1) || !name_ready(bit))
+			continue;
+		json_string(m->j, name_ready(bit));
+		left &= ~(1u << bit);
+	}
+	if (left)
+		json_address(m->j, left);
+	json_array_end(m->j);
+}
+
+/* As if the stack had been defined. */
+static void put_frames(const struct members *m)
+{
+	struct describe_stack stack = event_stack(m->event);
+
+	json_put_u64(m->j, "cpu_ns", event_word(m->event, 1));
+	json_key(m->j, "at");
+	json_object(m->j);
+	json_key(m->j, "id");
+	json_null(m->j);
+	json_put_string(m->j, "class", "stack");
+	describe_stack_json(m->j, m->reader, m->event->process, &stack, m->event->ns);
+	if (stack.cut)
+		json_put_bool(m->j, "cut", true);
+	json_object_end(m->j);
+}
+
+static void put_sched(const struct members *m)
+{
+	uint64_t faults = event_word(m->event, 1);
+
+	json_put_u64(m->j, "runnable_ns", event_word(m->event, 0));
+	json_put_u64(m->j, "involuntary_switches", m->event->arg);
+	json_put_u64(m->j, "minor_faults", event_minor_faults(faults));
+	json_put_u64(m->j, "major_faults", event_major_faults(faults));
+}
+
+static void put_call(const struct members *m)
+{
+	uint64_t fd = event_word(m->event, 2), more = event_word(m->event, 3);
+	const char *kind = name_descriptor(event_call_kind(more));
+	int error = event_call_errno(more);
+
+	put_id(m, "call", m->event->arg);
+	json_put_u64(m->j, "duration_ns", event_word(m->event, 1));
+	json_key(m->j, "on");
+	if (fd != EVENT_NO_DESCRIPTOR)
+		json_u64(m->j, fd);
+	else
+		json_null(m->j);
+	json_put_known(m->j, "fd_kind", kind ? kind : "");
+	put_id(m, "path", event_id(event_call_path(more)));
+	put_optional(m, "errno", (uint64_t)error);
+	json_put_known(m->j, "error", error ? strerror(error) : "");
+	put_id(m, "at", event_id(event_data(m->event)));
+}
+
+/* What hooks and the kernel's part record. False: not one of theirs. */
+static bool put_observed(const struct members *m)
+{
+	switch (m->event->type) {
+	case TACHO_EV_WORK_SUBMIT:
+	case TACHO_EV_WORK_BEGIN:
+	case TACHO_EV_WORK_END:
+		put_work(m);
+		return true;
+	case TACHO_EV_READY:
+		put_ready(m);
+		return true;
+	case TACHO_EV_LATE:
+		json_put_u64(m->j, "late_ns", event_word(m->event, 0));
+		return true;
+	case TACHO_EV_STACK:
+		json_put_u64(m->j, "of", event_word(m->event, 0));
+		put_id(m, "at", m->event->arg);
+		return true;
+	case TACHO_EV_SAMPLE:
+		json_put_u64(m->j, "cpu_ns", event_word(m->event, 0));
+		put_id(m, "at", m->event->arg);
+		return true;
+	case TACHO_EV_SAMPLE_FRAMES:
+		put_frames(m);
+		return true;
+	case TACHO_EV_SCHED:
+		put_sched(m);
+		return true;
+	case TACHO_EV_CALL:
+		put_call(m);
+		return true;
+	default:
+		return false;
+	}
+}
+
 void event_put_json(struct json *j, const struct tacho_reader *reader,
 		    const struct tacho_event *event)
 {
@@ -307,7 +428,8 @@ void event_put_json(struct json *j, const struct tacho_reader *reader,
 		put_hist(&m);
 		break;
 	default:
-		put_unknown(&m);
+		if (!put_observed(&m))
+			put_unknown(&m);
 		break;
 	}
 }

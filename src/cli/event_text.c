@@ -2,6 +2,7 @@
  * One event as words.
  */
 #include <inttypes.h>
+#include <string.h>
 
 #include "cli/describe.h"
 #include "cli/event.h"
@@ -255,6 +256,122 @@ static void put_async(const struct line *l)
 		put_number(l, " parent ", event_word(l->event, 1));
 }
 
+static void put_work(const struct line *l)
+{
+	if (l->event->type != TACHO_EV_WORK_END)
+		put_id(l, "", l->event->arg);
+	put_number(l, l->event->type == TACHO_EV_WORK_END ? "work " : " work ",
+		   event_word(l->event, 0));
+}
+
+static void put_ready(const struct line *l)
+{
+	uint64_t word = event_word(l->event, 0);
+	uint32_t left = l->event->arg;
+	const char *before = " ";
+
+	if (event_ready_is_data(word))
+		fprintf(l->out, "data 0x%" PRIx64 ":", word & ~(UINT64_C(1) << 63));
+	else
+		fprintf(l->out, "descriptor %" PRIu64 ":", word);
+	for (unsigned bit = 0; bit < 24; bit++) {
+		if (!(left >> bit & 1) || !name_ready(bit))
+			continue;
+		fprintf(l->out, "%s%s", before, name_ready(bit));
+		left &= ~(1u << bit);
+		before = ",";
+	}
+	if (left || before[0] == ' ')
+		fprintf(l->out, "%s0x%" PRIx32, before, left);
+}
+
+static void put_stack(const struct line *l)
+{
+	char text[TEXT_SMALL];
+
+	if (l->event->type == TACHO_EV_SAMPLE)
+		fprintf(l->out, "%s of CPU", text_duration(text, event_word(l->event, 0)));
+	else
+		fprintf(l->out, "of %s", text_id(text, event_word(l->event, 0)));
+	put_id(l, " at ", l->event->arg);
+}
+
+static void put_frames(const struct line *l)
+{
+	struct describe_stack stack = event_stack(l->event);
+	char text[TEXT_SMALL];
+
+	fprintf(l->out, "%s of CPU at ", text_duration(text, event_word(l->event, 1)));
+	describe_stack(l->out, l->reader, l->event->process, &stack, l->event->ns);
+}
+
+static void put_sched(const struct line *l)
+{
+	uint64_t faults = event_word(l->event, 1);
+	char text[TEXT_SMALL];
+
+	fprintf(l->out,
+		"%s runnable but not running, %" PRIu32 " involuntary switches, %" PRIu32
+		" minor and %" PRIu32 " major faults",
+		text_duration(text, event_word(l->event, 0)), l->event->arg,
+		event_minor_faults(faults), event_major_faults(faults));
+}
+
+static void put_call(const struct line *l)
+{
+	uint64_t fd = event_word(l->event, 2), more = event_word(l->event, 3);
+	const char *kind = name_descriptor(event_call_kind(more));
+	char text[TEXT_SMALL];
+
+	put_id(l, "", l->event->arg);
+	fprintf(l->out, " took %s", text_duration(text, event_word(l->event, 1)));
+	if (fd != EVENT_NO_DESCRIPTOR)
+		fprintf(l->out, " on %s%" PRIu64, kind ? "descriptor " : "", fd);
+	if (kind)
+		fprintf(l->out, " (%s)", kind);
+	if (event_call_path(more))
+		put_id(l, " path ", event_id(event_call_path(more)));
+	if (event_call_errno(more))
+		fprintf(l->out, " failed: %s", strerror(event_call_errno(more)));
+	if (event_data(l->event))
+		put_id(l, " at ", event_id(event_data(l->event)));
+}
+
+/* What hooks and the kernel's part record. False: not one of theirs. */
+static bool put_observed(const struct line *l)
+{
+	char text[TEXT_SMALL];
+
+	switch (l->event->type) {
+	case TACHO_EV_WORK_SUBMIT:
+	case TACHO_EV_WORK_BEGIN:
+	case TACHO_EV_WORK_END:
+		put_work(l);
+		return true;
+	case TACHO_EV_READY:
+		put_ready(l);
+		return true;
+	case TACHO_EV_LATE:
+		fprintf(l->out, "timer by %s", text_duration(text, event_word(l->event, 0)));
+		return true;
+	case TACHO_EV_STACK:
+	case TACHO_EV_SAMPLE:
+		put_stack(l);
+		return true;
+	case TACHO_EV_SAMPLE_FRAMES:
+		put_frames(l);
+		return true;
+	case TACHO_EV_SCHED:
+		put_sched(l);
+		return true;
+	case TACHO_EV_CALL:
+		put_call(l);
+		return true;
+	default:
+		return false;
+	}
+}
+
 void event_put_text(FILE *out, const struct tacho_reader *reader, const struct tacho_event *event,
 		    uint64_t zero_ns)
 {
@@ -337,7 +454,8 @@ void event_put_text(FILE *out, const struct tacho_reader *reader, const struct t
 		put_hist(&l);
 		break;
 	default:
-		put_unknown(&l);
+		if (!put_observed(&l))
+			put_unknown(&l);
 		break;
 	}
 }

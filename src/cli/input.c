@@ -28,8 +28,10 @@ static void say_no_box(uint32_t pid, const struct box_list *list)
 			  "Try 'tacho ls' for the boxes there are.",
 			  pid, folders);
 	else
-		cli_error("process %" PRIu32 " runs but has no box in %s. Does it call "
-			  "tacho_start, as this user? Try 'tacho ls'.",
+		cli_error("process %" PRIu32
+			  " runs but has no box in %s: it is not recorded, or by "
+			  "another user. Start it with 'tacho run -- COMMAND', or let it call "
+			  "tacho_start.",
 			  pid, folders);
 }
 

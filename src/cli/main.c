@@ -10,9 +10,11 @@
 #include "cli/cli.h"
 #include "tacho.h"
 
+bool cli_started_without_sigpipe;
+
 /* In the order in which `tacho help` shows them. */
 static const struct cli_command *const commands[] = {
-	&cli_ls, &cli_status, &cli_dump, &cli_recover, &cli_info, &cli_cat, &cli_help,
+	&cli_run, &cli_ls, &cli_status, &cli_dump, &cli_recover, &cli_info, &cli_cat, &cli_help,
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 
@@ -85,7 +87,9 @@ int cli_unknown_command(const char *name)
 static void fill_standard_streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", fd ? O_WRONLY : O_RDONLY) < 0)
+		/* Closed again for the command of `tacho run`, as it was for us. */
+		if (fcntl(fd, F_GETFD) < 0 &&
+		    open("/dev/null", O_CLOEXEC | (fd ? O_WRONLY : O_RDONLY)) < 0)
 			_exit(CLI_FAILED);
 }
 
@@ -96,7 +100,7 @@ int main(int argc, char **argv)
 
 	fill_standard_streams();
 	/* Who pipes into `head` wants a quiet end, also when started with SIGPIPE ignored. */
-	signal(SIGPIPE, SIG_DFL);
+	cli_started_without_sigpipe = signal(SIGPIPE, SIG_DFL) == SIG_IGN;
 
 	if (!name)
 		return cli_usage("a command is missing, such as 'tacho ls'.");

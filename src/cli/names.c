@@ -70,9 +70,45 @@ const char *name_type(unsigned type)
 		return "event";
 	case TACHO_EV_POLL_HIST:
 		return "poll-hist";
+	case TACHO_EV_WORK_SUBMIT:
+		return "work-submit";
+	case TACHO_EV_WORK_BEGIN:
+		return "work-begin";
+	case TACHO_EV_WORK_END:
+		return "work-end";
+	case TACHO_EV_READY:
+		return "ready";
+	case TACHO_EV_LATE:
+		return "late";
+	case TACHO_EV_STACK:
+		return "stack";
+	case TACHO_EV_SAMPLE:
+	case TACHO_EV_SAMPLE_FRAMES:
+		return "sample";
+	case TACHO_EV_SCHED:
+		return "sched";
+	case TACHO_EV_CALL:
+		return "call";
 	default:
 		return NULL;
 	}
+}
+
+const char *name_ready(unsigned bit)
+{
+	static const char *const names[] = {"in",   "pri",    "out",	"err",	  "hup",
+					    "nval", "rdnorm", "rdband", "wrnorm", "wrband",
+					    "msg",  NULL,     NULL,	"rdhup"};
+
+	return PICK(names, bit);
+}
+
+const char *name_descriptor(unsigned kind)
+{
+	static const char *const names[] = {NULL,  "file", "folder", "pipe",	"terminal", "TCP",
+					    "UDP", "UNIX", "socket", "eventfd", "device"};
+
+	return PICK(names, kind);
 }
 
 const char *name_class(unsigned def_class)

@@ -7,6 +7,8 @@
 #include <stdint.h>
 
 const char *name_type(unsigned type);	    /* enum tacho_event_type; NULL: not known */
+const char *name_ready(unsigned bit);	    /* bit of an epoll or poll event; NULL: not known */
+const char *name_descriptor(unsigned kind); /* enum tacho_fd_kind; NULL: not known */
 const char *name_class(unsigned def_class); /* NULL: not known */
 const char *name_state(uint32_t state);	    /* of struct tacho_process */
 const char *name_source_state(uint32_t state);

@@ -162,11 +162,27 @@ static uint64_t real_now_ns(void)
 	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
 }
 
+int output_begin_unique(struct output *o, const char *path)
+{
+	int result;
+
+	memset(o, 0, sizeof(*o));
+	snprintf(o->path, sizeof(o->path), "%s", path);
+	o->unique = true;
+	result = open_folder(o, path);
+	if (result == 0)
+		result = open_temporary(o);
+	if (result < 0) {
+		say_failed(o, "write", -result);
+		output_abandon(o);
+	}
+	return result;
+}
+
 int output_begin_in(struct output *o, const char *folder, const struct tacho_process *process)
 {
 	char comm[32], stamp[TEXT_SMALL], path[PATH_MAX];
 	size_t n = 0;
-	int result;
 
 	/* A process chooses its name; it must not choose our folder. */
 	for (const char *c = process->comm; *c && n < sizeof(comm) - 1; c++) {
@@ -183,16 +199,7 @@ int output_begin_in(struct output *o, const char *folder, const struct tacho_pro
 		cli_error("the name of the folder %s is too long. Give another with -o.", folder);
 		return -ENAMETOOLONG;
 	}
-	memset(o, 0, sizeof(*o));
-	o->unique = true;
-	result = open_folder(o, path);
-	if (result == 0)
-		result = open_temporary(o);
-	if (result < 0) {
-		say_failed(o, "write", -result);
-		output_abandon(o);
-	}
-	return result;
+	return output_begin_unique(o, path);
 }
 
 /* Gives the file its name if that is free: -EEXIST when it is not. */

@@ -24,6 +24,8 @@ struct output {
 
 /* To `path`. Existing files only with `replace`. Returns 0 or -errno, after saying why. */
 int output_begin(struct output *o, const char *path, bool replace);
+/* To a new file: `path`, which ends in .tacho, or with a number where that is taken. */
+int output_begin_unique(struct output *o, const char *path);
 /* To a new file tacho-COMM-PID-TIME.tacho in `folder`. */
 int output_begin_in(struct output *o, const char *folder, const struct tacho_process *process);
 /* The file is complete: to the disk and under its name. 0 or -errno, after saying why. */

@@ -188,7 +188,7 @@ static void print_crash(const struct tacho_reader *reader, const struct tacho_cr
 	for (uint32_t i = 0; i < c->frame_count; i++) {
 		report_label("");
 		printf("#%-2" PRIu32 " 0x%016" PRIx64 "  ", i, c->frames[i]);
-		describe_address(stdout, reader, c->process, c->frames[i], c->ns);
+		describe_address(stdout, reader, c->process, c->frames[i], c->ns, i > 0);
 		putchar('\n');
 	}
 	if (c->unwind_failed || c->frame_count == 0) {
@@ -237,7 +237,7 @@ static void crash_json(struct json *j, const struct tacho_reader *reader,
 	json_key(j, "frames");
 	json_array(j);
 	for (uint32_t i = 0; i < c->frame_count; i++)
-		describe_address_json(j, reader, c->process, c->frames[i], c->ns);
+		describe_address_json(j, reader, c->process, c->frames[i], c->ns, i > 0);
 	json_array_end(j);
 	json_key(j, "registers");
 	json_object(j);

@@ -40,6 +40,15 @@ void cli_error(const char *format, ...)
 	va_end(args);
 }
 
+void cli_note(const char *format, ...)
+{
+	va_list args;
+
+	va_start(args, format);
+	say("", format, args);
+	va_end(args);
+}
+
 void cli_warn(const char *format, ...)
 {
 	va_list args;
@@ -107,7 +116,8 @@ int cli_option(int argc, char **argv, const char *short_options, const struct op
 	all[n++] = (struct option){"help", no_argument, NULL, 'h'};
 	all[n] = (struct option){NULL, 0, NULL, 0};
 	/* The colon tells a missing argument from an unknown option. */
-	snprintf(shorts, sizeof(shorts), ":h%s", short_options);
+	snprintf(shorts, sizeof(shorts), "%s:h%s", short_options[0] == '+' ? "+" : "",
+		 short_options + (short_options[0] == '+'));
 
 	opterr = 0;
 	c = getopt_long(argc, argv, shorts, all, NULL);

@@ -231,6 +231,7 @@ static void describe_process(struct tacho_box_super *s, const struct tacho__opti
 	s->created.real_ns = tacho__clock_ns(CLOCK_REALTIME);
 	s->min_age_ns = o->min_age_ns;
 	s->poll_threshold_ns = o->poll_threshold_ns;
+	s->recording = o->recording;
 	s->slot_size = TACHO_SLOT_SIZE;
 	s->small_size = TACHO_SMALL_SIZE;
 	s->next_def = 1;

@@ -261,7 +261,8 @@ void tacho__recorder_lost(void)
 		__atomic_fetch_add(&tacho__rec->lost_early, 1, __ATOMIC_RELAXED);
 }
 
-int tacho_start(const struct tacho_options *given)
+/* Takes the options; with 0 this thread is the maker. */
+static int begin(const struct tacho_options *given)
 {
 	char reason[256];
 	uint32_t phase;
@@ -280,9 +281,35 @@ int tacho_start(const struct tacho_options *given)
 		if (err != -ECANCELED)
 			tacho__box_make_off(&options, err, reason);
 		__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_FAILED, __ATOMIC_RELEASE);
-		return err;
 	}
-	err = make();
+	return err;
+}
+
+int tacho__arm(void)
+{
+	int err = begin(NULL);
+
+	if (err)
+		return err;
+	started = 1;
+	__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_NONE, __ATOMIC_RELEASE);
+	if (options.crash_file[0])
+		tacho_crash_handler(options.crash_file);
+	tacho__store(&tacho__on, 1);
+	return 0;
+}
+
+uint64_t tacho__call_threshold_ns(void)
+{
+	return options.call_threshold_ns;
+}
+
+int tacho_start(const struct tacho_options *given)
+{
+	int err = begin(given);
+
+	if (!err)
+		err = make();
 	if (err)
 		return err;
 	started = 1;

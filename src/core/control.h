@@ -19,6 +19,16 @@ int tacho__recorder_ready(void);
 int tacho__enter(uint64_t *mask);
 void tacho__leave(uint64_t mask);
 
+/*
+ * For hooks: recording is on, with the options of the environment; the box is made by
+ * the first record, so that programs in which nothing happens cost nothing. 0 or a
+ * negative errno, with the reason where tacho_status and `tacho ls` find it.
+ */
+int tacho__arm(void);
+
+/* For hooks: how long a call or a wait for a lock must take to be recorded. */
+uint64_t tacho__call_threshold_ns(void);
+
 /* A record found no writer. */
 void tacho__recorder_lost(void);
 

@@ -98,7 +98,17 @@ static int store(uint32_t id, unsigned class, unsigned flags, uint32_t hash, con
 	return 0;
 }
 
-static uint32_t insert(enum tacho_class class, unsigned flags, const void *payload, uint32_t size)
+/* Whether half of the room for definitions is taken. */
+static int half_full(void)
+{
+	const struct tacho_box_super *s = tacho__rec->super;
+
+	return tacho__load(&s->next_def) > s->regions[TACHO_REGION_DEF_DIR].count / 2 ||
+	       tacho__load(&s->def_bytes) > s->regions[TACHO_REGION_DEF_DATA].size / 2;
+}
+
+static uint32_t insert(enum tacho_class class, unsigned flags, const void *payload, uint32_t size,
+		       int modest)
 {
 	uint32_t hash = hash_of(class, payload, size);
 	uint32_t *bucket = bucket_of(hash);
@@ -107,6 +117,8 @@ static uint32_t insert(enum tacho_class class, unsigned flags, const void *paylo
 
 	if (id)
 		return id;
+	if (modest && half_full())
+		return 0;
 	id = reserve_id();
 	if (!id || store(id, class, flags, hash, payload, size)) {
 		tacho__count(TACHO_LOSS_DEFS_FULL, 1);
@@ -135,7 +147,18 @@ uint32_t tacho__define_payload(enum tacho_class class, unsigned flags, const voi
 	uint64_t mask;
 
 	if (tacho__enter(&mask))
-		id = insert(class, flags, payload, size);
+		id = insert(class, flags, payload, size, 0);
+	tacho__leave(mask);
+	return id;
+}
+
+uint32_t tacho__define_stack(unsigned flags, const void *payload, uint32_t size)
+{
+	uint32_t id = 0;
+	uint64_t mask;
+
+	if (tacho__enter(&mask))
+		id = insert(TACHO_CLASS_STACK, flags, payload, size, 1);
 	tacho__leave(mask);
 	return id;
 }

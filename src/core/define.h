@@ -13,6 +13,12 @@
 uint32_t tacho__define_payload(enum tacho_class class, unsigned flags, const void *payload,
 			       uint32_t size);
 
+/*
+ * The same for a stack. Programs have more stacks than names, and definitions are never
+ * forgotten: 0 when it is new and those there are take half of the room.
+ */
+uint32_t tacho__define_stack(unsigned flags, const void *payload, uint32_t size);
+
 /* A NAME-shaped definition; texts may be NULL. */
 uint32_t tacho__define_name(enum tacho_class class, const char *text, const char *file,
 			    uint32_t line, uint64_t value, uint8_t detail, const char *unit);

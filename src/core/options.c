@@ -8,6 +8,7 @@
 #include "format/box.h"
 
 #define DEFAULT_MAX_BYTES (32ull << 20)
+#define DEFAULT_CALL_THRESHOLD_NS 1000000u
 #define DEFAULT_DEAD_BOXES 8u
 #define DEAD_BOXES_MAX 1024u
 
@@ -65,6 +66,9 @@ static int env_numbers(struct tacho__options *o, char *reason, size_t size)
 	v = env("TACHO_POLL_THRESHOLD");
 	if (v && tacho__parse_duration(v, &o->poll_threshold_ns))
 		return refuse(reason, size, "TACHO_POLL_THRESHOLD", v, "give a duration, as 50us.");
+	v = env("TACHO_CALL_THRESHOLD");
+	if (v && tacho__parse_duration(v, &o->call_threshold_ns))
+		return refuse(reason, size, "TACHO_CALL_THRESHOLD", v, "give a duration, as 1ms.");
 	v = env("TACHO_KEEP_BOX");
 	if (v) {
 		if (tacho__parse_u64(v, &n) || n > 1)
@@ -90,6 +94,10 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 	if (v && (v[0] != '/' || copy_text(o->box_dir, sizeof(o->box_dir), v)))
 		return refuse(reason, size, "TACHO_BOX_DIR", v,
 			      "give an absolute path of less than 200 bytes.");
+	/* So early because it says who wants to know of a refusal. */
+	v = env("TACHO_RECORDING");
+	if (v && tacho__parse_u64(v, &o->recording))
+		return refuse(reason, size, "TACHO_RECORDING", v, "give a number.");
 	v = env("TACHO_CLOCK");
 	if (v) {
 		if (!strcmp(v, "auto"))
@@ -181,6 +189,7 @@ int tacho__options_read(const struct tacho_options *given, struct tacho__options
 
 	memset(o, 0, sizeof(*o));
 	o->max_bytes = DEFAULT_MAX_BYTES;
+	o->call_threshold_ns = DEFAULT_CALL_THRESHOLD_NS;
 	o->dead_boxes = DEFAULT_DEAD_BOXES;
 	if (given && (err = take_given(given, o, reason, reason_size))) {
 		char ignored[8];

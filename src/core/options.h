@@ -13,9 +13,11 @@ struct tacho__options {
 	uint64_t max_bytes;
 	uint64_t min_age_ns;
 	uint64_t poll_threshold_ns;
+	uint64_t call_threshold_ns; /* hooks: shorter blocking calls are not recorded */
 	uint32_t clock;
 	uint32_t keep_box;
 	uint32_t dead_boxes;
+	uint64_t recording;
 	char box_dir[TACHO__PATH_MAX];	   /* "": the default places */
 	char runtime_dir[TACHO__PATH_MAX]; /* $XDG_RUNTIME_DIR/tacho or "" */
 	char service[64];

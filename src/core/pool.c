@@ -68,6 +68,20 @@ uint64_t tacho__ticks_of_ns(uint64_t ns)
 			  (mono_ns - first->mono_ns));
 }
 
+uint64_t tacho__ns_of_ticks(uint64_t ticks)
+{
+	const struct tacho_anchor *first = &tacho__first_anchor;
+	uint64_t now, mono_ns;
+
+	if (tacho__clock_kind == TACHO_CLOCK_MONOTONIC)
+		return ticks;
+	tacho__clock_pair(1, &now, &mono_ns);
+	if (now <= first->ticks)
+		return 0;
+	return (uint64_t)((unsigned __int128)ticks * (mono_ns - first->mono_ns) /
+			  (now - first->ticks));
+}
+
 /* What a chunk that is about to be used again held is gone: count it. */
 static void count_overwritten(const struct tacho_chunk *c)
 {

@@ -20,6 +20,9 @@ void tacho__pool_release(uint32_t chunk);
    first milliseconds, when that is not known. */
 uint64_t tacho__ticks_of_ns(uint64_t ns);
 
+/* Nanoseconds that a stretch of `ticks` since the first box was made took, at the same rate. */
+uint64_t tacho__ns_of_ticks(uint64_t ticks);
+
 static inline uint32_t tacho__chunk_index(const struct tacho_chunk *c)
 {
 	return (uint32_t)((uint64_t)((const uint8_t *)c - tacho__rec->pool) / TACHO_SMALL_SIZE);

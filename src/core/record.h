@@ -67,17 +67,17 @@ static inline void tacho__open_pop_span(struct tacho__writer *w)
  * On the hot path `head` has a constant type, and this is a few stores or nothing.
  */
 static inline __attribute__((always_inline)) void
-tacho__apply(struct tacho__writer *w, uint32_t head, const uint64_t *words, uint64_t t)
+tacho__apply(struct tacho__writer *w, uint32_t head, uint64_t task, uint64_t t)
 {
 	uint32_t arg = tacho_record_arg(head);
 
 	switch (tacho_record_type(head)) {
 	case TACHO_REC_POLL_SWITCH:
 		tacho__open_pop_poll(w);
-		tacho__open_push(w, TACHO_REC_POLL_BEGIN, arg, words[0], t);
+		tacho__open_push(w, TACHO_REC_POLL_BEGIN, arg, task, t);
 		break;
 	case TACHO_REC_POLL_BEGIN:
-		tacho__open_push(w, TACHO_REC_POLL_BEGIN, arg, words[0], t);
+		tacho__open_push(w, TACHO_REC_POLL_BEGIN, arg, task, t);
 		break;
 	case TACHO_REC_POLL_END:
 		tacho__open_pop_poll(w);
@@ -137,7 +137,7 @@ tacho__record(uint32_t head, const uint64_t *words, uint32_t count, int stateful
 	__atomic_store_n(&s->chunk->commit, (uint64_t)(s->cur - (uint8_t *)s->chunk),
 			 __ATOMIC_RELEASE);
 	if (stateful)
-		tacho__apply(w, head, words, t);
+		tacho__apply(w, head, count ? words[0] : 0, t);
 	tacho__signal_fence();
 	tacho__store(&s->busy, 0);
 	return t;

@@ -99,6 +99,7 @@ struct tacho__recorder {
 	uint32_t whole_open;   /* whole chunks that threads hold */
 	uint32_t inside;       /* threads between tacho__enter and tacho__leave */
 	uint32_t lost_early;   /* records lost while there was no box yet */
+	uint32_t process;      /* hooks: number of this process among its forks; 0: not given yet */
 	char box_name[48];
 };
 

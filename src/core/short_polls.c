@@ -182,7 +182,7 @@ static void put_begin(struct tacho__writer *w, uint32_t kind, uint64_t task)
 	uint32_t head = tacho_record_head(TACHO_REC_POLL_BEGIN, kind);
 	uint64_t t = tacho__stream_put(w, 0, 0, head, &task, 1);
 
-	tacho__apply(w, head, &task, t ? t : tacho__ticks());
+	tacho__apply(w, head, task, t ? t : tacho__ticks());
 }
 
 /* The pending poll ended at `t`: counts or records it. */

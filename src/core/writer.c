@@ -419,7 +419,7 @@ void tacho__pending_flush(struct tacho__writer *w)
 	head = tacho_record_head(TACHO_REC_POLL_BEGIN, kind);
 	/* Room was made when the poll began, so the chunk's anchor is before its ticks. */
 	tacho__stream_put(w, 0, w->pending_ticks, head, &task, 1);
-	tacho__apply(w, head, &task, w->pending_ticks);
+	tacho__apply(w, head, task, w->pending_ticks);
 	__atomic_store_n(&tacho__rec->threads[w->index].pending_kind, 0, __ATOMIC_RELEASE);
 	tacho__store(&w->stream[0].end, w->stream[0].limit);
 }
@@ -498,7 +498,7 @@ uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count
 		tacho__pending_flush(w);
 	t = tacho__stream_put(w, (unsigned)level, 0, head, words, count);
 	if (level == 0)
-		tacho__apply(w, head, words, t ? t : tacho__ticks());
+		tacho__apply(w, head, count ? words[0] : 0, t ? t : tacho__ticks());
 	tacho__signal_fence();
 	tacho__store(&w->stream[level].busy, (uintptr_t)0);
 	return t;

@@ -175,7 +175,8 @@ struct tacho_box_super {
 	uint32_t trigger_count; /* triggers so far; the ring keeps the newest */
 	uint64_t def_bytes;	/* bytes of DEF_DATA reserved */
 	uint64_t generation;	/* last generation handed out */
-	uint64_t reserved0[4];
+	uint64_t recording;	/* number that all boxes of one `tacho run` share, or 0 */
+	uint64_t reserved0[3];
 	struct tacho_box_region regions[16];
 	struct tacho_box_source sources[TACHO_SOURCE_MAX];
 	uint32_t parent_pid; /* of a box made after fork: the process forked from; else 0 */
@@ -204,14 +205,15 @@ enum tacho_loss {
 	TACHO_LOSS_STACK_CUT,		/* stacks that were cut */
 	TACHO_LOSS_OVERWRITTEN_RECORDS, /* records that made room for newer ones */
 	TACHO_LOSS_OVERWRITTEN_CHUNKS,
-	TACHO_LOSS_MIN_AGE,    /* chunks overwritten although younger than min_age */
-	TACHO_LOSS_GROW,       /* slots that tmpfs had no room for */
-	TACHO_LOSS_CLOCK_BACK, /* clock reads that were before the last; taken as equal */
-	TACHO_LOSS_MODULES,    /* modules that could not be read or kept */
-	TACHO_LOSS_HIST_FULL,  /* short polls recorded in full: no histogram left */
-	TACHO_LOSS_RECORD_BIG, /* records dropped: larger than a record may be */
-	TACHO_LOSS_ABANDONED,  /* streams left in the middle of a record (longjmp, cancel) */
-	TACHO_LOSS_UNWIND,     /* stacks that were asked for and could not be taken */
+	TACHO_LOSS_MIN_AGE,	/* chunks overwritten although younger than min_age */
+	TACHO_LOSS_GROW,	/* slots that tmpfs had no room for */
+	TACHO_LOSS_CLOCK_BACK,	/* clock reads that were before the last; taken as equal */
+	TACHO_LOSS_MODULES,	/* modules that could not be read or kept */
+	TACHO_LOSS_HIST_FULL,	/* short polls recorded in full: no histogram left */
+	TACHO_LOSS_RECORD_BIG,	/* records dropped: larger than a record may be */
+	TACHO_LOSS_ABANDONED,	/* streams left in the middle of a record (longjmp, cancel) */
+	TACHO_LOSS_UNWIND,	/* stacks that were asked for and could not be taken */
+	TACHO_LOSS_NOT_SAMPLED, /* threads that got no timer for CPU samples */
 	TACHO_LOSS_COUNT
 };
 #define TACHO_LOSS_MAX 64u

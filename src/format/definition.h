@@ -9,7 +9,8 @@
  * NAME-shaped classes (TEXT, KIND, LOOP, SPAN, COUNTER, GAUGE, PLACE):
  *
  *   0  u64  value   LOOP: number that tells two loops of one name apart;
- *                   KIND, PLACE: code address or 0; else 0
+ *                   KIND: address of its function or 0; PLACE: return address
+ *                   of a call that was made there or 0; else 0
  *   8  u32  line    0: not given
  *   12 u16  name bytes
  *   14 u16  file bytes
@@ -28,7 +29,8 @@
  *   U64, I64, F64 one word; BOOL one word, 0 or 1; STRING one word (bytes |
  *   cut << 15), then the bytes, padded with zeros to whole words.
  *
- * STACK:   u64 program counters, innermost first; flag CUT when there were more.
+ * STACK:   u64 program counters, innermost first; flag CUT when there were more. All are
+ * return addresses, but with flag EXACT the first is where the thread was interrupted.
  *
  * MODULE:
  *
@@ -70,7 +72,8 @@ enum tacho_class {
 	TACHO_CLASS_MODULE = 10,
 };
 
-#define TACHO_DEF_CUT 1u /* flag: a string or stack was longer */
+#define TACHO_DEF_CUT 1u   /* flag: a string or stack was longer */
+#define TACHO_DEF_EXACT 2u /* flag: the first frame was interrupted, and is no return address */
 
 enum tacho_field_type {
 	TACHO_FIELD_U64 = 1,

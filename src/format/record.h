@@ -63,24 +63,58 @@ enum tacho_record_type {
 	TACHO_REC_COUNTER = 0x48,     /* arg: counter or gauge; w0: value, by its definition */
 	TACHO_REC_ASYNC_END = 0x49,   /* arg: name; w0: span id */
 	TACHO_REC_TRIGGER = 0x4a,     /* arg: reason; w0: trigger number, from 1 */
+	TACHO_REC_WORK_SUBMIT = 0x4b, /* arg: kind; w0: work given to a thread pool */
+	TACHO_REC_WORK_BEGIN = 0x4c,  /* arg: kind; w0: work; on the thread of the pool */
+	TACHO_REC_WORK_END = 0x4d,    /* arg: 0; w0: work */
+	TACHO_REC_READY = 0x4e,	 /* arg: epoll or poll events; w0: descriptor, or 1 << 63 | what
+					 the program keeps for it (epoll_data) */
+	TACHO_REC_LATE = 0x4f,	 /* w0: ns by which the timer of the next poll is late */
+	TACHO_REC_STACK = 0x50,	 /* arg: stack; w0: what it belongs to: the lock, the task */
+	TACHO_REC_SAMPLE = 0x51, /* arg: stack of this thread; w0: ns of its CPU time since the
+					 sample before */
 
 	/* Two payload words. */
 	TACHO_REC_LOCK_RELEASE = 0x80, /* arg: place or stack; w0: lock; w1: waiters */
 	TACHO_REC_STEAL = 0x81,	       /* arg: thief loop; w0: victim loop; w1: tasks taken */
 	TACHO_REC_ASYNC_BEGIN = 0x82,  /* arg: name; w0: span id; w1: parent span id or 0 */
+	TACHO_REC_SCHED = 0x83, /* of the poll that just ended: arg: involuntary switches; w0:
+					  ns runnable but not running; w1: minor faults | major
+					  faults << 32 */
 
 	/* Variable. "data" is bits 16..63 of the first word. */
-	TACHO_REC_SPAWN = 0xc0,	     /* arg: kind; data: location; w1: task; w2: parent or 0 */
-	TACHO_REC_TASK_WAITS = 0xc1, /* arg: what for (text) or 0; data: stack or 0; w1: task;
+	TACHO_REC_SPAWN = 0xc0,		/* arg: kind; data: location; w1: task; w2: parent or 0 */
+	TACHO_REC_TASK_WAITS = 0xc1,	/* arg: what for (text) or 0; data: stack or 0; w1: task;
 					w2: resource or 0 */
-	TACHO_REC_TRACE_ID = 0xc2,   /* arg: 0; w1: async span id, or 0 for the innermost span of
+	TACHO_REC_TRACE_ID = 0xc2,	/* arg: 0; w1: async span id, or 0 for the innermost span of
 					the thread; w2, w3: high and low half of the trace id */
-	TACHO_REC_LOG = 0xc3,	     /* arg: level; data: bytes | cut << 15; then the text */
-	TACHO_REC_EVENT = 0xc4,	     /* arg: schema; data: presence mask, bit i for field i; then
+	TACHO_REC_LOG = 0xc3,		/* arg: level; data: bytes | cut << 15; then the text */
+	TACHO_REC_EVENT = 0xc4,		/* arg: schema; data: presence mask, bit i for field i; then
 					the fields that are present, see definition.h */
-	TACHO_REC_POLL_HIST = 0xc5,  /* arg: kind; data: loop; w1: slot; w2: ticks at which
+	TACHO_REC_POLL_HIST = 0xc5,	/* arg: kind; data: loop; w1: slot; w2: ticks at which
 					counting began; w3: total ticks; w4...: pairs of
 					bucket << 48 | count, one word each */
+	TACHO_REC_CALL = 0xc6,		/* a blocking call that just returned: arg: name (text);
+					data: stack or 0; w1: ns that it took; w2: descriptor, process,
+					or ~0: none; w3: path (text) or 0 | errno << 32 | enum
+					tacho_fd_kind << 48 */
+	TACHO_REC_SAMPLE_FRAMES = 0xc7, /* as SAMPLE, when no more stacks may be defined: arg: 0;
+					   data: 1 there were more frames; w1: ns; w2...: program
+					   counters, innermost first */
+};
+
+/* What a descriptor is, as far as it matters to whoever waits for it. */
+enum tacho_fd_kind {
+	TACHO_FD_UNKNOWN = 0,
+	TACHO_FD_FILE = 1,
+	TACHO_FD_FOLDER = 2,
+	TACHO_FD_PIPE = 3,
+	TACHO_FD_TERMINAL = 4,
+	TACHO_FD_TCP = 5,
+	TACHO_FD_UDP = 6,
+	TACHO_FD_UNIX = 7,
+	TACHO_FD_SOCKET = 8, /* of another kind */
+	TACHO_FD_EVENT = 9,  /* eventfd, timerfd, signalfd, inotify and the like */
+	TACHO_FD_DEVICE = 10,
 };
 
 /* What TACHO_REC_POLL_END says of the poll that ended. */

@@ -262,6 +262,41 @@ enum tacho_transform {
 
 /* CHUNK: the first `commit` bytes of the chunk (struct tacho_chunk and records). */
 
+/*
+ * SYMBOLS: what code addresses of the trace are called. struct tacho_trace_symbols; entries
+ * (struct tacho_trace_symbol); frames (struct tacho_trace_frame); texts.
+ *
+ * An entry says which functions an address lies in: the innermost first, then those it was
+ * inlined into. An address that will be returned to is that of the instruction after the
+ * call, and may belong to something else; so for places, and all frames of a stack but one
+ * that was interrupted (flag TACHO_DEF_EXACT, and frame 0 of crashes), the address looked
+ * up, and the entry, is the one before. A text is given by its offset in the texts, each ended by a
+ * zero; the first is empty and stands for "not known". A file may have several such
+ * blocks, each complete in itself.
+ */
+struct tacho_trace_symbols {
+	uint32_t size; /* of this struct */
+	uint32_t entry_size;
+	uint32_t entries;
+	uint32_t frame_size;
+	uint32_t frames;
+	uint32_t text_bytes;
+};
+
+struct tacho_trace_symbol {
+	uint64_t address;
+	uint32_t module; /* definition that held the address; 0: code that no file holds */
+	uint32_t first;	 /* of its frames */
+	uint32_t frames;
+	uint32_t reserved;
+};
+
+struct tacho_trace_frame {
+	uint32_t function; /* text */
+	uint32_t file;	   /* text */
+	uint32_t line;	   /* 0: not known */
+};
+
 /* INDEX: u32 entry size, u32 count, entries sorted by offset. */
 struct tacho_trace_index {
 	uint64_t offset; /* of the block */
@@ -279,5 +314,8 @@ _Static_assert(sizeof(struct tacho_trace_block) == 32, "block header is 32 bytes
 _Static_assert(sizeof(struct tacho_trace_end) == 32, "end is 32 bytes");
 _Static_assert(sizeof(struct tacho_trace_events) == 96, "events header is 96 bytes");
 _Static_assert(sizeof(struct tacho_trace_index) == 40, "index entry is 40 bytes");
+_Static_assert(sizeof(struct tacho_trace_symbols) == 24, "symbols header is 24 bytes");
+_Static_assert(sizeof(struct tacho_trace_symbol) == 24, "symbol is 24 bytes");
+_Static_assert(sizeof(struct tacho_trace_frame) == 12, "frame is 12 bytes");
 
 #endif

@@ -381,6 +381,10 @@ static int read_block(struct tacho__trace *t, uint16_t type, struct tacho__parts
 		return read_walls(t, data, size);
 	case TACHO_BLOCK_DEFINITIONS:
 		return read_definitions(t, data, size);
+	case TACHO_BLOCK_SYMBOLS:
+		return tacho__symbols_add(
+			t->reader, t->reader->processes[t->reader->sources[t->source].process],
+			data, size);
 	case TACHO_BLOCK_THREADS:
 		return copy_array(t->reader, data, size, (void **)&parts->threads,
 				  &parts->thread_count, sizeof(*parts->threads));

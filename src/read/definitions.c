@@ -149,6 +149,7 @@ static int parse(struct tacho_definition *d, struct tacho__arena *arena,
 	d->id = raw->id;
 	d->def_class = raw->def_class;
 	d->cut = (raw->flags & TACHO_DEF_CUT) != 0;
+	d->exact = raw->def_class == TACHO_CLASS_STACK && raw->flags & TACHO_DEF_EXACT;
 	d->name = d->file = d->unit = "";
 	switch (raw->def_class) {
 	case TACHO_CLASS_SCHEMA:

@@ -239,6 +239,7 @@ int tacho__facts_settle(struct tacho_reader *r)
 		struct tacho__process *p = r->processes[i];
 
 		tacho__definitions_settle(&p->definitions);
+		tacho__symbols_settle(p);
 		if (p->wall_count)
 			qsort(p->walls, p->wall_count, sizeof(*p->walls), compare_walls);
 	}
@@ -335,6 +336,8 @@ static const struct {
 				  "streams were left in the middle of a record (longjmp, cancel)",
 				  1},
 	[TACHO_LOSS_UNWIND] = {"unwind", "stacks were asked for and could not be taken", 1},
+	[TACHO_LOSS_NOT_SAMPLED] = {"not_sampled",
+				    "threads were not sampled because they got no timer", 1},
 };
 
 uint32_t tacho_read_loss_count(const struct tacho_reader *reader)

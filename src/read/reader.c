@@ -109,6 +109,7 @@ void tacho_read_close(struct tacho_reader *reader)
 	for (uint32_t i = 0; i < reader->process_count; i++) {
 		tacho__definitions_free(&reader->processes[i]->definitions);
 		free(reader->processes[i]->walls);
+		free(reader->processes[i]->symbols);
 		free(reader->processes[i]);
 	}
 	free(reader->stretches);

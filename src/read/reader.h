@@ -15,6 +15,7 @@
  *   merge.c           events in the order of time
  *   event.c           what stands in an event
  *   facts.c           processes, threads, losses, triggers, crashes
+ *   symbols.c         what code addresses are called
  *   problem.c         what is wrong with the input
  */
 #ifndef TACHO_READ_READER_H
@@ -39,6 +40,14 @@ struct tacho__wall {
 	uint64_t mono_ns, real_ns;
 };
 
+/* Of one code address, from a SYMBOLS block. */
+struct tacho__symbol {
+	uint64_t address;
+	uint32_t module;
+	uint32_t count;
+	const struct tacho_symbol *frames;
+};
+
 struct tacho__process {
 	struct tacho_process pub;
 	int known; /* its identity is: files of one process can be told to be that */
@@ -47,6 +56,8 @@ struct tacho__process {
 	struct tacho_box_source sources[TACHO_SOURCE_MAX];
 	struct tacho__wall *walls;
 	uint32_t wall_count, wall_capacity;
+	struct tacho__symbol *symbols; /* sorted once all are there */
+	uint32_t symbol_count, symbol_capacity;
 };
 
 /* A record that stands in no chunk: a poll still pending, counts still open. They come
@@ -226,6 +237,13 @@ int tacho__process_wall(struct tacho__process *p, uint64_t mono_ns, uint64_t rea
 /* The thread is there afterwards; with what `t` knows. Its name is copied. */
 int tacho__thread_add(struct tacho_reader *r, const struct tacho_thread *t);
 int tacho__facts_settle(struct tacho_reader *r);
+
+/* --------------------------------------------------------------- symbols.c */
+
+/* A SYMBOLS block. 0, -EBADMSG: it does not hold what it says; -ENOMEM. */
+int tacho__symbols_add(struct tacho_reader *r, struct tacho__process *p, const uint8_t *data,
+		       uint32_t size);
+void tacho__symbols_settle(struct tacho__process *p);
 
 /* ----------------------------------------------------------------- chunk.c */
 

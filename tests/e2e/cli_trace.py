@@ -322,6 +322,19 @@ def full_recording():
     r.variable(0xC4, schema, 0b011111, words, at=next(step))
     r.variable(0xC5, kind, loop, [0, T0, 5000, 3 << 48 | 7, 10 << 48 | 2], at=next(step))
     r.record(0x07, loop2, at=next(step))
+    path = r.define(TEXT, name_payload(b"/var/lib/demo/log"))
+    call = r.define(TEXT, name_payload(b"fsync"))
+    r.record(0x4B, kind, [7001], at=next(step))
+    r.record(0x4C, kind, [7001], at=next(step))
+    r.record(0x4D, 0, [7001], at=next(step))
+    r.record(0x4E, 0x2011 | 1 << 20, [12], at=next(step))
+    r.record(0x4E, 0x4, [1 << 63 | 0x7F0000002000], at=next(step))
+    r.record(0x4F, 0, [2_500_000], at=next(step))
+    r.record(0x50, stack, [0x7F0000001000], at=next(step))
+    r.record(0x51, stack, [10_000_000], at=next(step))
+    r.record(0x83, 4, [3_000_000, 21 | 2 << 32], at=next(step))
+    r.variable(0xC6, call, stack, [12_000_000, 9, path | 5 << 32 | 1 << 48], at=next(step))
+    r.variable(0xC6, call, 0, [1_000_000, 2**64 - 1, 0], at=next(step))
     r.record(0x3E, 5, at=next(step))  # a type from the future
     r.losses[0] = 12
     r.losses[6] = 1000
@@ -334,7 +347,8 @@ EXPECTED_TYPES = ["park", "unpark", "poll-begin", "wake", "poll-switch", "poll-e
                   "span-end", "pause", "pause", "task-end", "lock-wait", "lock-waited",
                   "queue-depth", "counter", "counter", "async-begin", "async-end", "trigger",
                   "lock-release", "steal", "spawn", "task-waits", "trace-id", "log", "event",
-                  "poll-hist", "loop", "unknown"]
+                  "poll-hist", "loop", "work-submit", "work-begin", "work-end", "ready", "ready",
+                  "late", "stack", "sample", "sched", "call", "call", "unknown"]
 
 
 # ------------------------------------------------------------------- tests
@@ -369,6 +383,19 @@ def test_cat_text(path):
         "hist": "9 short polls, 5.000 us in all",
         "trigger": "number 1: the database",
         "loop": "loop          main#3 (demo.c:10)",
+        "work_submit": "work-submit   read_request (demo.c:42) work 7001",
+        "work_begin": "work-begin    read_request (demo.c:42) work 7001",
+        "work_end": "work-end      work 7001",
+        "ready": "ready         descriptor 12: in,hup,rdhup,0x100000",
+        "ready_data": "ready         data 0x7f0000002000: out",
+        "late": "late          timer by 2.500 ms",
+        "stack_of_a_lock": "stack         of 0x7f0000001000 at [libdemo.so.1+0x2234 < 0x999999]",
+        "sample": "sample        10.000 ms of CPU at [libdemo.so.1+0x2234",
+        "sched": "sched         3.000 ms runnable but not running, 4 involuntary switches, "
+                 "21 minor and 2 major faults",
+        "call": "call          fsync took 12.000 ms on descriptor 9 (file) path "
+                "/var/lib/demo/log failed: Input/output error at [libdemo.so.1+0x2234",
+        "call_without_more": "call          fsync took 1.000 ms\n",
         "unknown_type": "type-0x3e",
         "begin_of_a_stream": "\u2026 what is known of this thread begins here",
     }.items():
@@ -417,6 +444,45 @@ def test_cat_json(path):
           by_type["lock-release"])
 
 
+def test_cat_json_observed(path):
+    """What hooks and the kernel's part record."""
+    types, p = types_of(path)
+    if types != EXPECTED_TYPES:
+        check("cat_json_observed", False, said(p))
+        return
+    events = [e for e in lines_of(p) if e["type"] != "resume"]
+    by_type = {}
+    for e in events:
+        by_type.setdefault(e["type"], []).append(e)
+    frame = {"address": "0x401234", "module": "/usr/lib/libdemo.so.1", "offset": "0x2234"}
+    work = by_type["work-begin"][0]
+    check("cat_json_work", work["kind"]["name"] == "read_request" and work["work"] == 7001 and
+          by_type["work-end"][0]["work"] == 7001, work)
+    ready, data = by_type["ready"]
+    check("cat_json_ready", ready["fd"] == 12 and ready["data"] is None and
+          ready["events"] == ["in", "hup", "rdhup", "0x100000"], ready)
+    check("cat_json_ready_data", data["fd"] is None and data["data"] == "0x7f0000002000" and
+          data["events"] == ["out"], data)
+    check("cat_json_late", by_type["late"][0]["late_ns"] == 2_500_000, by_type["late"])
+    stack = by_type["stack"][0]
+    check("cat_json_stack_of", stack["of"] == 0x7F0000001000 and
+          stack["at"]["frames"][0] == frame, stack)
+    sample = by_type["sample"][0]
+    check("cat_json_sample", sample["cpu_ns"] == 10_000_000 and
+          sample["at"]["frames"][0] == frame, sample)
+    sched = by_type["sched"][0]
+    check("cat_json_sched", (sched["runnable_ns"], sched["involuntary_switches"],
+                             sched["minor_faults"], sched["major_faults"]) ==
+          (3_000_000, 4, 21, 2), sched)
+    call, bare = by_type["call"]
+    check("cat_json_call", call["call"]["name"] == "fsync" and
+          call["duration_ns"] == 12_000_000 and call["on"] == 9 and call["fd_kind"] == "file" and
+          call["path"]["name"] == "/var/lib/demo/log" and call["errno"] == 5 and
+          call["error"] == "Input/output error" and call["at"]["frames"][0] == frame, call)
+    check("cat_json_call_without_more", bare["on"] is None and bare["fd_kind"] is None and
+          bare["path"] is None and bare["errno"] is None and bare["at"] is None, bare)
+
+
 def types_of(path, *options):
     p = tacho("cat", path, "--json", *options)
     try:
@@ -432,9 +498,9 @@ def test_cat_filters(path):
         ("type_list", ["--type", "wake,spawn"], ["wake", "spawn"]),
         ("from_and_to", ["--from", "2ms", "--to", "4.0ms"],
          ["poll-begin", "wake", "poll-switch"]),
-        ("from_the_end", ["--from", "-1ms"], ["loop", "unknown"]),
-        ("to_before_the_end", ["--to", "-27ms"], ["park", "unpark"]),
-        ("last", ["--last", "1000us"], ["loop", "unknown"]),
+        ("from_the_end", ["--from", "-1ms"], ["call", "unknown"]),
+        ("to_before_the_end", ["--to", "-38ms"], ["park", "unpark"]),
+        ("last", ["--last", "1000us"], ["call", "unknown"]),
         ("last_longer_than_all", ["--last", "1h"], EXPECTED_TYPES),
         ("thread_by_tid", ["--thread", "77", "--type", "wake"], ["wake"]),
         ("thread_by_name", ["--thread", "worker", "--type", "wake"], ["wake"]),
@@ -547,6 +613,7 @@ def main():
             f.write(data)
         test_cat_text(path)
         test_cat_json(path)
+        test_cat_json_observed(path)
         test_cat_filters(path)
         test_info(path)
         test_damage(folder, data)

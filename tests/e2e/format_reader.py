@@ -19,7 +19,7 @@ PARK, UNPARK, POLL_END, SPAN_BEGIN, RESUME, TIME, POLL_BEGIN, POLL_HIST = \
     0x01, 0x02, 0x03, 0x04, 0x3F, 0x40, 0x41, 0xC5
 LEAST_WORDS = {0xC0: 3, 0xC1: 3, 0xC2: 4, 0xC5: 4}
 META, CLOCK, THREADS, DEFINITIONS, EVENTS, CHUNK, HISTOGRAMS, LOSSES, TRIGGERS, CRASHES, \
-    SOURCES, INDEX = range(1, 13)
+    SOURCES, INDEX, SYMBOLS = range(1, 14)
 
 
 class Bad(Exception):
@@ -162,6 +162,7 @@ def read_chunk(data):
 class Definition:
     def __init__(self, number, kind, flags, payload):
         self.id, self.kind, self.cut = number, kind, bool(flags & 1)
+        self.exact = bool(flags & 2)
         self.name = self.file = self.unit = b''
         self.value = self.line = self.detail = 0
         self.fields, self.frames = [], []
@@ -473,6 +474,7 @@ class Trace:
         self.definitions, self.stretches = {}, []
         self.losses, self.triggers, self.crashes, self.sources = [], [], [], []
         self.unknown_blocks = []
+        self.symbols = {}
         begin = self.read_header()
         self.blocks = self.walk(begin)
         for block in self.blocks:
@@ -562,7 +564,8 @@ class Trace:
                    EVENTS: self.read_stretch, CHUNK: self.read_stretch, THREADS: self.read_threads,
                    HISTOGRAMS: self.read_hists, LOSSES: self.read_losses,
                    TRIGGERS: self.read_triggers, CRASHES: self.read_crashes,
-                   SOURCES: self.read_sources, INDEX: self.read_index}
+                   SOURCES: self.read_sources, INDEX: self.read_index,
+                   SYMBOLS: self.read_symbols}
         try:
             payload = self.payload(block)
             if block.type in readers:
@@ -651,6 +654,21 @@ class Trace:
         if not s.whole:
             self.problem(block.offset, block.size, 'a chunk ends in what is no record')
         self.stretches.append(s)
+
+    def read_symbols(self, _block, payload):
+        size, entry_size, entries, frame_size, frames, texts = Bytes(payload).get('IIIIII')
+        if size < 24 or entry_size < 24 or frame_size < 12 or texts < 1:
+            raise Bad('a header of SYMBOLS that cannot be')
+        b = Bytes(payload)
+        b.take(size)
+        entries = [struct.unpack('<QIIII', b.take(entry_size)[:24]) for _ in range(entries)]
+        frames = [struct.unpack('<III', b.take(frame_size)[:12]) for _ in range(frames)]
+        all_ = b.take(texts)
+        frames = [(text(all_[f:]), text(all_[g:]), line) for f, g, line in frames]
+        for address, module, first, count, _ in entries:
+            if first + count > len(frames):
+                raise Bad('frames that are not there')
+            self.symbols[address, module] = frames[first:first + count]
 
     def read_index(self, block, payload):
         entries = [struct.unpack('<QIHHIIQQ', e) for e in self.array(payload, 40)]

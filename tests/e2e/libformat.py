@@ -133,10 +133,20 @@ class Json:
                        words=[number(w) for w in what.words])
         return out
 
-    def address(self, address):
-        m = self.trace.module_at(address, self.ns)
-        return {'address': hex(address), 'module': known(m.name) if m else None,
-                'offset': hex((address - m.start + m.offset) % (1 << 64)) if m else None}
+    def address(self, address, returns=False):
+        at = (address - returns) % (1 << 64)
+        m = self.trace.module_at(at, self.ns)
+        out = {'address': hex(address), 'module': known(m.name) if m else None,
+               'offset': hex((address - m.start + m.offset) % (1 << 64)) if m else None}
+        frames = [{'function': known(function), 'file': known(file), 'line': line or None}
+                  for function, file, line in self.trace.symbols.get((at, m.id if m else 0), [])]
+        out.update(frames[0] if frames else {})
+        if len(frames) > 1:
+            out['inlined_into'] = frames[1:]
+        return out
+
+    def stack(self, frames, exact):
+        return [self.address(a, i > 0 or not exact) for i, a in enumerate(frames)]
 
     def id(self, number_):
         if number_ == 0:
@@ -151,11 +161,11 @@ class Json:
             out.update(number=number(d.value),
                        level=LEVELS[d.detail] if d.detail < len(LEVELS) else None)
         if d and d.kind in (2, 7) and d.value:
-            out['code'] = self.address(d.value)
+            out['code'] = self.address(d.value, d.kind == 7)
         if d and d.kind in (5, 6):
             out['unit'] = known(d.unit)
         if d and d.kind == 9:
-            out['frames'] = [self.address(a) for a in d.frames]
+            out['frames'] = self.stack(d.frames, d.exact)
         if d and d.cut:
             out['cut'] = True
         return out
@@ -285,7 +295,7 @@ ARCHS = {62: 'x86-64', 183: 'arm64'}
 SOURCES = 'api crash_handler waits threads locks calls libuv libevent cpu_samples sched'.split()
 LOSSES = ('no_chunk no_thread nesting defs_full text_cut stack_cut overwritten_records '
           'overwritten_chunks min_age grow clock_back modules hist_full record_big abandoned '
-          'unwind').split()
+          'unwind not_sampled').split()
 REGISTERS = {62: ('r8 r9 r10 r11 r12 r13 r14 r15 rdi rsi rbp rbx rdx rax rcx rsp rip eflags '
                   'csgsfs err trapno oldmask cr2').split(),
              183: [f'x{i}' for i in range(31)] + ['sp', 'pc', 'pstate']}
@@ -341,7 +351,7 @@ def crash_info(t, c):
     return {'signal_number': c['signal'], 'code': c['code'], 'address': hex(c['address']),
             'ns': number(json_.ns), 'wall': utc(t.wall(json_.ns)), 'tid': c['tid'],
             'thread_name': known(c['thread_name'].split(b'\0')[0]), 'unwind_failed': c['failed'],
-            'frames': [json_.address(a) for a in c['frame']],
+            'frames': json_.stack(c['frame'], True),
             'registers': {names[i] if i < len(names) else f'r#{i}': hex(v)
                           for i, v in enumerate(c['reg'])}}
 

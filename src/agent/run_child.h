@@ -1,0 +1,55 @@
+/*
+ * The command of `tacho run` as a child process: its environment, its start, and which
+ * signals are passed on to it.
+ *
+ * The child has the terminal, the process group, the descriptors, the signal mask and the
+ * ignored signals that this process was started with.
+ */
+#ifndef TACHO_AGENT_RUN_CHILD_H
+#define TACHO_AGENT_RUN_CHILD_H
+
+#include <signal.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+struct signalfd_siginfo;
+struct tacho__program;
+
+/* A variable; value NULL: it is not set. */
+struct tacho__variable {
+	const char *name, *value;
+};
+
+/*
+ * A copy of `environment` in which `variables` have their values. One block of memory, for
+ * free(3); NULL without memory.
+ */
+char **tacho__environment(char *const *environment, const struct tacho__variable *variables,
+			  size_t count);
+
+struct tacho__start {
+	const struct tacho__program *program;
+	char *const *argv;
+	char *const *environment;
+	sigset_t mask;	  /* that this process was started with */
+	sigset_t ignored; /* likewise: of those whose disposition was changed since */
+	sigset_t changed; /* those */
+};
+
+/* The process id of the command, or what execve(2) or fork(2) said, negative. */
+pid_t tacho__start(const struct tacho__start *start);
+
+/*
+ * Whether a signal that reached this process is meant for the command and has not
+ * reached it in another way: those of the terminal go to the whole process group, and
+ * what the command sends to its own group comes back here.
+ */
+int tacho__is_for_child(const struct signalfd_siginfo *info);
+
+/* Sends it as it came. 0 or a negative errno. */
+int tacho__pass_on(const struct signalfd_siginfo *info, pid_t pid);
+
+/* 1: the process is stopped (SIGSTOP and kin). */
+int tacho__is_stopped(pid_t pid);
+
+#endif

@@ -1,0 +1,344 @@
+#include "agent/run_program.h"
+
+#include <elf.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <sys/xattr.h>
+#include <unistd.h>
+
+#define SEGMENTS_MAX 256u  /* program headers that are looked at */
+#define INTERPRETERS_MAX 5 /* scripts whose interpreter is a script: as many as Linux allows */
+
+#if defined(__x86_64__)
+#define OUR_MACHINE EM_X86_64
+#elif defined(__aarch64__)
+#define OUR_MACHINE EM_AARCH64
+#else
+#define OUR_MACHINE EM_NONE
+#endif
+
+const char *tacho__machine_name(unsigned machine)
+{
+	switch (machine) {
+	case EM_X86_64:
+		return "x86-64";
+	case EM_386:
+		return "x86 (32 bit)";
+	case EM_AARCH64:
+		return "arm64";
+	case EM_ARM:
+		return "arm (32 bit)";
+	case EM_RISCV:
+		return "RISC-V";
+	case EM_PPC64:
+		return "POWER";
+	case EM_S390:
+		return "s390";
+	default:
+		return NULL;
+	}
+}
+
+/* Whether `path` is a file that may be executed: 0 or a negative errno. */
+static int check_executable(const char *path)
+{
+	struct stat st;
+
+	if (stat(path, &st) < 0)
+		return -errno;
+	if (S_ISDIR(st.st_mode))
+		return -EISDIR;
+	if (!S_ISREG(st.st_mode) || access(path, X_OK) < 0)
+		return -EACCES;
+	return 0;
+}
+
+/* Looks for `name` in the folders of $PATH. */
+static int search_path(char *out, size_t size, const char *name)
+{
+	const char *list = getenv("PATH");
+	int result = -ENOENT;
+
+	if (!list)
+		list = "/bin:/usr/bin";
+	for (;;) {
+		size_t n = strcspn(list, ":");
+		int found;
+
+		/* An empty entry is the current folder. */
+		if ((size_t)snprintf(out, size, "%.*s/%s", n ? (int)n : 1, n ? list : ".", name) <
+		    size) {
+			found = check_executable(out);
+			if (found == 0)
+				return 0;
+			if (found != -ENOENT && found != -ENOTDIR && result == -ENOENT)
+				result = found;
+		}
+		if (!list[n])
+			return result;
+		list += n + 1;
+	}
+}
+
+static void read_interpreter(int fd, const Elf64_Phdr *segment, char *out, size_t size)
+{
+	size_t n = segment->p_filesz < size ? (size_t)segment->p_filesz : size - 1;
+
+	if (segment->p_offset > INT64_MAX ||
+	    pread(fd, out, n, (off_t)segment->p_offset) != (ssize_t)n)
+		n = 0;
+	out[n] = 0;
+}
+
+/* Fills in machine, bits and linker of a 64-bit ELF file; others have no linker of ours. */
+static void inspect_elf(int fd, const unsigned char *head, struct tacho__program *p)
+{
+	Elf64_Ehdr h;
+	Elf64_Phdr segment;
+
+	memcpy(&h, head, sizeof(h));
+	p->machine = h.e_machine;
+	p->bits = h.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
+	if (p->bits != 64 || p->machine != OUR_MACHINE) {
+		p->hindrance = TACHO__HINDRANCE_MACHINE;
+		return;
+	}
+	p->hindrance = TACHO__HINDRANCE_STATIC;
+	if (h.e_phentsize != sizeof(segment) || h.e_phoff > INT64_MAX / 2)
+		return;
+	for (unsigned i = 0; i < h.e_phnum && i < SEGMENTS_MAX; i++) {
+		off_t at = (off_t)h.e_phoff + (off_t)(i * sizeof(segment));
+
+		if (pread(fd, &segment, sizeof(segment), at) != (ssize_t)sizeof(segment))
+			return;
+		if (segment.p_type != PT_INTERP)
+			continue;
+		read_interpreter(fd, &segment, p->linker, sizeof(p->linker));
+		p->hindrance = TACHO__HINDRANCE_NONE;
+		return;
+	}
+}
+
+/* The word after "#!", or "" . */
+static void script_interpreter(const unsigned char *head, size_t size, char *out, size_t out_size)
+{
+	size_t at = 2, n = 0;
+
+	while (at < size && (head[at] == ' ' || head[at] == '\t'))
+		at++;
+	for (; at < size && n < out_size - 1; at++) {
+		if (head[at] == ' ' || head[at] == '\t' || head[at] == '\n' || !head[at])
+			break;
+		out[n++] = (char)head[at];
+	}
+	out[n] = 0;
+}
+
+/* What the file p->elf is. 1: a script, whose interpreter is in p->elf now. */
+static int inspect_file(struct tacho__program *p)
+{
+	unsigned char head[PATH_MAX];
+	ssize_t n;
+	int fd = open(p->elf, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+
+	/* It may be executable and not readable; then nothing is known of it. */
+	if (fd < 0)
+		return 0;
+	n = pread(fd, head, sizeof(head), 0);
+	if (n >= (ssize_t)sizeof(Elf64_Ehdr) && memcmp(head, ELFMAG, SELFMAG) == 0)
+		inspect_elf(fd, head, p);
+	close(fd);
+	if (n >= 2 && head[0] == '#' && head[1] == '!') {
+		script_interpreter(head, (size_t)n, p->elf, sizeof(p->elf));
+		return p->elf[0] == '/';
+	}
+	p->is_text = n >= 0 && !p->machine && strcmp(p->elf, p->path) == 0;
+	return 0;
+}
+
+/* Whether the kernel gives the program rights that its caller has not: then its dynamic
+   linker loads no foreign library. */
+static int gains_rights(const char *path)
+{
+	struct statvfs fs;
+	struct stat st;
+	char value;
+
+	if (stat(path, &st) < 0 || (statvfs(path, &fs) == 0 && (fs.f_flag & ST_NOSUID)))
+		return 0;
+	if ((st.st_mode & S_ISUID) && st.st_uid != getuid())
+		return 1;
+	if ((st.st_mode & S_ISGID) && (st.st_mode & S_IXGRP) && st.st_gid != getgid())
+		return 1;
+	/* Root has the capabilities already. */
+	return getuid() != 0 &&
+	       (getxattr(path, "security.capability", &value, sizeof(value)) >= 0 ||
+		errno == ERANGE);
+}
+
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* The dynamic linker's name says which C library a program is made for. */
+static int is_our_linker(const char *linker)
+{
+	static struct tacho__program self;
+
+	if (!self.elf[0]) {
+		strcpy(self.elf, "/proc/self/exe");
+		inspect_file(&self);
+	}
+	/* Linked statically ourselves: nothing to compare with. */
+	return !self.linker[0] || strcmp(base_name(self.linker), base_name(linker)) == 0;
+}
+
+static int explain_missing(const char *name, int error, char *message, size_t size)
+{
+	if (error == -ENOENT && !strchr(name, '/'))
+		snprintf(message, size,
+			 "there is no command %s in the folders of PATH: give its path, or install "
+			 "it.",
+			 name);
+	else if (error == -ENOENT || error == -ENOTDIR)
+		snprintf(message, size, "cannot start %s: there is no such file.", name);
+	else if (error == -EISDIR)
+		snprintf(message, size, "cannot start %s: it is a folder.", name);
+	else if (error == -EACCES)
+		snprintf(message, size,
+			 "cannot start %s: it is not executable for this user (see 'ls -l'; 'chmod "
+			 "+x' makes it so).",
+			 name);
+	else
+		snprintf(message, size, "cannot start %s: %s.", name, strerror(-error));
+	return error == -ENOTDIR ? -ENOENT : error;
+}
+
+int tacho__program_find(struct tacho__program *p, const char *name, char *message,
+			size_t message_size)
+{
+	int error;
+
+	memset(p, 0, sizeof(*p));
+	if (strlen(name) >= sizeof(p->path)) {
+		error = -ENAMETOOLONG;
+	} else if (strchr(name, '/')) {
+		strcpy(p->path, name);
+		error = check_executable(name);
+	} else {
+		error = name[0] ? search_path(p->path, sizeof(p->path), name) : -ENOENT;
+	}
+	if (error)
+		return explain_missing(name, error, message, message_size);
+	memcpy(p->elf, p->path, sizeof(p->elf));
+	for (int i = 0; i < INTERPRETERS_MAX && inspect_file(p); i++)
+		;
+	if (p->hindrance == TACHO__HINDRANCE_NONE && p->linker[0] && !is_our_linker(p->linker))
+		p->hindrance = TACHO__HINDRANCE_LIBC;
+	if (p->hindrance != TACHO__HINDRANCE_MACHINE && gains_rights(p->elf))
+		p->hindrance = TACHO__HINDRANCE_SETID;
+	return 0;
+}
+
+void tacho__program_explain(const struct tacho__program *p, int error, char *message, size_t size)
+{
+	const char *machine = tacho__machine_name(p->machine);
+	const char *ours = tacho__machine_name(OUR_MACHINE);
+
+	if (error == ENOEXEC && p->machine && p->hindrance == TACHO__HINDRANCE_MACHINE)
+		snprintf(message, size,
+			 "cannot start %s: it is a program for %s, and this machine is %s.",
+			 p->path, machine ? machine : "another architecture", ours ? ours : "not");
+	else if (error == ENOEXEC)
+		snprintf(message, size,
+			 "cannot start %s: it is neither a program for this machine nor a script.",
+			 p->path);
+	else if (error == ENOENT && strcmp(p->elf, p->path) != 0)
+		snprintf(message, size,
+			 "cannot start %s: its interpreter %s is not there; correct its first line "
+			 "or install it.",
+			 p->path, p->elf);
+	else if (error == ENOENT && p->linker[0])
+		snprintf(message, size,
+			 "cannot start %s: its dynamic linker %s is not there; install the C "
+			 "library that it was made for.",
+			 p->path, p->linker);
+	else if (error == EACCES)
+		snprintf(message, size,
+			 "cannot start %s: the system refuses to execute it (is its file system "
+			 "mounted with noexec?).",
+			 p->path);
+	else
+		snprintf(message, size, "cannot start %s: %s.", p->path, strerror(error));
+}
+
+static int usable_library(const char *path)
+{
+	struct stat st;
+
+	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
+}
+
+/* In the folder of this program and `tail`. */
+static int beside_program(char *path, size_t size, const char *tail)
+{
+	char self[PATH_MAX];
+	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+	char *slash;
+
+	if (n <= 0)
+		return 0;
+	self[n] = 0;
+	slash = strrchr(self, '/');
+	if (!slash)
+		return 0;
+	*slash = 0;
+	return (size_t)snprintf(path, size, "%s/%s", self, tail) < size && usable_library(path);
+}
+
+int tacho__preload_find(char *path, size_t size, char *message, size_t message_size)
+{
+	const char *given = getenv("TACHO_PRELOAD");
+	char found[PATH_MAX], *real;
+
+	if (given && given[0]) {
+		if (!usable_library(given)) {
+			snprintf(message, message_size,
+				 "the library that TACHO_PRELOAD names, %s, cannot be read: %s.",
+				 given, strerror(errno ? errno : EINVAL));
+			return -ENOENT;
+		}
+		snprintf(found, sizeof(found), "%s", given);
+	} else if (!beside_program(found, sizeof(found), TACHO_PRELOAD_BUILT) &&
+		   !beside_program(found, sizeof(found), TACHO_PRELOAD_RELATIVE)) {
+		snprintf(found, sizeof(found), "%s", TACHO_PRELOAD_INSTALLED);
+		if (!usable_library(found)) {
+			snprintf(message, message_size,
+				 "the library that records, %s, is not there: install tacho "
+				 "completely, or name it in TACHO_PRELOAD.",
+				 found);
+			return -ENOENT;
+		}
+	}
+	real = realpath(found, NULL);
+	if (!real || strlen(real) >= size || strpbrk(real, ": ")) {
+		/* The dynamic linker takes its list apart at colons and blanks. */
+		snprintf(message, message_size,
+			 "the library that records, %s, cannot be preloaded from there: use a path "
+			 "without colons and blanks.",
+			 real ? real : found);
+		free(real);
+		return -EINVAL;
+	}
+	strcpy(path, real);
+	free(real);
+	return 0;
+}

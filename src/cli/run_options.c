@@ -1,0 +1,334 @@
+/*
+ * The command line of `tacho run`, and the environment that it means.
+ */
+#define _GNU_SOURCE 1 /* environ, sigabbrev_np */
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "agent/run_child.h"
+#include "agent/run_program.h"
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/parse.h"
+#include "cli/run_options.h"
+#include "cli/text.h"
+#include "format/box.h"
+
+#define NAME_BYTES 15u /* of a process that the kernel keeps */
+#define SERVICE_BYTES 63u
+#define DEAD_BOXES "64" /* boxes of ended processes that wait to be saved */
+#define ROOM_WANTED (1u << 20)
+
+enum {
+	MAX_BYTES = 256,
+	MIN_AGE,
+	POLL_THRESHOLD,
+	CALL_THRESHOLD,
+	EXCLUDE,
+	SERVICE,
+	TRIGGER,
+	NO_WAIT,
+	NO_SYMBOLS
+};
+
+static int parse_signal(const char *text)
+{
+	const char *name = strncasecmp(text, "SIG", 3) == 0 ? text + 3 : text;
+	uint64_t number;
+
+	if (strncasecmp(name, "RTMIN+", 6) == 0 && tacho__parse_u64(name + 6, &number) == 0 &&
+	    number <= (uint64_t)(SIGRTMAX - SIGRTMIN))
+		return SIGRTMIN + (int)number;
+	if (tacho__parse_u64(text, &number) == 0)
+		return number < NSIG ? (int)number : 0;
+	for (int i = 1; i < NSIG; i++) {
+		const char *known = sigabbrev_np(i);
+
+		if (known && strcasecmp(known, name) == 0)
+			return i;
+	}
+	return 0;
+}
+
+static int read_trigger(struct run_options *o, const char *text)
+{
+	o->trigger = parse_signal(text);
+	if (o->trigger == 0)
+		return cli_usage("--trigger-signal: '%s' is no signal; give one such as USR2.",
+				 text);
+	if (o->trigger == SIGKILL || o->trigger == SIGSTOP || o->trigger == SIGCHLD ||
+	    o->trigger == SIGCONT)
+		return cli_usage("--trigger-signal: %s cannot be used; give one such as USR2.",
+				 text);
+	return 0;
+}
+
+static int read_bytes(const char **out, const char *text)
+{
+	uint64_t bytes;
+
+	if (tacho__parse_bytes(text, &bytes))
+		return cli_usage("--max-bytes: '%s' is no size; give one such as 64M.", text);
+	if (bytes < TACHO_BOX_MIN_BYTES || bytes > TACHO_BOX_MAX_BYTES)
+		return cli_usage("--max-bytes: %s is not between 1 MiB and 64 GiB.", text);
+	*out = text;
+	return 0;
+}
+
+static int read_time(const char **out, const char *option, const char *text)
+{
+	struct parse_instant time;
+
+	/* Nought has a meaning of its own, also without a unit. */
+	if (strcmp(text, "0") != 0 &&
+	    (text[0] == '-' || text[0] == '+' || !parse_instant(option, text, &time))) {
+		if (text[0] == '-' || text[0] == '+')
+			cli_error("%s: '%s' is not a duration: write a number and a unit, such as "
+				  "1.5s.",
+				  option, text);
+		return CLI_USAGE;
+	}
+	*out = text;
+	return 0;
+}
+
+/* The hooks compare with what the kernel keeps of a name. */
+static int read_exclude(struct run_options *o, const char *text)
+{
+	char *out = calloc(1, strlen(text) + 1);
+	size_t used = 0;
+
+	if (!out) {
+		cli_error("out of memory.");
+		return RUN_FAILED;
+	}
+	for (;;) {
+		size_t n = strcspn(text, ",");
+
+		if (n == 0) {
+			free(out);
+			return cli_usage("--exclude: a name is empty; give names such as sh,git.");
+		}
+		memcpy(out + used, text, n < NAME_BYTES ? n : NAME_BYTES);
+		used += n < NAME_BYTES ? n : NAME_BYTES;
+		if (!text[n])
+			break;
+		out[used++] = ',';
+		text += n + 1;
+	}
+	free(o->exclude);
+	o->exclude = out;
+	return 0;
+}
+
+static int read_service(struct run_options *o, const char *text)
+{
+	if (!text[0] || strlen(text) > SERVICE_BYTES)
+		return cli_usage("--service: give a name of 1 to %u bytes.", SERVICE_BYTES);
+	o->service = text;
+	return 0;
+}
+
+static int cannot_write(const char *path, int error)
+{
+	cli_error("cannot save windows to %s: %s. Give another place with -o; nothing was started.",
+		  path, strerror(error));
+	return RUN_FAILED;
+}
+
+/* While the command can still be started somewhere else. */
+static int check_folder(const char *folder)
+{
+	struct statvfs fs;
+	struct stat st;
+
+	if (stat(folder, &st) < 0)
+		return cannot_write(folder, errno);
+	if (!S_ISDIR(st.st_mode))
+		return cannot_write(folder, ENOTDIR);
+	if (access(folder, W_OK | X_OK) < 0)
+		return cannot_write(folder, errno);
+	if (statvfs(folder, &fs) == 0 && fs.f_blocks > 0) {
+		char room[TEXT_SMALL];
+		uint64_t left = (uint64_t)fs.f_frsize * (geteuid() == 0 ? fs.f_bfree : fs.f_bavail);
+
+		if (left < ROOM_WANTED)
+			cli_warn("only %s are free for windows in %s. What finds no room stays in "
+				 "its box, for 'tacho recover'.",
+				 text_bytes(room, left), folder);
+	}
+	return 0;
+}
+
+static int read_output(struct run_options *o, const char *path)
+{
+	size_t n = strlen(path);
+	const char *slash = strrchr(path, '/');
+	struct stat st;
+	bool exists = stat(path, &st) == 0;
+
+	if (n == 0 || strcmp(path, "-") == 0)
+		return cli_usage("-o needs the name of a file or a folder.");
+	if (n >= sizeof(o->folder))
+		return cannot_write(path, ENAMETOOLONG);
+	if ((exists && S_ISDIR(st.st_mode)) || path[n - 1] == '/') {
+		strcpy(o->folder, path);
+		return check_folder(o->folder);
+	}
+	snprintf(o->folder, sizeof(o->folder), "%.*s",
+		 slash ? (slash == path ? 1 : (int)(slash - path)) : 1, slash ? path : ".");
+	o->file = path;
+	if (exists && !S_ISREG(st.st_mode)) {
+		cli_error("%s is not a regular file. Give another name with -o; nothing was "
+			  "started.",
+			  path);
+		return RUN_FAILED;
+	}
+	if (exists && !o->replace) {
+		cli_error("%s exists already and is left as it is. Use --force to replace it, or "
+			  "another name; nothing was started.",
+			  path);
+		return RUN_FAILED;
+	}
+	return check_folder(o->folder);
+}
+
+static int take_option(struct run_options *o, int c, const char **out)
+{
+	switch (c) {
+	case 'o':
+		*out = optarg;
+		return 0;
+	case 'f':
+		o->replace = true;
+		return 0;
+	case 'q':
+		o->quiet = true;
+		return 0;
+	case 'h':
+		o->help = true;
+		return 0;
+	case MAX_BYTES:
+		return read_bytes(&o->max_bytes, optarg);
+	case MIN_AGE:
+		return read_time(&o->min_age, "--min-age", optarg);
+	case POLL_THRESHOLD:
+		return read_time(&o->poll_threshold, "--poll-threshold", optarg);
+	case CALL_THRESHOLD:
+		return read_time(&o->call_threshold, "--call-threshold", optarg);
+	case EXCLUDE:
+		return read_exclude(o, optarg);
+	case SERVICE:
+		return read_service(o, optarg);
+	case TRIGGER:
+		return read_trigger(o, optarg);
+	case NO_WAIT:
+		o->no_wait = true;
+		return 0;
+	case NO_SYMBOLS:
+		o->no_symbols = true;
+		return 0;
+	default:
+		return CLI_USAGE;
+	}
+}
+
+int run_options_read(struct run_options *o, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"output", required_argument, NULL, 'o'},
+		{"force", no_argument, NULL, 'f'},
+		{"quiet", no_argument, NULL, 'q'},
+		{"max-bytes", required_argument, NULL, MAX_BYTES},
+		{"min-age", required_argument, NULL, MIN_AGE},
+		{"poll-threshold", required_argument, NULL, POLL_THRESHOLD},
+		{"call-threshold", required_argument, NULL, CALL_THRESHOLD},
+		{"exclude", required_argument, NULL, EXCLUDE},
+		{"service", required_argument, NULL, SERVICE},
+		{"trigger-signal", required_argument, NULL, TRIGGER},
+		{"no-wait-children", no_argument, NULL, NO_WAIT},
+		{"no-symbols", no_argument, NULL, NO_SYMBOLS},
+		{NULL, 0, NULL, 0},
+	};
+	const char *off = getenv("TACHO"), *out = NULL;
+	int c, status;
+
+	while ((c = cli_option(argc, argv, "+o:fq", options)) != -1) {
+		status = take_option(o, c, &out);
+		if (status || o->help)
+			return status;
+	}
+	if (optind == argc)
+		return cli_usage("which command? Give it after --, as in 'tacho run -- "
+				 "redis-server'.");
+	if (off && strcmp(off, "off") == 0)
+		return cli_usage("TACHO=off in the environment forbids what 'tacho run' is for; "
+				 "unset it.");
+	if (o->replace && !out)
+		return cli_usage("--force needs -o FILE: names of tacho's own are always new.");
+	if (!out) {
+		strcpy(o->folder, ".");
+		return check_folder(o->folder);
+	}
+	status = read_output(o, out);
+	if (status == 0 && o->replace && !o->file)
+		return cli_usage("--force needs -o FILE: names of tacho's own are always new.");
+	return status;
+}
+
+int run_preload(char *out, size_t size, bool wanted)
+{
+	const char *before = getenv("LD_PRELOAD");
+	char path[PATH_MAX], message[CLI_MESSAGE];
+
+	if (!before)
+		before = "";
+	if (!wanted) {
+		path[0] = 0;
+	} else if (tacho__preload_find(path, sizeof(path), message, sizeof(message)) < 0) {
+		cli_error("%s", message);
+		return RUN_FAILED;
+	}
+	/* There already in a `tacho run` inside another. */
+	if (path[0] && strstr(before, path))
+		path[0] = 0;
+	if ((size_t)snprintf(out, size, "%s%s%s", before, before[0] && path[0] ? ":" : "", path) >=
+	    size) {
+		cli_error("LD_PRELOAD is too long already; shorten it.");
+		return RUN_FAILED;
+	}
+	return 0;
+}
+
+char **run_environment(const struct run_options *o, const char *preload, const char *recording)
+{
+	struct tacho__variable v[10];
+	size_t n = 0;
+
+	v[n++] = (struct tacho__variable){"LD_PRELOAD", preload[0] ? preload : NULL};
+	v[n++] = (struct tacho__variable){"TACHO_RECORDING", recording};
+	v[n++] = (struct tacho__variable){"TACHO_KEEP_BOX", "1"};
+	/* What is not given stays as the environment has it. */
+	if (!getenv("TACHO_DEAD_BOXES"))
+		v[n++] = (struct tacho__variable){"TACHO_DEAD_BOXES", DEAD_BOXES};
+	if (o->max_bytes)
+		v[n++] = (struct tacho__variable){"TACHO_MAX_BYTES", o->max_bytes};
+	if (o->min_age)
+		v[n++] = (struct tacho__variable){"TACHO_MIN_AGE", o->min_age};
+	if (o->poll_threshold)
+		v[n++] = (struct tacho__variable){"TACHO_POLL_THRESHOLD", o->poll_threshold};
+	if (o->call_threshold)
+		v[n++] = (struct tacho__variable){"TACHO_CALL_THRESHOLD", o->call_threshold};
+	if (o->exclude)
+		v[n++] = (struct tacho__variable){"TACHO_EXCLUDE", o->exclude};
+	if (o->service)
+		v[n++] = (struct tacho__variable){"TACHO_SERVICE", o->service};
+	return tacho__environment(environ, v, n);
+}

@@ -1,0 +1,295 @@
+/*
+ * What is done with a blocking call that took long: see calls.h.
+ */
+#include "hooks/calls.h"
+
+#include <errno.h>
+#include <link.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "core/control.h"
+#include "core/define.h"
+#include "core/pool.h"
+#include "core/record.h"
+#include "core/stack.h"
+
+#define NO_NUMBER UINT64_MAX
+
+uint64_t tacho__call_ticks;
+
+/* ---------------------------------------------------- calls within calls */
+
+/*
+ * tacho__hook.outer is the frame of the hook that is running, so that a call from as deep
+ * or less deep shows that it is gone without having returned: setcontext in a signal
+ * handler, say. longjmp, which old resolvers leave getaddrinfo with, says so itself.
+ */
+int tacho__inside_outer(void)
+{
+	struct tacho__hook_thread *h = &tacho__hook;
+
+	if ((uintptr_t)__builtin_frame_address(0) < h->outer)
+		return 1;
+	h->outer = 0;
+	return 0;
+}
+
+int tacho__outer_begins(void *frame)
+{
+	struct tacho__hook_thread *h = &tacho__hook;
+
+	if (tacho__is_inside())
+		return 0;
+	h->outer = (uintptr_t)frame;
+	return 1;
+}
+
+void tacho__outer_ends(void)
+{
+	int saved = errno;
+
+	tacho__hook.outer = 0;
+	tacho__modules_check();
+	errno = saved;
+}
+
+#define JUMP(name)                                                       \
+	void tacho__hooked_##name(void *where, int value) __asm__(#name) \
+		__attribute__((noreturn));                               \
+	TACHO_HOOK void tacho__hooked_##name(void *where, int value)     \
+	{                                                                \
+		tacho__hook.outer = 0;                                   \
+		TACHO__NEXT(name)(where, value);                         \
+		__builtin_unreachable();                                 \
+	}
+
+JUMP(longjmp)
+JUMP(_longjmp)
+JUMP(siglongjmp)
+JUMP(__longjmp_chk)
+
+/* ---------------------------------------------------------------- modules */
+
+static uint32_t modules_stale;
+
+static int loader_count(struct dl_phdr_info *info, size_t size, void *data)
+{
+	(void)size;
+	*(uint64_t *)data = (uint64_t)(info->dlpi_adds + info->dlpi_subs);
+	return 1;
+}
+
+void tacho__modules_check(void)
+{
+	static uint64_t seen;
+	uint64_t count = 0;
+
+	if (!tacho__recording())
+		return;
+	dl_iterate_phdr(loader_count, &count);
+	if (__atomic_exchange_n(&seen, count, __ATOMIC_RELAXED) != count)
+		tacho_modules_changed();
+}
+
+void tacho__modules_later(void)
+{
+	tacho__store(&modules_stale, 1);
+}
+
+/* ------------------------------------------------- what a descriptor is */
+
+static enum tacho_fd_kind socket_kind(int fd)
+{
+	int domain = 0, type = 0;
+	socklen_t size = sizeof(domain);
+
+	if (TACHO__SYS(SYS_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, &domain, &size, 0))
+		return TACHO_FD_SOCKET;
+	size = sizeof(type);
+	if (TACHO__SYS(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &size, 0))
+		return TACHO_FD_SOCKET;
+	if (domain == AF_UNIX)
+		return TACHO_FD_UNIX;
+	if (domain == AF_INET || domain == AF_INET6) {
+		if (type == SOCK_STREAM)
+			return TACHO_FD_TCP;
+		if (type == SOCK_DGRAM)
+			return TACHO_FD_UDP;
+	}
+	return TACHO_FD_SOCKET;
+}
+
+/* Majors of the kernel's list of devices: consoles, /dev/tty, pseudo terminals. */
+static int is_terminal(unsigned device)
+{
+	return device == 4 || device == 5 || (device >= 136 && device <= 143);
+}
+
+static enum tacho_fd_kind fd_kind(int fd)
+{
+	struct stat st;
+
+	if (tacho__fstat(fd, &st))
+		return TACHO_FD_UNKNOWN;
+	switch (st.st_mode & S_IFMT) {
+	case S_IFREG:
+		return TACHO_FD_FILE;
+	case S_IFDIR:
+		return TACHO_FD_FOLDER;
+	case S_IFIFO:
+		return TACHO_FD_PIPE;
+	case S_IFSOCK:
+		return socket_kind(fd);
+	case S_IFCHR:
+		return is_terminal(major(st.st_rdev)) ? TACHO_FD_TERMINAL : TACHO_FD_DEVICE;
+	case S_IFBLK:
+		return TACHO_FD_DEVICE;
+	default:
+		return TACHO_FD_EVENT; /* an anonymous inode */
+	}
+}
+
+/* The path by which the descriptor was opened, or NULL. */
+static const char *fd_path(int fd, char *buf, size_t room)
+{
+	char link[40];
+	struct tacho__text t;
+	long n;
+
+	tacho__text_init(&t, link, sizeof(link));
+	tacho__text_put(&t, "/proc/self/fd/");
+	tacho__text_put_u64(&t, (uint64_t)fd);
+	n = TACHO__SYS(SYS_readlinkat, AT_FDCWD, link, buf, room - 1, 0, 0);
+	if (n <= 0)
+		return NULL;
+	buf[n] = 0;
+	return buf;
+}
+
+/* -------------------------------------------------------------- recording */
+
+/*
+ * Paths and hosts are as many as a program likes, and definitions are kept for good: a
+ * quarter of their room is for these, and what comes then is "(names full)".
+ */
+static uint32_t define_path(const char *path)
+{
+	static uint32_t epoch, count;
+	const struct tacho_box_super *super = tacho__rec->super;
+	uint32_t before = tacho__load(&super->next_def);
+	uint32_t now = tacho__load(&tacho__rec->epoch);
+	uint32_t id;
+
+	if (tacho__load(&epoch) != now) {
+		tacho__store(&epoch, now);
+		tacho__store(&count, 0);
+	}
+	if (tacho__load(&count) >= super->regions[TACHO_REGION_DEF_DIR].count / 4) {
+		tacho__count(TACHO_LOSS_DEFS_FULL, 1);
+		return TACHO_ID_FULL;
+	}
+	id = tacho__define_name(TACHO_CLASS_TEXT, path, NULL, 0, 0, 0, NULL);
+	if (id >= before)
+		__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
+	return id;
+}
+
+/* The stack from the program's own frame on, which `caller` is in. */
+static __attribute__((noinline)) uint32_t stack_from(const void *caller)
+{
+	uint64_t frames[TACHO_STACK_MAX];
+	int more;
+	uint32_t n = tacho__stack_take(frames, TACHO_STACK_MAX, &more);
+	uint32_t first = 0;
+
+	while (first < n && frames[first] != (uint64_t)(uintptr_t)caller)
+		first++;
+	if (first == n) {
+		/* The unwinder did not get there, or the caller is all that is known. */
+		tacho__count(TACHO_LOSS_UNWIND, 1);
+		frames[0] = (uint64_t)(uintptr_t)caller;
+		n = 1;
+		first = 0;
+	}
+	if (more)
+		tacho__count(TACHO_LOSS_STACK_CUT, 1);
+	return tacho__define_stack(more ? TACHO_DEF_CUT : 0, frames + first,
+				   (n - first) * (uint32_t)sizeof(frames[0]));
+}
+
+static void record(const struct tacho__call *c, uint64_t ns)
+{
+	char buf[TACHO_NAME_MAX + 2];
+	const char *path = c->path;
+	enum tacho_fd_kind kind = TACHO_FD_UNKNOWN;
+	uint64_t words[4];
+	uint32_t name, id = 0;
+
+	if (tacho__load(&modules_stale) && __atomic_exchange_n(&modules_stale, 0, __ATOMIC_RELAXED))
+		tacho_modules_changed();
+	if (c->is_descriptor && c->number >= 0)
+		kind = fd_kind((int)c->number);
+	/* A path that the kernel could not read is none that we can. */
+	if (c->error == EFAULT)
+		path = NULL;
+	else if (!path && kind == TACHO_FD_FILE)
+		path = fd_path((int)c->number, buf, sizeof(buf));
+	if (path)
+		id = define_path(path);
+	name = tacho__define_name(TACHO_CLASS_TEXT, c->name, NULL, 0, 0, 0, NULL);
+	words[0] = 4 | (uint64_t)stack_from(c->caller) << 16;
+	words[1] = ns;
+	words[2] = c->number >= 0 ? (uint64_t)c->number : NO_NUMBER;
+	words[3] = id | (uint64_t)(c->error & 0xffff) << 32 | (uint64_t)kind << 48;
+	tacho__record(tacho_record_head(TACHO_REC_CALL, name), words, 4, 0);
+}
+
+/* 1 when this thread's loop belongs to the box that there is: not so in a child between
+   fork and its first wait, which is on its way to another program. */
+static int has_loop_here(void)
+{
+	const struct tacho__recorder *r = tacho__rec;
+
+	return r && __atomic_load_n(&r->phase, __ATOMIC_ACQUIRE) == TACHO__PHASE_READY &&
+	       tacho__load(&r->epoch) == tacho__hook.loop_epoch;
+}
+
+void tacho__call_returned(const struct tacho__call *c)
+{
+	int saved = errno;
+	uint64_t least = tacho__call_threshold_ns();
+	uint64_t ns = c->until > c->since ? tacho__ns_of_ticks(c->until - c->since) : 0;
+
+	if (least && !tacho__load(&tacho__call_ticks)) {
+		/* No call takes years: what does not fit into ticks is as good as that. */
+		uint64_t ticks =
+			tacho__ticks_of_ns(least < UINT64_MAX / 64 ? least : UINT64_MAX / 64);
+
+		if (ticks != UINT64_MAX)
+			tacho__store(&tacho__call_ticks, ticks);
+	}
+	if (ns >= least && tacho__recording() && has_loop_here())
+		record(c, ns);
+	errno = saved;
+}
+
+void tacho__calls_loop(void)
+{
+	static uint64_t said; /* process and epoch of the box that knows that calls are recorded */
+	uint64_t box = (uint64_t)tacho__getpid() << 32 | tacho__load(&tacho__rec->epoch);
+	uint64_t mask;
+
+	if (__atomic_exchange_n(&said, box, __ATOMIC_RELAXED) == box)
+		return;
+	/* The unwinder allocates when it is used first: here, not in the signal handler that
+	   makes the first long call. */
+	tacho_stacks_prepare();
+	if (tacho__enter(&mask))
+		tacho__rec->super->sources[TACHO_SOURCE_CALLS].state = TACHO_SOURCE_ON;
+	tacho__leave(mask);
+}

@@ -1,0 +1,100 @@
+/*
+ * Calls on sockets, and looking up names, which is done over sockets as a rule.
+ */
+#include "hooks/calls.h"
+
+#include <netdb.h>
+#include <sys/socket.h>
+#include <sys/types.h>
+
+#define FD_CALL(type, name, params, args) TACHO__CALL(type, name, params, args, TACHO__FD(fd))
+
+/* --------------------------------------------------------------- sockets */
+
+FD_CALL(ssize_t, recv, (int fd, void *buf, size_t size, int flags), (fd, buf, size, flags))
+FD_CALL(ssize_t, recvfrom,
+	(int fd, void *buf, size_t size, int flags, void *from, socklen_t *from_size),
+	(fd, buf, size, flags, from, from_size))
+FD_CALL(ssize_t, recvmsg, (int fd, void *message, int flags), (fd, message, flags))
+FD_CALL(int, recvmmsg, (int fd, void *messages, unsigned count, int flags, void *timeout),
+	(fd, messages, count, flags, timeout))
+FD_CALL(ssize_t, __recv_chk, (int fd, void *buf, size_t size, size_t room, int flags),
+	(fd, buf, size, room, flags))
+FD_CALL(ssize_t, __recvfrom_chk,
+	(int fd, void *buf, size_t size, size_t room, int flags, void *from, socklen_t *from_size),
+	(fd, buf, size, room, flags, from, from_size))
+
+FD_CALL(ssize_t, send, (int fd, const void *buf, size_t size, int flags), (fd, buf, size, flags))
+FD_CALL(ssize_t, sendto,
+	(int fd, const void *buf, size_t size, int flags, const void *to, socklen_t to_size),
+	(fd, buf, size, flags, to, to_size))
+FD_CALL(ssize_t, sendmsg, (int fd, const void *message, int flags), (fd, message, flags))
+FD_CALL(int, sendmmsg, (int fd, void *messages, unsigned count, int flags),
+	(fd, messages, count, flags))
+
+FD_CALL(int, connect, (int fd, const void *to, socklen_t size), (fd, to, size))
+FD_CALL(int, accept, (int fd, void *from, socklen_t *size), (fd, from, size))
+FD_CALL(int, accept4, (int fd, void *from, socklen_t *size, int flags), (fd, from, size, flags))
+
+/* ----------------------------------------------------------------- names */
+
+/* The errno that comes closest to what getaddrinfo and getnameinfo return. */
+static int lookup_error(int code)
+{
+	switch (code) {
+	case 0:
+		return 0;
+	case EAI_SYSTEM:
+		return errno;
+	case EAI_AGAIN:
+		return EAGAIN;
+	case EAI_NONAME:
+		return ENOENT;
+	case EAI_MEMORY:
+		return ENOMEM;
+	case EAI_OVERFLOW:
+		return EOVERFLOW;
+	default:
+		return EIO;
+	}
+}
+
+TACHO__OUTER_CALL(int, getaddrinfo,
+		  (const char *host, const char *service, const void *hints, void *list),
+		  (host, service, hints, list), lookup_error(result), TACHO__PATH(host))
+TACHO__OUTER_CALL(int, getnameinfo,
+		  (const void *address, socklen_t size, char *host, socklen_t host_size,
+		   char *service, socklen_t service_size, int flags),
+		  (address, size, host, host_size, service, service_size, flags),
+		  lookup_error(result), TACHO__NOTHING)
+
+/* These say what went wrong in h_errno, of which only "not there" has an errno. */
+TACHO__OUTER_CALL(void *, gethostbyname, (const char *host), (host), result ? 0 : ENOENT,
+		  TACHO__PATH(host))
+TACHO__OUTER_CALL(void *, gethostbyname2, (const char *host, int family), (host, family),
+		  result ? 0 : ENOENT, TACHO__PATH(host))
+TACHO__OUTER_CALL(void *, gethostbyaddr, (const void *address, socklen_t size, int family),
+		  (address, size, family), result ? 0 : ENOENT, TACHO__NOTHING)
+TACHO__OUTER_CALL(int, gethostbyname_r,
+		  (const char *host, void *entry, char *buf, size_t size, void **found, int *code),
+		  (host, entry, buf, size, found, code),
+		  result   ? result
+		  : *found ? 0
+			   : ENOENT,
+		  TACHO__PATH(host))
+TACHO__OUTER_CALL(int, gethostbyname2_r,
+		  (const char *host, int family, void *entry, char *buf, size_t size, void **found,
+		   int *code),
+		  (host, family, entry, buf, size, found, code),
+		  result   ? result
+		  : *found ? 0
+			   : ENOENT,
+		  TACHO__PATH(host))
+TACHO__OUTER_CALL(int, gethostbyaddr_r,
+		  (const void *address, socklen_t size, int family, void *entry, char *buf,
+		   size_t room, void **found, int *code),
+		  (address, size, family, entry, buf, room, found, code),
+		  result   ? result
+		  : *found ? 0
+			   : ENOENT,
+		  TACHO__NOTHING)

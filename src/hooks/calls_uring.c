@@ -1,0 +1,118 @@
+/*
+ * io_uring: waits for completions are waits of a loop, as those of epoll are; what only
+ * submits is a call.
+ *
+ * Programs come here through libc's syscall() or through what liburing exports. liburing
+ * itself uses instructions and no function of libc.
+ */
+#include "hooks/calls.h"
+
+#include <dlfcn.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+#define ENTER_GETEVENTS 1u
+
+/* -------------------------------------------------------------- syscall() */
+
+/*
+ * Every other system call goes on as it came: with its seven arguments in their places and
+ * nothing of ours on the stack, as compilers make it of a last call.
+ */
+static long uring_enter(long number, long ring, long submit, long wait, long flags, long mask,
+			long size);
+
+TACHO__HOOKED(long, syscall, (long number, long a, long b, long c, long d, long e, long f))
+{
+	if (tacho__unlikely(number == SYS_io_uring_enter))
+		return uring_enter(number, a, b, c, d, e, f);
+	return TACHO__NEXT(syscall)(number, a, b, c, d, e, f);
+}
+
+static __attribute__((noinline)) long uring_enter(long number, long ring, long submit, long wait,
+						  long flags, long mask, long size)
+{
+	int waits = wait && flags & ENTER_GETEVENTS;
+	uint32_t loop = waits ? tacho__wait_begins((int)ring, "io_uring") : 0;
+	uint64_t since = waits ? 0 : tacho__call_begins();
+	long result = TACHO__NEXT(syscall)(number, ring, submit, wait, flags, mask, size);
+
+	if (loop)
+		tacho__wait_ends(loop, result < 0 ? 0 : (int)wait);
+	TACHO__CALL_ENDS(since, "io_uring_enter", result < 0 ? errno : 0, TACHO__FD((int)ring));
+	return result;
+}
+
+/* --------------------------------------------------------------- liburing */
+
+/*
+ * liburing may have been loaded for one library alone (RTLD_LOCAL), which still finds our
+ * definitions first: then the real ones are those that the caller would have found.
+ */
+static void *real_of(const char *name, const void *caller)
+{
+	void *found = tacho__real(name);
+	struct link_map *map = NULL;
+	int saved = errno;
+	Dl_info info;
+
+	if (!found && dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
+		found = dlsym(map, name);
+	errno = saved;
+	return found;
+}
+
+#define LATER(name)                                                                  \
+	(__extension__({                                                             \
+		static void *tacho__found;                                           \
+		void *tacho__f = __atomic_load_n(&tacho__found, __ATOMIC_RELAXED);   \
+		if (tacho__unlikely(!tacho__f)) {                                    \
+			tacho__f = real_of(#name, __builtin_return_address(0));      \
+			__atomic_store_n(&tacho__found, tacho__f, __ATOMIC_RELAXED); \
+		}                                                                    \
+		(__typeof__(&tacho__hooked_##name))tacho__f;                         \
+	}))
+
+/* Functions of liburing return the error, below 0. One that its library does not have can't
+   have been called through it. */
+#define WAIT(name, params, args, wait)                                        \
+	TACHO__HOOKED(int, name, params)                                      \
+	{                                                                     \
+		__typeof__(&tacho__hooked_##name) real = LATER(name);         \
+		uint32_t loop;                                                \
+		int outermost, result;                                        \
+                                                                              \
+		if (!real)                                                    \
+			return -ENOSYS;                                       \
+		loop = (wait) ? tacho__wait_begins(-1, "io_uring") : 0;       \
+		outermost = tacho__outer_begins(__builtin_frame_address(0));  \
+		result = real args;                                           \
+		if (outermost)                                                \
+			tacho__hook.outer = 0;                                \
+		if (loop)                                                     \
+			tacho__wait_ends(loop, result < 0 ? 0 : (int)(wait)); \
+		return result;                                                \
+	}
+
+WAIT(__io_uring_get_cqe, (void *ring, void **done, unsigned submit, unsigned wait, void *mask),
+     (ring, done, submit, wait, mask), wait)
+WAIT(io_uring_wait_cqes, (void *ring, void **done, unsigned wait, void *time, void *mask),
+     (ring, done, wait, time, mask), wait)
+WAIT(io_uring_wait_cqes_min_timeout,
+     (void *ring, void **done, unsigned wait, void *time, unsigned least, void *mask),
+     (ring, done, wait, time, least, mask), wait)
+WAIT(io_uring_wait_cqe_timeout, (void *ring, void **done, void *time), (ring, done, time), 1)
+WAIT(io_uring_submit_and_wait, (void *ring, unsigned wait), (ring, wait), wait)
+WAIT(io_uring_submit_and_wait_timeout,
+     (void *ring, void **done, unsigned wait, void *time, void *mask),
+     (ring, done, wait, time, mask), wait)
+WAIT(io_uring_submit_and_wait_min_timeout,
+     (void *ring, void **done, unsigned wait, void *time, unsigned least, void *mask),
+     (ring, done, wait, time, least, mask), wait)
+WAIT(io_uring_submit_and_wait_reg, (void *ring, void **done, unsigned wait, int index),
+     (ring, done, wait, index), wait)
+WAIT(io_uring_enter, (unsigned ring, unsigned submit, unsigned wait, unsigned flags, void *mask),
+     (ring, submit, wait, flags, mask), flags &ENTER_GETEVENTS ? wait : 0)
+WAIT(io_uring_enter2,
+     (unsigned ring, unsigned submit, unsigned wait, unsigned flags, void *mask, size_t size),
+     (ring, submit, wait, flags, mask, size), flags &ENTER_GETEVENTS ? wait : 0)

@@ -1,0 +1,169 @@
+/*
+ * Condition variables and semaphores.
+ *
+ * Every wait for a condition is recorded: whoever calls it has found that it must wait.
+ * A semaphore is tried first, like a lock. Both waits are points of cancellation, so
+ * the table of waiters is left by a cleanup handler as well. (A cancelled wait for a
+ * condition has its mutex again by the time that this handler runs.)
+ */
+#include "hooks/hooks.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <time.h>
+
+#include "hooks/locks.h"
+
+static void cancelled(void *wait)
+{
+	tacho__wait_end(wait, 0);
+}
+
+/* Sets `result` to that of the real `call`, made as a wait for `address`, and made again as long
+   as `again` is true. */
+#define WAIT(address, result, call, again)                                                      \
+	do {                                                                                    \
+		struct tacho__wait w;                                                           \
+                                                                                                \
+		tacho__wait_begin(&w, TACHO__FOR_SIGNAL, address, __builtin_return_address(0)); \
+		pthread_cleanup_push(cancelled, &w);                                            \
+		do                                                                              \
+			(result) = (call);                                                      \
+		while (again);                                                                  \
+		pthread_cleanup_pop(0);                                                         \
+		tacho__wait_end(&w, !(result) || (result) == EOWNERDEAD);                       \
+	} while (0)
+
+static __attribute__((noinline)) void signalled(const void *address, const void *caller)
+{
+	uint64_t waiters = tacho__recording() ? tacho__waiters_of(address) : 0;
+
+	if (waiters)
+		tacho__released(address, waiters, caller);
+}
+
+/* ----------------------------------------------------------- conditions */
+
+TACHO_HOOK int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
+{
+	int error;
+
+	if (!tacho__recording())
+		return REAL(pthread_cond_wait)(c, m);
+	tacho__mutex_released(m, __builtin_return_address(0));
+	WAIT(c, error, REAL(pthread_cond_wait)(c, m), 0);
+	return error;
+}
+
+TACHO_HOOK int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
+				      const struct timespec *until)
+{
+	int error;
+
+	if (!tacho__recording())
+		return REAL(pthread_cond_timedwait)(c, m, until);
+	tacho__mutex_released(m, __builtin_return_address(0));
+	WAIT(c, error, REAL(pthread_cond_timedwait)(c, m, until), 0);
+	return error;
+}
+
+TACHO_HOOK int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clockid_t clock,
+				      const struct timespec *until)
+{
+	int error;
+
+	if (!tacho__recording())
+		return REAL(pthread_cond_clockwait)(c, m, clock, until);
+	tacho__mutex_released(m, __builtin_return_address(0));
+	WAIT(c, error, REAL(pthread_cond_clockwait)(c, m, clock, until), 0);
+	return error;
+}
+
+TACHO_HOOK int pthread_cond_signal(pthread_cond_t *c)
+{
+	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_SIGNAL)))
+		signalled(c, __builtin_return_address(0));
+	return REAL(pthread_cond_signal)(c);
+}
+
+TACHO_HOOK int pthread_cond_broadcast(pthread_cond_t *c)
+{
+	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_SIGNAL)))
+		signalled(c, __builtin_return_address(0));
+	return REAL(pthread_cond_broadcast)(c);
+}
+
+/* ----------------------------------------------------------- semaphores */
+
+/* Takes the semaphore if that needs no wait. Waits are points of cancellation even then. */
+static int taken_at_once(sem_t *s)
+{
+	int saved = errno;
+
+	pthread_testcancel();
+	if (!REAL(sem_trywait)(s))
+		return 1;
+	errno = saved;
+	tacho__hook.interrupted = 0;
+	return 0;
+}
+
+/* Whether nothing but the signal of a CPU sample ended the wait. */
+static int must_go_on(int result, int saved)
+{
+	if (tacho__likely(!result || errno != EINTR || !tacho__hook.interrupted))
+		return 0;
+	tacho__hook.interrupted = 0;
+	errno = saved;
+	return 1;
+}
+
+static int is_time(const struct timespec *t)
+{
+	return t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
+}
+
+TACHO_HOOK int sem_wait(sem_t *s)
+{
+	int result, saved = errno;
+
+	if (!tacho__recording())
+		return REAL(sem_wait)(s);
+	if (taken_at_once(s))
+		return 0;
+	WAIT(s, result, REAL(sem_wait)(s), must_go_on(result, saved));
+	return result;
+}
+
+TACHO_HOOK int sem_timedwait(sem_t *s, const struct timespec *until)
+{
+	int result, saved = errno;
+
+	if (!tacho__recording() || !is_time(until))
+		return REAL(sem_timedwait)(s, until);
+	if (taken_at_once(s))
+		return 0;
+	WAIT(s, result, REAL(sem_timedwait)(s, until), must_go_on(result, saved));
+	return result;
+}
+
+TACHO_HOOK int sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *until)
+{
+	int result, saved = errno;
+
+	if (!tacho__recording() || !is_time(until) ||
+	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
+		return REAL(sem_clockwait)(s, clock, until);
+	if (taken_at_once(s))
+		return 0;
+	WAIT(s, result, REAL(sem_clockwait)(s, clock, until), must_go_on(result, saved));
+	return result;
+}
+
+TACHO_HOOK int sem_post(sem_t *s)
+{
+	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_SIGNAL)))
+		signalled(s, __builtin_return_address(0));
+	return REAL(sem_post)(s);
+}

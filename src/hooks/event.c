@@ -1,0 +1,157 @@
+/*
+ * libevent's loop and its events.
+ *
+ * event_assign is what all others come down to: event_new, event_set, the events of
+ * bufferevents, listeners and resolvers. Where a libevent is built so that its own calls
+ * do not leave it (-Bsymbolic-functions), the hooks of event_new and event_set see
+ * what the program itself registers; where they are not, a thunk that comes by again
+ * is left as it is.
+ */
+#include "hooks/event.h"
+
+#include "core/control.h"
+#include "core/define.h"
+#include "core/record.h"
+
+/* ---------------------------------------------------------------- events */
+
+static tacho__word wrap_event(tacho__word function)
+{
+	/* event_base_once: the program's function has a thunk already, under its own name. */
+	if (tacho__event_self.assigns_once)
+		return function;
+	return tacho__event_wrap(function, tacho__event_is_libevent(function)
+						   ? TACHO__EVENT_INTERNAL
+						   : TACHO__EVENT);
+}
+
+TACHO__EVENT_HOOK(event_assign, e = wrap_event(e))
+TACHO__EVENT_HOOK(event_new, d = wrap_event(d))
+TACHO__EVENT_HOOK(event_set, d = wrap_event(d))
+TACHO__EVENT_HOOK(event_finalize, c = tacho__event_wrap_user(c, TACHO__EVENT_FINALIZER))
+TACHO__EVENT_HOOK(event_free_finalize, c = tacho__event_wrap_user(c, TACHO__EVENT_FINALIZER))
+
+tacho__word event_base_once(tacho__word base, tacho__word fd, tacho__word events,
+			    tacho__word function, tacho__word arg, tacho__word timeout);
+TACHO_HOOK tacho__word event_base_once(tacho__word base, tacho__word fd, tacho__word events,
+				       tacho__word function, tacho__word arg, tacho__word timeout)
+{
+	static struct tacho__event_real real = {"event_base_once", 0, 0};
+	uint32_t before = tacho__event_self.assigns_once;
+	tacho__word result;
+
+	if (!tacho__event_find(&real))
+		return real.function(base, fd, events, function, arg, timeout);
+	function = tacho__event_wrap_user(function, TACHO__EVENT_ONCE);
+	tacho__event_self.assigns_once = 1;
+	result = real.function(base, fd, events, function, arg, timeout);
+	tacho__event_self.assigns_once = before;
+	return result;
+}
+
+/* (fd, events, function, arg, timeout): for the base that was made last. */
+TACHO__EVENT_HOOK(event_once, c = tacho__event_wrap_user(c, TACHO__EVENT_ONCE))
+
+tacho__word event_get_callback(tacho__word event);
+TACHO_HOOK tacho__word event_get_callback(tacho__word event)
+{
+	static struct tacho__event_real real = {"event_get_callback", 0, 0};
+	int ours = tacho__event_find(&real);
+	tacho__word function = real.function(event, 0, 0, 0, 0, 0);
+
+	return ours ? tacho__event_original(function) : function;
+}
+
+tacho__word event_get_assignment(tacho__word event, tacho__word base, tacho__word fd,
+				 tacho__word events, tacho__word function, tacho__word arg);
+TACHO_HOOK tacho__word event_get_assignment(tacho__word event, tacho__word base, tacho__word fd,
+					    tacho__word events, tacho__word function,
+					    tacho__word arg)
+{
+	static struct tacho__event_real real = {"event_get_assignment", 0, 0};
+	int ours = tacho__event_find(&real);
+	tacho__word result = real.function(event, base, fd, events, function, arg);
+	uintptr_t *out = (uintptr_t *)function;
+
+	if (ours && out)
+		*out = tacho__event_original(*out);
+	return result;
+}
+
+/* ----------------------------------------------------------------- wakes */
+
+static inline void wake(tacho__word task)
+{
+	if (tacho__recording())
+		tacho__put1(TACHO_REC_WAKE, 0, task);
+}
+
+TACHO__EVENT_HOOK(event_active, wake(a))
+TACHO__EVENT_HOOK(event_active_later_, wake(a))
+TACHO__EVENT_HOOK(bufferevent_trigger, wake(a))
+TACHO__EVENT_HOOK(bufferevent_trigger_event, wake(a))
+
+/* -------------------------------------------------------------- the loop */
+
+uint32_t tacho__event_loop(void)
+{
+	struct tacho__event_thread *t = &tacho__event_self;
+
+	if (!t->base || !tacho__rec)
+		return 0;
+	if (tacho__likely(t->known == t->base && t->known_epoch == tacho__load(&tacho__rec->epoch)))
+		return t->known_loop;
+	if (!tacho__recorder_ready())
+		return 0;
+	t->known_loop = tacho__define_name(TACHO_CLASS_LOOP, "libevent loop", NULL, 0, t->base,
+					   TACHO_LEVEL_CALLBACKS, NULL);
+	t->known_epoch = tacho__load(&tacho__rec->epoch);
+	t->known = t->base;
+	return t->known_loop;
+}
+
+/* The thread waits for another loop from now on: that of its base, or that of a base
+   around it, or none of libevent's. */
+static void change_loop(tacho__word base, uint32_t depth)
+{
+	uint32_t loop;
+
+	tacho__event_self.base = base;
+	tacho__hook.base_depth = depth;
+	tacho__hook.loop_fd = TACHO__NO_LOOP_FD;
+	loop = tacho__recording() ? tacho__event_loop() : 0;
+	if (loop && tacho__self->loop != loop) {
+		tacho__hook.loop = loop;
+		tacho__loop(loop);
+	}
+}
+
+static tacho__word run_base(struct tacho__event_real *real, tacho__word base, tacho__word flags)
+{
+	tacho__word base_before = tacho__event_self.base;
+	uint32_t depth_before = tacho__hook.base_depth;
+	tacho__word result;
+
+	change_loop(base, tacho__hook.callbacks + 1);
+	result = real->function(base, flags, 0, 0, 0, 0);
+	change_loop(base_before, depth_before);
+	return result;
+}
+
+tacho__word event_base_loop(tacho__word base, tacho__word flags);
+TACHO_HOOK tacho__word event_base_loop(tacho__word base, tacho__word flags)
+{
+	static struct tacho__event_real real = {"event_base_loop", 0, 0};
+
+	return tacho__event_find(&real) ? run_base(&real, base, flags)
+					: real.function(base, flags, 0, 0, 0, 0);
+}
+
+tacho__word event_base_dispatch(tacho__word base);
+TACHO_HOOK tacho__word event_base_dispatch(tacho__word base)
+{
+	static struct tacho__event_real real = {"event_base_dispatch", 0, 0};
+
+	return tacho__event_find(&real) ? run_base(&real, base, 0)
+					: real.function(base, 0, 0, 0, 0, 0);
+}

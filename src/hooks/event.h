@@ -1,0 +1,101 @@
+/*
+ * libevent 2, seen through its public functions.
+ *
+ * Every function that a program registers with libevent is exchanged for a thunk: one
+ * of TACHO__EVENT_THUNKS functions that are all alike, each of which stands for one
+ * function of the program. The thunk records a poll around the call of the original
+ * with all arguments as they came. Neither `arg` nor any memory of libevent or of the
+ * program is touched, and nothing needs to be known of the life of events: an event
+ * may be copied, moved, freed or assigned again in any way, and still runs its own
+ * function. Getters give the original back.
+ *
+ * The hooks take and give whole machine words, six or seven of them, as both supported
+ * architectures pass them in registers and on the stack. So a hook whose name some
+ * other library uses for a function of its own passes the call on unchanged.
+ */
+#ifndef TACHO_HOOKS_EVENT_H
+#define TACHO_HOOKS_EVENT_H
+
+#include <stdint.h>
+
+#include "hooks/hooks.h"
+
+typedef uint64_t tacho__word;
+typedef tacho__word (*tacho__event_function)(tacho__word, tacho__word, tacho__word, tacho__word,
+					     tacho__word, tacho__word);
+
+#define TACHO__EVENT_THUNKS 1024u
+
+/* What a function is registered as. */
+enum tacho__event_use {
+	TACHO__EVENT,	       /* event_assign and kin */
+	TACHO__EVENT_ONCE,     /* event_base_once */
+	TACHO__EVENT_INTERNAL, /* an event of libevent's own, such as that of a bufferevent */
+	TACHO__EVENT_FINALIZER,
+	TACHO__BUFFEREVENT_READ,
+	TACHO__BUFFEREVENT_WRITE,
+	TACHO__BUFFEREVENT_EVENT,
+	TACHO__LISTENER,
+	TACHO__LISTENER_ERROR,
+	TACHO__HTTP_REQUEST,  /* a server's */
+	TACHO__HTTP_RESPONSE, /* a client's */
+	TACHO__HTTP_HEADERS,
+	TACHO__HTTP_CHUNK,
+	TACHO__HTTP_SENT,
+	TACHO__HTTP_ERROR,
+	TACHO__HTTP_CLOSE,
+	TACHO__DNS,
+	TACHO__DNS_ADDRINFO,
+	TACHO__DNS_SERVER,
+	TACHO__EVENT_USES,
+};
+
+/* A hooked function. */
+struct tacho__event_real {
+	const char *name;
+	tacho__event_function function; /* NULL: not looked up yet */
+	int foreign;			/* it is not libevent's, whatever its name */
+};
+/* Looks the function up, once; 1 when it is libevent's. */
+int tacho__event_find(struct tacho__event_real *real);
+
+/* Whether the code at this address is libevent's. */
+int tacho__event_is_libevent(tacho__word address);
+
+/* What to hand to libevent instead of `function`. */
+tacho__word tacho__event_wrap(tacho__word function, enum tacho__event_use use);
+/* The same for functions that libevent compares with its own: those stay. */
+tacho__word tacho__event_wrap_user(tacho__word function, enum tacho__event_use use);
+/* What the program handed to us. */
+tacho__word tacho__event_original(tacho__word function);
+
+/* The event_base that runs on this thread. */
+struct tacho__event_thread {
+	tacho__word base;    /* NULL: none, or in one of its finalizers */
+	tacho__word known;   /* base whose loop was looked up last */
+	uint32_t known_loop; /* that */
+	uint32_t known_epoch;
+	uint32_t assigns_once; /* inside event_base_once */
+};
+extern __thread struct tacho__event_thread tacho__event_self
+	__attribute__((tls_model("initial-exec")));
+
+/*
+ * A hook. `change` may use and change the arguments a to f and runs when the function
+ * is libevent's.
+ */
+#define TACHO__EVENT_HOOK(name_, change)                                                         \
+	tacho__word name_(tacho__word a, tacho__word b, tacho__word c, tacho__word d,            \
+			  tacho__word e, tacho__word f);                                         \
+	TACHO_HOOK tacho__word name_(tacho__word a, tacho__word b, tacho__word c, tacho__word d, \
+				     tacho__word e, tacho__word f)                               \
+	{                                                                                        \
+		static struct tacho__event_real real = {#name_, 0, 0};                           \
+                                                                                                 \
+		if (tacho__event_find(&real)) {                                                  \
+			change;                                                                  \
+		}                                                                                \
+		return real.function(a, b, c, d, e, f);                                          \
+	}
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * What all hooks share.
+ *
+ * A hook is a function of libc, libuv or libevent defined again in
+ * libtacho-preload.so, which the dynamic linker finds first. It calls the real one,
+ * exactly once, with the caller's arguments, and returns what that returned; around
+ * it, it records. What a hook must keep:
+ *
+ * - errno after the call is what the real function left there;
+ * - nothing is allocated, nothing locked, and nothing of stdio used;
+ * - it works before the library's constructor ran and after its destructor;
+ * - the real function is a point of cancellation if it was one: no hook holds
+ *   anything while it runs;
+ * - when recording is off, it is the real function and a branch.
+ */
+#ifndef TACHO_HOOKS_HOOKS_H
+#define TACHO_HOOKS_HOOKS_H
+
+#include <errno.h>
+#include <stdint.h>
+
+#include "core/recorder.h"
+#include "format/definition.h"
+#include "tacho.h"
+
+#define TACHO_HOOK __attribute__((visibility("default")))
+
+/* The next definition of `name` after ours, or NULL. */
+void *tacho__real(const char *name);
+
+/*
+ * The real function, looked up once: TACHO_REAL(epoll_wait)(epfd, ...).
+ */
+#define TACHO_REAL(name)                                                                       \
+	(__extension__({                                                                       \
+		static __typeof__(&name) tacho__found;                                         \
+		__typeof__(&name) tacho__f = __atomic_load_n(&tacho__found, __ATOMIC_RELAXED); \
+		if (__builtin_expect(!tacho__f, 0)) {                                          \
+			tacho__f = (__typeof__(&name))tacho__real(#name);                      \
+			__atomic_store_n(&tacho__found, tacho__f, __ATOMIC_RELAXED);           \
+		}                                                                              \
+		tacho__f;                                                                      \
+	}))
+
+/* What hooks know of the calling thread. */
+struct tacho__hook_thread {
+	uint32_t loop;	     /* that it waited on last: a definition, 0 none */
+	int32_t loop_fd;     /* descriptor of that loop, -1 poll and select */
+	uint32_t loop_epoch; /* of the box in which `loop` was looked up */
+	uint32_t inside;     /* hooks of libuv or libevent that call libc: these record nothing */
+	uintptr_t outer;     /* frame of a call that makes others (calls.c), 0 none */
+	uint32_t callbacks;  /* depth of callbacks that are running on this thread */
+	uint32_t level;	     /* enum tacho_level of its loop */
+	uint32_t
+		base_depth; /* of callbacks in which an event_base began to run, + 1; 0: none does */
+	uint32_t sampled;   /* process (tacho__recorder) in which its CPU timer was made */
+	uint32_t interrupted; /* 1: a sample's signal, and no other, ended its system call */
+	uint64_t turn;	      /* ticks of its last unpark, 0 none */
+	uint64_t measured;    /* ticks of the last reading of sched.c */
+};
+extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
+
+/* In loop_fd: what the thread waits on next is not known yet. */
+#define TACHO__NO_LOOP_FD (-2)
+
+/*
+ * event.c: the loop of the event_base that runs on this thread, or 0. What the thread waits
+ * for is its base's where the base itself waits, and not a callback that it runs.
+ */
+uint32_t tacho__event_loop(void);
+static inline int tacho__event_waits(void)
+{
+	return tacho__hook.base_depth == tacho__hook.callbacks + 1;
+}
+
+/* uv.c: the loop of libuv that runs on this thread, if its waits are on `fd`; else 0. */
+uint32_t tacho__uv_loop(int fd);
+/* uv.c: whether a loop of libuv runs on this thread. */
+int tacho__uv_runs(void);
+
+/* The thread runs the loop with this definition, whose waits are on `fd` (-1: poll, select). */
+void tacho__loop_known(int fd, uint32_t loop, uint32_t level);
+
+/*
+ * samples.c: CPU samples of the calling thread from now on. A thread calls it when it begins;
+ * loop threads do when they park (the check is a compare).
+ */
+void tacho__samples_thread(void);
+
+/* In the constructor. */
+void tacho__samples_begin(void);
+void tacho__signals_begin(void);
+void tacho__sched_begin(void);
+
+/*
+ * sched.c: a poll (or, where callbacks are not seen, a turn) that took `ticks` has just ended.
+ * Records how the kernel treated the thread meanwhile if that was long (TACHO_SLOW_POLL).
+ */
+void tacho__sched_ended(uint64_t ticks);
+extern uint64_t tacho__slow_ticks; /* UINT64_MAX: off; 0: not known yet */
+
+/* A turn begins at `ticks`; called when the last reading is older than that. */
+void tacho__sched_turn(uint64_t ticks);
+extern uint64_t tacho__measure_ticks; /* UINT64_MAX: off */
+
+static inline void tacho__slow_poll(uint64_t ticks)
+{
+	if (__builtin_expect(ticks >= tacho__slow_ticks, 0))
+		tacho__sched_ended(ticks);
+}
+
+/* waits.c: a wait of a loop on `fd` (-1: on none that is known) that is neither of epoll nor of
+   poll. Begins: gives what ends it, or 0 when it is not recorded. */
+uint32_t tacho__wait_begins(int fd, const char *what);
+void tacho__wait_ends(uint32_t loop, int ready);
+
+/* calls.c: the thread has just become one of a loop. */
+void tacho__calls_loop(void);
+
+/* calls.c: whether the call at tacho__hook.outer still runs, and this is inside of it. */
+int tacho__inside_outer(void) __attribute__((cold, noinline));
+
+/* Whether what the calling thread does is part of something that is recorded as a whole. */
+static inline int tacho__is_inside(void)
+{
+	return tacho__hook.inside ||
+	       (__builtin_expect(tacho__hook.outer != 0, 0) && tacho__inside_outer());
+}
+
+/* Whether the calling thread runs a loop: then its blocking calls are of interest. */
+static inline int tacho__on_loop_thread(void)
+{
+	return tacho__hook.loop != 0;
+}
+
+#endif

@@ -1,0 +1,218 @@
+/*
+ * Mutexes and rwlocks: only contended waits are recorded.
+ *
+ * The hook tries first. An attempt that succeeds has done all that the real function
+ * would have done, and so has one that fails with anything but EBUSY (EAGAIN of
+ * recursive ones, EINVAL of priorities). EBUSY means that the thread has to wait, or that
+ * the lock is its own, and leaves both to the real function.
+ *
+ * Where an attempt is not as good, it is not made. Clocks that libc doesn't know and times
+ * that are none go to the real function, which refuses them. Robust mutexes are looked at
+ * instead: glibc's trylock of one that is not recoverable leaves it locked, which its
+ * lock doesn't. So a robust mutex that is released at the very moment is seen as a wait of
+ * no length, and one that is taken at that moment is waited for without a record.
+ */
+#include "hooks/hooks.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "hooks/locks.h"
+
+static int is_own(const pthread_mutex_t *m)
+{
+	return m->__data.__owner == tacho__gettid();
+}
+
+/* The type in PTHREAD_MUTEX_NORMAL to _ADAPTIVE_NP, without the flags for robust and so on. */
+static int type_of(const pthread_mutex_t *m)
+{
+	return m->__data.__kind & 3;
+}
+
+/* Flags in the kind of a mutex that libc's headers have no name for. */
+#define KIND_ROBUST 16
+#define KIND_INHERITS 32
+
+#define LOCK_OWNER 0x3fffffff /* tid, in the lock word of a robust mutex */
+#define LOCK_OWNER_DIED 0x40000000
+
+static int is_robust(const pthread_mutex_t *m)
+{
+	return (m->__data.__kind & KIND_ROBUST) != 0;
+}
+
+/* Whether a robust mutex has to be waited for, as far as one can see. */
+static int looks_taken(const pthread_mutex_t *m)
+{
+	int lock = tacho__load(&m->__data.__lock);
+
+	if (!(lock & LOCK_OWNER) || (lock & LOCK_OWNER_DIED))
+		return 0;
+	return type_of(m) != PTHREAD_MUTEX_RECURSIVE || !is_own(m);
+}
+
+/* An error-checking mutex that is the caller's is refused at once: no wait. */
+static int is_refused(const pthread_mutex_t *m)
+{
+	return type_of(m) == PTHREAD_MUTEX_ERRORCHECK && is_own(m);
+}
+
+/* Whether unlocking it lets others have it. */
+static int will_be_free(const pthread_mutex_t *m)
+{
+	if (type_of(m) == PTHREAD_MUTEX_RECURSIVE && m->__data.__count > 1)
+		return 0;
+	return type_of(m) == PTHREAD_MUTEX_NORMAL || type_of(m) == PTHREAD_MUTEX_ADAPTIVE_NP ||
+	       is_own(m);
+}
+
+static int is_clock(clockid_t clock)
+{
+	return clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC;
+}
+
+/* rwlocks look at the time before they look at the lock; without one they wait for good. */
+static int is_time(const struct timespec *t)
+{
+	/* libc's headers say that it cannot be NULL. */
+	__asm__("" : "+r"(t));
+	return t && t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
+}
+
+/*
+ * The body of a hook that locks: `attempt`, and when that says EBUSY the real `call`, which is
+ * a wait unless it is certain to be refused.
+ */
+#define TRY_THEN_WAIT(lock, attempt, refused, call)                                  \
+	struct tacho__wait w;                                                        \
+	int error = (attempt);                                                       \
+                                                                                     \
+	if (tacho__likely(error != EBUSY))                                           \
+		return error;                                                        \
+	if (refused)                                                                 \
+		return (call);                                                       \
+	tacho__wait_begin(&w, TACHO__FOR_LOCK, (lock), __builtin_return_address(0)); \
+	error = (call);                                                              \
+	tacho__wait_end(&w, !error || error == EOWNERDEAD);                          \
+	return error
+
+/* -------------------------------------------------------------- mutexes */
+
+#define MUTEX(call)                                           \
+	if (tacho__unlikely(is_robust(m)) && !looks_taken(m)) \
+		return (call);                                \
+	TRY_THEN_WAIT(m, is_robust(m) ? EBUSY : REAL(pthread_mutex_trylock)(m), is_refused(m), call)
+
+TACHO_HOOK int pthread_mutex_lock(pthread_mutex_t *m)
+{
+	if (!tacho__recording())
+		return REAL(pthread_mutex_lock)(m);
+	MUTEX(REAL(pthread_mutex_lock)(m));
+}
+
+TACHO_HOOK int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
+{
+	if (!tacho__recording())
+		return REAL(pthread_mutex_timedlock)(m, until);
+	MUTEX(REAL(pthread_mutex_timedlock)(m, until));
+}
+
+TACHO_HOOK int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
+				       const struct timespec *until)
+{
+	/* Not every glibc lets a mutex that inherits priorities wait on any clock. */
+	if (!tacho__recording() || !is_clock(clock) || (m->__data.__kind & KIND_INHERITS))
+		return REAL(pthread_mutex_clocklock)(m, clock, until);
+	MUTEX(REAL(pthread_mutex_clocklock)(m, clock, until));
+}
+
+static __attribute__((noinline)) void released(const pthread_mutex_t *m, const void *caller)
+{
+	uint64_t waiters = tacho__waiters_of(m);
+
+	if (waiters && tacho__recording() && will_be_free(m))
+		tacho__released(m, waiters, caller);
+}
+
+void tacho__mutex_released(const pthread_mutex_t *m, const void *caller)
+{
+	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_LOCK)))
+		released(m, caller);
+}
+
+TACHO_HOOK int pthread_mutex_unlock(pthread_mutex_t *m)
+{
+	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_LOCK)))
+		released(m, __builtin_return_address(0));
+	return REAL(pthread_mutex_unlock)(m);
+}
+
+/* -------------------------------------------------------------- rwlocks */
+
+/* The thread that writes is refused at once. */
+#define READ(call) TRY_THEN_WAIT(l, REAL(pthread_rwlock_tryrdlock)(l), is_writer(l), call)
+#define WRITE(call) TRY_THEN_WAIT(l, REAL(pthread_rwlock_trywrlock)(l), is_writer(l), call)
+
+static int is_writer(const pthread_rwlock_t *l)
+{
+	return l->__data.__cur_writer == tacho__gettid();
+}
+
+TACHO_HOOK int pthread_rwlock_rdlock(pthread_rwlock_t *l)
+{
+	if (!tacho__recording())
+		return REAL(pthread_rwlock_rdlock)(l);
+	READ(REAL(pthread_rwlock_rdlock)(l));
+}
+
+TACHO_HOOK int pthread_rwlock_timedrdlock(pthread_rwlock_t *l, const struct timespec *until)
+{
+	if (!tacho__recording() || !is_time(until))
+		return REAL(pthread_rwlock_timedrdlock)(l, until);
+	READ(REAL(pthread_rwlock_timedrdlock)(l, until));
+}
+
+TACHO_HOOK int pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t clock,
+					  const struct timespec *until)
+{
+	if (!tacho__recording() || !is_clock(clock) || !is_time(until))
+		return REAL(pthread_rwlock_clockrdlock)(l, clock, until);
+	READ(REAL(pthread_rwlock_clockrdlock)(l, clock, until));
+}
+
+TACHO_HOOK int pthread_rwlock_wrlock(pthread_rwlock_t *l)
+{
+	if (!tacho__recording())
+		return REAL(pthread_rwlock_wrlock)(l);
+	WRITE(REAL(pthread_rwlock_wrlock)(l));
+}
+
+TACHO_HOOK int pthread_rwlock_timedwrlock(pthread_rwlock_t *l, const struct timespec *until)
+{
+	if (!tacho__recording() || !is_time(until))
+		return REAL(pthread_rwlock_timedwrlock)(l, until);
+	WRITE(REAL(pthread_rwlock_timedwrlock)(l, until));
+}
+
+TACHO_HOOK int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock,
+					  const struct timespec *until)
+{
+	if (!tacho__recording() || !is_clock(clock) || !is_time(until))
+		return REAL(pthread_rwlock_clockwrlock)(l, clock, until);
+	WRITE(REAL(pthread_rwlock_clockwrlock)(l, clock, until));
+}
+
+/* A reader's too, though others may go on reading: the last before the wait ends is the one. */
+TACHO_HOOK int pthread_rwlock_unlock(pthread_rwlock_t *l)
+{
+	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_LOCK)) && tacho__recording()) {
+		uint64_t waiters = tacho__waiters_of(l);
+
+		if (waiters)
+			tacho__released(l, waiters, __builtin_return_address(0));
+	}
+	return REAL(pthread_rwlock_unlock)(l);
+}

@@ -1,0 +1,135 @@
+/*
+ * What the hooks of locks, condition variables, semaphores and threads share: the real
+ * functions, and the table of who waits.
+ *
+ * A wait is recorded as LOCK_WAIT and LOCK_WAITED by the thread that waits. In between
+ * it stands in the table, under the address that it waits for. Whoever is about to
+ * release a lock, to signal a condition or to post a semaphore looks there first, and
+ * records LOCK_RELEASE if there is somebody: that record and the LOCK_WAITED which
+ * follows it are the edge from the releaser to the waiter.
+ *
+ * A release that begins before the waiter stands in the table, and ends after it, gives
+ * no edge: some nanoseconds of a wait that then ends at once. And a thread that takes and
+ * releases a lock over and over, before the waiter that it wakes gets hold of it, records
+ * that every 100 us: the edge then begins that much too early.
+ */
+#ifndef TACHO_HOOKS_LOCKS_H
+#define TACHO_HOOKS_LOCKS_H
+
+#include <pthread.h>
+#include <semaphore.h>
+#include <stdint.h>
+
+#include "core/recorder.h"
+
+/* ------------------------------------------------------- real functions */
+
+/* The condition variables of before 2003 have the same names: not those. */
+#if defined(__x86_64__)
+#define TACHO__COND_VERSION "GLIBC_2.3.2"
+#else
+#define TACHO__COND_VERSION NULL
+#endif
+
+#define TACHO__LOCK_FUNCTIONS(X)                       \
+	X(pthread_mutex_lock, NULL)                    \
+	X(pthread_mutex_trylock, NULL)                 \
+	X(pthread_mutex_timedlock, NULL)               \
+	X(pthread_mutex_clocklock, NULL)               \
+	X(pthread_mutex_unlock, NULL)                  \
+	X(pthread_rwlock_rdlock, NULL)                 \
+	X(pthread_rwlock_tryrdlock, NULL)              \
+	X(pthread_rwlock_timedrdlock, NULL)            \
+	X(pthread_rwlock_clockrdlock, NULL)            \
+	X(pthread_rwlock_wrlock, NULL)                 \
+	X(pthread_rwlock_trywrlock, NULL)              \
+	X(pthread_rwlock_timedwrlock, NULL)            \
+	X(pthread_rwlock_clockwrlock, NULL)            \
+	X(pthread_rwlock_unlock, NULL)                 \
+	X(pthread_cond_wait, TACHO__COND_VERSION)      \
+	X(pthread_cond_timedwait, TACHO__COND_VERSION) \
+	X(pthread_cond_clockwait, NULL)                \
+	X(pthread_cond_signal, TACHO__COND_VERSION)    \
+	X(pthread_cond_broadcast, TACHO__COND_VERSION) \
+	X(sem_wait, NULL)                              \
+	X(sem_trywait, NULL)                           \
+	X(sem_timedwait, NULL)                         \
+	X(sem_clockwait, NULL)                         \
+	X(sem_post, NULL)                              \
+	X(pthread_create, NULL)                        \
+	X(pthread_setname_np, NULL)                    \
+	X(prctl, NULL)
+
+#define TACHO__LOCK_NUMBER(name, version) TACHO__LOCK_##name,
+enum tacho__lock_function { TACHO__LOCK_FUNCTIONS(TACHO__LOCK_NUMBER) TACHO__LOCK_COUNT };
+
+extern void *tacho__lock_found[TACHO__LOCK_COUNT];
+void *tacho__lock_look_up(enum tacho__lock_function which);
+
+static inline void *tacho__lock_real(enum tacho__lock_function which)
+{
+	void *f = tacho__load(&tacho__lock_found[which]);
+
+	return tacho__likely(f) ? f : tacho__lock_look_up(which);
+}
+
+/*
+ * The real function: REAL(pthread_mutex_lock)(mutex). Not TACHO_REAL: looking up may
+ * allocate, and allocators take locks, which come here again.
+ */
+#define REAL(name) ((__typeof__(&name))tacho__lock_real(TACHO__LOCK_##name))
+
+/* ---------------------------------------------------------------- waits */
+
+enum tacho__wait_for {
+	TACHO__FOR_LOCK = 0,   /* mutex, rwlock */
+	TACHO__FOR_SIGNAL = 1, /* condition variable, semaphore: idle threads wait there */
+};
+
+#define TACHO__WAIT_BUCKETS 1024u
+#define TACHO__WAIT_WAYS 8u /* a cache line */
+
+/* A slot is address << 16 | waiters, or 0. One address may stand in several slots of its
+   bucket; its waiters are their sum. The memory is emptied in a child made by fork, where
+   nobody waits. */
+struct tacho__waiters {
+	uint32_t count[2]; /* in all, by enum tacho__wait_for */
+	uint64_t slot[TACHO__WAIT_BUCKETS][TACHO__WAIT_WAYS] __attribute__((aligned(64)));
+	/* Of each slot: who released it last, and when; 0 after somebody came to wait. */
+	uint64_t last[TACHO__WAIT_BUCKETS][TACHO__WAIT_WAYS];
+};
+extern struct tacho__waiters *tacho__waiters; /* never NULL */
+
+struct tacho__wait {
+	uint64_t address;
+	uint64_t begun; /* ticks, 0 not recorded */
+	uint64_t *slot; /* NULL: the table was full */
+	enum tacho__wait_for what;
+};
+
+/* The thread is about to wait; `caller` is where in the program. Changes no errno. */
+void tacho__wait_begin(struct tacho__wait *w, enum tacho__wait_for what, const void *address,
+		       const void *caller);
+/* It got what it waited for, or (0) gave up. Changes no errno. */
+void tacho__wait_end(struct tacho__wait *w, int got);
+
+/* Whether anyone waits for anything of the kind: what nearly every release finds out. */
+static inline int tacho__anyone_waits(enum tacho__wait_for what)
+{
+	return tacho__load(&tacho__load(&tacho__waiters)->count[what]) != 0;
+}
+
+/* How many wait for what is at `address`. */
+uint64_t tacho__waiters_of(const void *address);
+/* Records that they may go on soon. Before the release, as they may be faster. */
+void tacho__released(const void *address, uint64_t waiters, const void *caller);
+/* Both, for a mutex that a wait for a condition is about to unlock. */
+void tacho__mutex_released(const pthread_mutex_t *m, const void *caller);
+
+/* The definition of a place in the code. */
+uint32_t tacho__place(const void *code);
+
+/* Stacks of long waits are taken only when this is set: getting ready for them allocates. */
+extern int tacho__stacks_ready;
+
+#endif

@@ -1,0 +1,52 @@
+/* libtacho-preload.so comes to life. */
+#include "hooks/hooks.h"
+
+#include <dlfcn.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/auxv.h>
+
+#include "base/sys.h"
+#include "core/control.h"
+#include "core/recorder.h"
+
+__thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
+
+void *tacho__real(const char *name)
+{
+	int saved = errno;
+	void *found = dlsym(RTLD_NEXT, name);
+
+	errno = saved;
+	return found;
+}
+
+/* 1 when `name` is one of those that `list` names, separated by commas. */
+static int is_listed(const char *list, const char *name)
+{
+	size_t size = strlen(name);
+
+	while (list && *list) {
+		const char *end = strchrnul(list, ',');
+
+		if ((size_t)(end - list) == size && !memcmp(list, name, size))
+			return 1;
+		list = *end ? end + 1 : end;
+	}
+	return 0;
+}
+
+__attribute__((constructor)) static void begin(void)
+{
+	char comm[16];
+
+	if (TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0))
+		comm[0] = 0;
+	/* A program with more rights than its caller keeps to itself. */
+	if (getauxval(AT_SECURE) || is_listed(getenv("TACHO_EXCLUDE"), comm))
+		return;
+	tacho__signals_begin();
+	tacho__samples_begin();
+	tacho__sched_begin();
+	tacho__arm();
+}

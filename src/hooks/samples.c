@@ -1,0 +1,432 @@
+/*
+ * CPU samples from inside the process: each thread of interest has a timer on its own CPU
+ * time, which sends it a signal; the handler takes the stack.
+ *
+ * This needs no privilege and no perf. A timer runs only while its thread does, so idle
+ * threads cost nothing. Since Linux 5.11 a CPU timer that expires inside a system call
+ * sends its signal on the way back to the program, so no call is interrupted; before, a
+ * wait could be at its very beginning, and waits.c then goes on with it.
+ *
+ * The signal is a real-time signal that has its default action when the first thread is
+ * sampled, the highest such. signals.c sees to it that the program neither sees it nor
+ * loses a signal that it wants later.
+ *
+ * Threads are sampled from their beginning (pthread_create) or from when they first wait in a
+ * loop. A thread that blocks all signals and never waits in a loop is sampled until it
+ * does. Timers belong to the process and are not inherited: a child makes its own.
+ */
+#include "hooks/samples.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <ucontext.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "core/control.h"
+#include "core/define.h"
+#include "core/record.h"
+#include "hooks/hooks.h"
+#include "hooks/unwind.h"
+
+#define DEFAULT_HZ 99u
+#define HZ_MAX 1000u
+#define TIMERS_MAX 1024u /* threads; each timer takes one of the user's pending signals */
+#define KEYS_WITHOUT_MALLOC 32u
+
+/* What one thread needs; mapped, as a signal's stack may be small. */
+struct sampler {
+	int32_t timer;
+	uint32_t slot; /* in timers[] */
+	uint64_t cpu_ns;
+	uint64_t words[2 + TACHO_STACK_MAX]; /* of the record; frames from the third on */
+	struct tacho__unwind unwind;
+};
+
+enum state { UNKNOWN, CHOOSING, ON, REFUSED, OFF };
+
+static uint32_t hz;
+static uint32_t state;
+static int refused; /* errno */
+static int signal_number;
+static struct sigaction believed;
+static pthread_key_t key;
+static uint32_t key_ready;
+static uint32_t processes; /* given out; not emptied by fork */
+static int owner;	   /* pid of the process that the timers are of */
+
+/* Timers of this process: id + 1; 0: free. Also what tells our signals from others. */
+static int32_t timers[TIMERS_MAX];
+
+static __thread struct sampler *sampler __attribute__((tls_model("initial-exec")));
+
+int tacho__samples_signal(void)
+{
+	/* A child of vfork shares our memory and has no timers: nothing here is about it. */
+	if (tacho__load(&state) != ON || tacho__load(&owner) != tacho__getpid())
+		return 0;
+	return tacho__load(&signal_number);
+}
+
+void tacho__samples_believed(const struct sigaction *set, struct sigaction *old)
+{
+	struct sigaction before = believed;
+
+	if (set)
+		believed = *set;
+	if (old)
+		*old = before;
+}
+
+/* ------------------------------------------------------------------ handler */
+
+static uint64_t cpu_ns(void)
+{
+	struct timespec t = {0, 0};
+
+	(void)TACHO__SYS(SYS_clock_gettime, CLOCK_THREAD_CPUTIME_ID, &t, 0, 0, 0, 0);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static void take(struct sampler *s, const ucontext_t *uc)
+{
+	uint64_t now = cpu_ns(), since = now - s->cpu_ns;
+	int more = 0;
+	uint32_t n = tacho__unwind(&s->unwind, uc, s->words + 2, TACHO_STACK_MAX, &more);
+	uint32_t id = tacho__define_stack((more ? TACHO_DEF_CUT : 0) | TACHO_DEF_EXACT,
+					  s->words + 2, n * (uint32_t)sizeof(s->words[0]));
+
+	if (more)
+		tacho__count(TACHO_LOSS_STACK_CUT, 1);
+	s->cpu_ns = now;
+	if (id) {
+		tacho__record(tacho_record_head(TACHO_REC_SAMPLE, id), &since, 1, 0);
+		return;
+	}
+	s->words[0] = (2 + n) | (uint64_t)(more != 0) << 16;
+	s->words[1] = since;
+	tacho__record(tacho_record_head(TACHO_REC_SAMPLE_FRAMES, 0), s->words, 2 + n, 0);
+}
+
+/* The signal, but not from one of our timers: what would have happened without us. */
+static void not_ours(int sig)
+{
+	struct sigaction plain;
+
+	if (believed.sa_handler == SIG_IGN)
+		return;
+	memset(&plain, 0, sizeof(plain));
+	plain.sa_handler = SIG_DFL;
+	tacho__real_sigaction(sig, &plain, NULL);
+	(void)TACHO__SYS(SYS_tgkill, tacho__getpid(), tacho__gettid(), sig, 0, 0, 0);
+}
+
+static int call_interrupted(const ucontext_t *uc)
+{
+#if defined(__x86_64__)
+	return uc->uc_mcontext.gregs[REG_RAX] == -EINTR;
+#else
+	return uc->uc_mcontext.regs[0] == (uint64_t)-EINTR;
+#endif
+}
+
+/*
+ * Signals of the program have lower numbers. Of those that come at the same time the kernel
+ * enters the handler of the highest last, on top of the others: if one of the program's
+ * ended the call as well, what we interrupt is the beginning of that handler, not the call.
+ */
+static void on_signal(int sig, siginfo_t *info, void *context)
+{
+	int saved = errno;
+
+	if (info->si_code != SI_TIMER || info->si_value.sival_ptr != timers) {
+		not_ours(sig);
+		errno = saved;
+		return;
+	}
+	if (call_interrupted(context))
+		tacho__hook.interrupted = 1;
+	if (sampler && tacho__recording() &&
+	    __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) == TACHO__PHASE_READY)
+		take(sampler, context);
+	errno = saved;
+}
+
+/* ------------------------------------------------------------ choosing a signal */
+
+static int install(int sig)
+{
+	struct sigaction sa;
+
+	memset(&sa, 0, sizeof(sa));
+	sa.sa_sigaction = on_signal;
+	sa.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
+	sigfillset(&sa.sa_mask);
+	/* Faults in the handler are as fatal as anywhere; blocked ones would be worse. */
+	sigdelset(&sa.sa_mask, SIGSEGV);
+	sigdelset(&sa.sa_mask, SIGBUS);
+	return tacho__real_sigaction(sig, &sa, NULL) ? errno : 0;
+}
+
+/* 0, or an errno. Not `other` again: the program has it. */
+static int choose(int other)
+{
+	for (int sig = SIGRTMAX; sig >= SIGRTMIN; sig--) {
+		struct sigaction now;
+
+		if (sig == other || tacho__real_sigaction(sig, NULL, &now) ||
+		    now.sa_flags & SA_SIGINFO || now.sa_handler != SIG_DFL)
+			continue;
+		memset(&believed, 0, sizeof(believed));
+		refused = install(sig);
+		if (!refused)
+			__atomic_store_n(&signal_number, sig, __ATOMIC_RELEASE);
+		return refused;
+	}
+	return EBUSY;
+}
+
+static void start(void)
+{
+	uint32_t unknown = UNKNOWN;
+
+	if (tacho__load(&state) != UNKNOWN ||
+	    !__atomic_compare_exchange_n(&state, &unknown, CHOOSING, 0, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return;
+	refused = key_ready ? choose(0) : EAGAIN;
+	__atomic_store_n(&state, refused ? REFUSED : ON, __ATOMIC_RELEASE);
+}
+
+/* ------------------------------------------------------------------- timers */
+
+static int timer_make(int32_t *out)
+{
+	struct sigevent event;
+	int32_t id = 0;
+	long err;
+
+	memset(&event, 0, sizeof(event));
+	event.sigev_notify = SIGEV_THREAD_ID;
+	event.sigev_signo = tacho__load(&signal_number);
+	event.sigev_value.sival_ptr = timers;
+	event._sigev_un._tid = tacho__gettid();
+	err = TACHO__SYS(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &id, 0, 0, 0);
+	*out = id;
+	return (int)-err;
+}
+
+static int timer_run(int32_t id)
+{
+	struct itimerspec every;
+
+	memset(&every, 0, sizeof(every));
+	every.it_interval.tv_sec = hz == 1;
+	every.it_interval.tv_nsec = hz == 1 ? 0 : 1000000000 / (long)hz;
+	every.it_value = every.it_interval;
+	return (int)-TACHO__SYS(SYS_timer_settime, id, 0, &every, 0, 0, 0);
+}
+
+static void timer_end(int32_t id)
+{
+	(void)TACHO__SYS(SYS_timer_delete, id, 0, 0, 0, 0, 0);
+}
+
+static int slot_take(int32_t id, uint32_t *slot)
+{
+	for (uint32_t i = 0; i < TIMERS_MAX; i++) {
+		int32_t none = 0;
+
+		if (__atomic_compare_exchange_n(&timers[i], &none, id + 1, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED)) {
+			*slot = i;
+			return 0;
+		}
+	}
+	return EAGAIN;
+}
+
+static struct sampler *sampler_make(void)
+{
+	intptr_t at = tacho__mmap(NULL, sizeof(struct sampler), PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return at < 0 && at > -4096 ? NULL : (struct sampler *)at;
+}
+
+/* A timer for this thread; 0 or an errno. The thread holds its signals. */
+static int arm(void)
+{
+	struct sampler *s = sampler ? sampler : sampler_make();
+	int err;
+
+	if (!s)
+		return ENOMEM;
+	sampler = s;
+	s->cpu_ns = cpu_ns();
+	err = timer_make(&s->timer);
+	if (err)
+		return err;
+	err = slot_take(s->timer, &s->slot);
+	if (!err)
+		err = timer_run(s->timer);
+	if (err) {
+		timer_end(s->timer);
+		s->timer = -1;
+		return err;
+	}
+	return pthread_setspecific(key, s);
+}
+
+static void thread_ends(void *mine)
+{
+	struct sampler *s = mine;
+	int32_t expected = s->timer + 1;
+
+	sampler = NULL;
+	tacho__hook.sampled = 0;
+	tacho__signal_fence();
+	/* Not when it was deleted by yield, and the number may be another's by now. */
+	if (__atomic_compare_exchange_n(&timers[s->slot], &expected, 0, 0, __ATOMIC_RELAXED,
+					__ATOMIC_RELAXED))
+		timer_end(s->timer);
+	tacho__munmap(s, sizeof(*s));
+}
+
+void tacho__samples_yield(int sig)
+{
+	struct sigaction plain;
+	uint32_t on = ON;
+
+	if (tacho__samples_signal() != sig ||
+	    !__atomic_compare_exchange_n(&state, &on, CHOOSING, 0, __ATOMIC_ACQUIRE,
+					 __ATOMIC_RELAXED))
+		return;
+	for (uint32_t i = 0; i < TIMERS_MAX; i++) {
+		int32_t id = __atomic_exchange_n(&timers[i], 0, __ATOMIC_RELAXED);
+
+		if (id)
+			timer_end(id - 1);
+	}
+	memset(&plain, 0, sizeof(plain));
+	plain.sa_handler = believed.sa_handler;
+	refused = choose(sig);
+	tacho__real_sigaction(sig, &plain, NULL);
+	/* Threads see that their timers are gone when they next park. */
+	tacho__store(&tacho__rec->process, __atomic_add_fetch(&processes, 1, __ATOMIC_RELAXED));
+	__atomic_store_n(&state, refused ? REFUSED : ON, __ATOMIC_RELEASE);
+}
+
+/* ------------------------------------------------------------------ threads */
+
+static void describe(void)
+{
+	struct tacho_box_source *s;
+
+	if (__atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) != TACHO__PHASE_READY)
+		return;
+	s = &tacho__rec->super->sources[TACHO_SOURCE_CPU_SAMPLES];
+	switch (tacho__load(&state)) {
+	case ON:
+		s->state = TACHO_SOURCE_ON;
+		s->error = 0;
+		break;
+	case REFUSED:
+		s->state = TACHO_SOURCE_REFUSED;
+		s->error = refused;
+		break;
+	case OFF:
+		s->state = TACHO_SOURCE_OFF;
+		break;
+	default:
+		break;
+	}
+}
+
+/* Between a fork and its first park a child may have set our signal as it liked. */
+static int still_installed(void)
+{
+	struct sigaction now;
+
+	return !tacho__real_sigaction(tacho__load(&signal_number), NULL, &now) &&
+	       now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_signal;
+}
+
+/* The number of this process. A child finds none, and the timers of its parent in the list. */
+static uint32_t process_number(void)
+{
+	uint32_t number = tacho__load(&tacho__rec->process), none = 0;
+	uint32_t fresh;
+
+	if (number)
+		return number;
+	fresh = __atomic_add_fetch(&processes, 1, __ATOMIC_RELAXED);
+	if (!__atomic_compare_exchange_n(&tacho__rec->process, &none, fresh, 0, __ATOMIC_RELAXED,
+					 __ATOMIC_RELAXED))
+		return none;
+	memset(timers, 0, sizeof(timers));
+	tacho__store(&owner, tacho__getpid());
+	if (tacho__load(&state) == ON && !still_installed())
+		tacho__store(&state, UNKNOWN);
+	return fresh;
+}
+
+void tacho__samples_thread(void)
+{
+	int saved = errno;
+	uint64_t mask;
+	uint32_t number;
+	int err;
+
+	if (!tacho__rec)
+		return;
+	mask = tacho__signals_hold();
+	number = process_number();
+	start();
+	if (tacho__hook.sampled != number)
+		tacho__hook.measured = 0;
+	if (tacho__load(&state) == ON) {
+		err = tacho__hook.sampled != number ? arm() : 0;
+		/* One thread of many without a timer is a loss; the first one a refusal. */
+		if (err && !timers[0]) {
+			refused = err;
+			tacho__store(&state, REFUSED);
+		} else if (err) {
+			tacho__count(TACHO_LOSS_NOT_SAMPLED, 1);
+		}
+		mask &= ~(1ull << (tacho__load(&signal_number) - 1));
+	}
+	if (tacho__load(&state) != CHOOSING)
+		tacho__hook.sampled = number;
+	describe();
+	tacho__signals_release(mask);
+	errno = saved;
+}
+
+static uint32_t read_hz(void)
+{
+	const char *text = getenv("TACHO_SAMPLE_HZ");
+	uint64_t n;
+
+	if (!text || !*text)
+		return DEFAULT_HZ;
+	if (tacho__parse_u64(text, &n) || n > HZ_MAX) {
+		refused = EINVAL;
+		state = REFUSED;
+		return 0;
+	}
+	return (uint32_t)n;
+}
+
+void tacho__samples_begin(void)
+{
+	hz = read_hz();
+	if (!hz && state != REFUSED)
+		state = OFF;
+	/* The keys of a process that come first need no memory in any thread. */
+	if (hz && !pthread_key_create(&key, thread_ends))
+		key_ready = key < KEYS_WITHOUT_MALLOC;
+}

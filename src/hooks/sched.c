@@ -1,0 +1,157 @@
+/*
+ * How the kernel treated a thread during a slow poll: how long it was runnable but not
+ * running (run_delay of schedstat), how often it was preempted, its page faults.
+ *
+ * The kernel only keeps totals, and reading them at the begin of each poll would cost more
+ * than most polls. So they are read when a loop comes out of its wait, unless that was
+ * done less than TACHO_SLOW_POLL (10 ms) before, and at the end of a slow poll: what
+ * is recorded is the difference. It belongs to the slow poll and to at most that much time
+ * before the turn in which it ran. A fast poll costs a compare; a loop at full speed
+ * about a hundred readings a second, 3 us each.
+ */
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "core/pool.h"
+#include "core/record.h"
+#include "hooks/hooks.h"
+
+#define DEFAULT_SLOW_NS 10000000ull
+
+uint64_t tacho__slow_ticks = UINT64_MAX;
+uint64_t tacho__measure_ticks = UINT64_MAX;
+
+struct totals {
+	uint64_t delay_ns, preempted, minor, major;
+};
+
+/* Those of the last reading; tacho__hook.measured says when that was. */
+static __thread struct totals last __attribute__((tls_model("initial-exec")));
+
+static uint64_t slow_ns = DEFAULT_SLOW_NS;
+
+/* The second number of /proc/thread-self/schedstat; 0 or a negative errno. */
+static int read_delay(uint64_t *out)
+{
+	int fd = tacho__openat(AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY, 0);
+	char text[96];
+	const char *p = text;
+	long n;
+
+	if (fd < 0)
+		return fd;
+	n = tacho__read(fd, text, sizeof(text) - 1);
+	tacho__close(fd);
+	if (n <= 0)
+		return n ? (int)n : -ENODATA;
+	text[n] = 0;
+	while (*p >= '0' && *p <= '9')
+		p++;
+	*out = 0;
+	for (p += *p == ' '; *p >= '0' && *p <= '9'; p++)
+		*out = *out * 10 + (uint64_t)(*p - '0');
+	return 0;
+}
+
+static void turn_off(void)
+{
+	tacho__store(&tacho__measure_ticks, UINT64_MAX);
+	tacho__store(&tacho__slow_ticks, UINT64_MAX);
+}
+
+static void describe(int err)
+{
+	struct tacho_box_source *s;
+
+	if (__atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) != TACHO__PHASE_READY)
+		return;
+	s = &tacho__rec->super->sources[TACHO_SOURCE_SCHED];
+	s->state = err ? TACHO_SOURCE_REFUSED : TACHO_SOURCE_ON;
+	s->error = -err;
+}
+
+static int measure(struct totals *t)
+{
+	struct rusage usage;
+	int err = read_delay(&t->delay_ns);
+
+	if (!err)
+		err = (int)TACHO__SYS(SYS_getrusage, RUSAGE_THREAD, &usage, 0, 0, 0, 0);
+	if (!err) {
+		t->preempted = (uint64_t)usage.ru_nivcsw;
+		t->minor = (uint64_t)usage.ru_minflt;
+		t->major = (uint64_t)usage.ru_majflt;
+	}
+	describe(err);
+	if (err)
+		turn_off();
+	return err;
+}
+
+static uint64_t least(uint64_t value, uint64_t most)
+{
+	return value < most ? value : most;
+}
+
+/* Totals are of the thread, and a child's thread begins with new ones. */
+static int totals_are_mine(void)
+{
+	return tacho__hook.measured && tacho__hook.sampled &&
+	       tacho__hook.sampled == tacho__load(&tacho__rec->process);
+}
+
+/* The rate of the clock is known only some time after the box was made. */
+static int rate_known(void)
+{
+	uint64_t slow;
+
+	if (tacho__load(&tacho__slow_ticks))
+		return 1;
+	slow = tacho__ticks_of_ns(slow_ns);
+	if (slow == UINT64_MAX)
+		return 0;
+	tacho__store(&tacho__slow_ticks, slow);
+	tacho__store(&tacho__measure_ticks, slow);
+	return 1;
+}
+
+void tacho__sched_ended(uint64_t ticks)
+{
+	struct totals now;
+	uint64_t words[2];
+	int saved = errno;
+
+	if (!tacho__recording() || !rate_known() || ticks < tacho__load(&tacho__slow_ticks) ||
+	    !totals_are_mine() || measure(&now))
+		goto out;
+	words[0] = now.delay_ns - last.delay_ns;
+	words[1] = least(now.minor - last.minor, UINT32_MAX) |
+		   least(now.major - last.major, UINT32_MAX) << 32;
+	tacho__hook.measured = tacho__record(
+		tacho_record_head(TACHO_REC_SCHED,
+				  (uint32_t)least(now.preempted - last.preempted, TACHO_ARG_MAX)),
+		words, 2, 0);
+	last = now;
+out:
+	errno = saved;
+}
+
+void tacho__sched_turn(uint64_t ticks)
+{
+	rate_known();
+	tacho__hook.measured = measure(&last) ? 0 : ticks;
+}
+
+void tacho__sched_begin(void)
+{
+	const char *text = getenv("TACHO_SLOW_POLL");
+
+	/* What is no duration counts as not given. */
+	if (text && *text && tacho__parse_duration(text, &slow_ns))
+		slow_ns = DEFAULT_SLOW_NS;
+	if (slow_ns)
+		tacho__measure_ticks = tacho__slow_ticks = 0;
+}

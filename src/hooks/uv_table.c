@@ -1,0 +1,143 @@
+/*
+ * Callbacks of libuv's handles and requests, by address and slot.
+ *
+ * Buckets of eight entries; a key is in the one bucket that its hash says, of the first
+ * level that had room. A full bucket makes the next level, with four times the buckets.
+ * Entries never move, and levels never go away: so a key is found, put and removed
+ * without a lock while other threads do the same with other keys. An entry is
+ * claimed by storing the key with a compare-and-swap, and given back by storing 0.
+ *
+ * It works in a child after fork: the memory is private, and no thread holds anything.
+ */
+#include "hooks/uv.h"
+
+#include <sys/mman.h>
+
+#include "base/sys.h"
+
+#define WAYS 8u
+#define FIRST_BITS 9u /* 512 buckets, 4096 entries, 160 KiB if they are all touched */
+#define LEVEL_BITS 2u
+#define LEVELS 8u /* the last has 64 M entries */
+
+struct bucket {
+	uint64_t key[WAYS];
+	struct tacho__uv_entry entry[WAYS];
+} __attribute__((aligned(64)));
+
+static struct bucket first[1u << FIRST_BITS];
+static struct bucket *levels[LEVELS] = {first};
+
+_Static_assert(TACHO__UV_SLOTS <= 8, "slots fit the low bits of an address");
+
+/* 0: no key. Handles and requests hold pointers, so they are aligned. */
+static uint64_t key_of(const void *object, enum tacho__uv_slot slot)
+{
+	uintptr_t at = (uintptr_t)object;
+
+	return at & 7 ? 0 : at | slot;
+}
+
+static struct bucket *bucket_in(uint32_t level, struct bucket *buckets, uint64_t key)
+{
+	uint32_t bits = FIRST_BITS + LEVEL_BITS * level;
+
+	return &buckets[key * 0x9e3779b97f4a7c15ull >> (64 - bits)];
+}
+
+static struct bucket *level_at(uint32_t level)
+{
+	return __atomic_load_n(&levels[level], __ATOMIC_ACQUIRE);
+}
+
+static struct bucket *level_make(uint32_t level)
+{
+	size_t size = sizeof(struct bucket) << (FIRST_BITS + LEVEL_BITS * level);
+	struct bucket *none = NULL;
+	intptr_t at = tacho__mmap(NULL, size, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at < 0 && at > -4096)
+		return NULL;
+	if (__atomic_compare_exchange_n(&levels[level], &none, (struct bucket *)at, 0,
+					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+		return (struct bucket *)at;
+	tacho__munmap((void *)at, size);
+	return none;
+}
+
+static struct tacho__uv_entry *find(uint64_t key, uint64_t **where)
+{
+	for (uint32_t level = 0; level < LEVELS; level++) {
+		struct bucket *b = level_at(level);
+
+		if (!b)
+			return NULL;
+		b = bucket_in(level, b, key);
+		for (uint32_t i = 0; i < WAYS; i++)
+			if (tacho__load(&b->key[i]) == key) {
+				*where = &b->key[i];
+				return &b->entry[i];
+			}
+	}
+	return NULL;
+}
+
+static struct tacho__uv_entry *claim(struct bucket *b, uint64_t key)
+{
+	for (uint32_t i = 0; i < WAYS; i++) {
+		uint64_t none = 0;
+
+		if (tacho__load(&b->key[i]))
+			continue;
+		/* Acquire: whoever gave the entry back has read it. */
+		if (__atomic_compare_exchange_n(&b->key[i], &none, key, 0, __ATOMIC_ACQUIRE,
+						__ATOMIC_RELAXED))
+			return &b->entry[i];
+	}
+	return NULL;
+}
+
+struct tacho__uv_entry *tacho__uv_find(const void *object, enum tacho__uv_slot slot)
+{
+	uint64_t key = key_of(object, slot);
+	uint64_t *where;
+
+	return key ? find(key, &where) : NULL;
+}
+
+struct tacho__uv_entry *tacho__uv_put(const void *object, enum tacho__uv_slot slot, int *made)
+{
+	uint64_t key = key_of(object, slot);
+	uint64_t *where;
+	struct tacho__uv_entry *e;
+
+	*made = 0;
+	if (!key)
+		return NULL;
+	e = find(key, &where);
+	for (uint32_t level = 0; level < LEVELS && !e; level++) {
+		struct bucket *b = level_at(level);
+
+		if (!b)
+			b = level_make(level);
+		if (!b)
+			return NULL;
+		e = claim(bucket_in(level, b, key), key);
+		*made = e != NULL;
+	}
+	return e;
+}
+
+int tacho__uv_take(const void *object, enum tacho__uv_slot slot, struct tacho__uv_entry *out)
+{
+	uint64_t key = key_of(object, slot);
+	uint64_t *where;
+	struct tacho__uv_entry *e = key ? find(key, &where) : NULL;
+
+	if (!e)
+		return 0;
+	*out = *e;
+	__atomic_store_n(where, 0, __ATOMIC_RELEASE);
+	return 1;
+}

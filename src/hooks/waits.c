@@ -1,0 +1,349 @@
+/*
+ * Waits of event loops: epoll, poll and select as park and unpark, in any program.
+ *
+ * An epoll descriptor is a loop; a thread that waits with poll or select is one as
+ * well. Where libuv or libevent were seen to run the loop, it is theirs, with their
+ * level of sight (hooks_loop_enter).
+ */
+#include "hooks/hooks.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/select.h>
+#include <time.h>
+
+#include "base/sys.h"
+#include "base/text.h"
+#include "core/control.h"
+#include "core/define.h"
+#include "core/pool.h"
+#include "core/record.h"
+
+#define NO_DESCRIPTOR (-1)
+#define READY_MAX 64 /* descriptors of one wait that are recorded one by one */
+
+static uint32_t define_loop(int fd, const char *what)
+{
+	char name[64], comm[16];
+	struct tacho__text t;
+	uint64_t number = (uint64_t)(fd == NO_DESCRIPTOR ? tacho__gettid() : fd);
+
+	if (TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0))
+		comm[0] = 0;
+	tacho__text_init(&t, name, sizeof(name));
+	tacho__text_put_n(&t, comm, strnlen(comm, sizeof(comm)));
+	tacho__text_put(&t, " ");
+	tacho__text_put(&t, what);
+	if (fd != NO_DESCRIPTOR) {
+		tacho__text_put(&t, " ");
+		tacho__text_put_u64(&t, number);
+	}
+	return tacho__define_name(TACHO_CLASS_LOOP, name, NULL, 0, number, TACHO_LEVEL_WAITS, NULL);
+}
+
+void tacho__loop_known(int fd, uint32_t loop, uint32_t level)
+{
+	tacho__hook.loop = loop;
+	tacho__hook.loop_fd = fd;
+	tacho__hook.loop_epoch = tacho__load(&tacho__rec->epoch);
+	tacho__hook.level = level;
+	tacho__calls_loop();
+}
+
+/* The loop that this thread is about to wait for; 0 when it can't be recorded. */
+static uint32_t wait_loop(int fd, const char *what)
+{
+	struct tacho__hook_thread *h = &tacho__hook;
+	uint32_t loop;
+
+	if (tacho__likely(h->loop && h->loop_fd == fd && tacho__rec &&
+			  h->loop_epoch == tacho__load(&tacho__rec->epoch)))
+		return h->loop;
+	if (!tacho__recorder_ready())
+		return 0;
+	/* Threads that block all signals do so before they begin to wait. */
+	tacho__samples_thread();
+	loop = tacho__event_waits() ? tacho__event_loop() : tacho__uv_loop(fd);
+	if (loop)
+		tacho__loop_known(fd, loop, TACHO_LEVEL_CALLBACKS);
+	else
+		tacho__loop_known(fd, define_loop(fd, what), TACHO_LEVEL_WAITS);
+	return h->loop;
+}
+
+/* One wait while it lasts. */
+struct wait {
+	uint32_t loop;	/* 0: it is not recorded */
+	uint64_t since; /* ticks; 0: not known */
+};
+
+/* Whether this wait is recorded, and the loop: not inside hooks, and not the waits that a
+   callback of a known loop makes for itself with poll or select. */
+static struct wait park(int fd, const char *what)
+{
+	struct tacho__hook_thread *h = &tacho__hook;
+	struct wait w = {0, 0};
+	uint32_t process;
+
+	h->interrupted = 0;
+	if (!tacho__recording() || tacho__is_inside() ||
+	    (fd == NO_DESCRIPTOR && h->callbacks && !tacho__event_waits()))
+		return w;
+	w.loop = wait_loop(fd, what);
+	if (!w.loop)
+		return w;
+	process = tacho__load(&tacho__rec->process);
+	if (tacho__unlikely(h->sampled != process || !process))
+		tacho__samples_thread();
+	w.since = tacho__record(tacho_record_head(TACHO_REC_PARK, w.loop), NULL, 0, 1);
+	/* Where callbacks are seen, each speaks for itself. */
+	if (h->level == TACHO_LEVEL_WAITS && h->turn && w.since)
+		tacho__slow_poll(w.since - h->turn);
+	return w;
+}
+
+static void unpark(const struct wait *w, int ready)
+{
+	uint32_t count = ready > 0 ? (uint32_t)ready : 0;
+	int saved = errno;
+	uint64_t ticks;
+
+	if (tacho__unlikely(tacho__self->loop != w->loop))
+		tacho__loop(w->loop);
+	ticks = tacho__record(
+		tacho_record_head(TACHO_REC_UNPARK, count < TACHO_ARG_MAX ? count : TACHO_ARG_MAX),
+		NULL, 0, 1);
+	tacho__hook.turn = ticks;
+	if (tacho__unlikely(ticks - tacho__hook.measured >= tacho__measure_ticks))
+		tacho__sched_turn(ticks);
+	errno = saved;
+}
+
+/*
+ * A wait that failed: whether the signal of a CPU sample was what ended it. Then it goes on,
+ * with the time that is left, and the program sees nothing of it. A signal of the program
+ * that comes between that and the next try is not seen as EINTR, as it would not be if it
+ * came just before the wait; programs that must not miss one block it outside of ppoll and
+ * kin, and then it ends the next try.
+ */
+static int goes_on(void)
+{
+	if (tacho__likely(errno != EINTR || !tacho__hook.interrupted))
+		return 0;
+	tacho__hook.interrupted = 0;
+	return 1;
+}
+
+static uint64_t elapsed_ns(const struct wait *w)
+{
+	return w->since ? tacho__ns_of_ticks(tacho__ticks() - w->since) : 0;
+}
+
+static int goes_on_ms(const struct wait *w, int whole, int *left)
+{
+	uint64_t ms;
+
+	if (!goes_on())
+		return 0;
+	ms = elapsed_ns(w) / 1000000;
+	if (whole > 0)
+		*left = ms < (uint64_t)whole ? whole - (int)ms : 0;
+	return 1;
+}
+
+static int goes_on_ns(const struct wait *w, const struct timespec *whole,
+		      const struct timespec **left, struct timespec *room)
+{
+	const uint64_t second = 1000000000u;
+	uint64_t ns, all;
+
+	if (!goes_on())
+		return 0;
+	if (!whole)
+		return 1;
+	ns = elapsed_ns(w);
+	all = (uint64_t)whole->tv_sec < UINT64_MAX / second / 2
+		      ? (uint64_t)whole->tv_sec * second + (uint64_t)whole->tv_nsec
+		      : UINT64_MAX / 2;
+	all = ns < all ? all - ns : 0;
+	room->tv_sec = (time_t)(all / second);
+	room->tv_nsec = (long)(all % second);
+	*left = room;
+	return 1;
+}
+
+/* What is ready, as the program will see it: descriptors where it keeps those. */
+static void record_ready(const struct epoll_event *events, int n)
+{
+	for (int i = 0; i < n && i < READY_MAX; i++) {
+		uint64_t data = events[i].data.u64;
+		uint64_t word = data <= INT32_MAX ? data : 1ull << 63 | data;
+
+		tacho__record(tacho_record_head(TACHO_REC_READY, events[i].events & TACHO_ARG_MAX),
+			      &word, 1, 0);
+	}
+}
+
+TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)
+{
+	int left = timeout;
+	struct wait w = park(epfd, "epoll");
+	int n;
+
+	do {
+		n = TACHO_REAL(epoll_wait)(epfd, events, max, left);
+	} while (n < 0 && goes_on_ms(&w, timeout, &left));
+	if (w.loop) {
+		unpark(&w, n);
+		record_ready(events, n);
+	}
+	return n;
+}
+
+TACHO_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max, int timeout,
+			   const sigset_t *mask)
+{
+	int left = timeout;
+	struct wait w = park(epfd, "epoll");
+	int n;
+
+	do {
+		n = TACHO_REAL(epoll_pwait)(epfd, events, max, left, mask);
+	} while (n < 0 && goes_on_ms(&w, timeout, &left));
+	if (w.loop) {
+		unpark(&w, n);
+		record_ready(events, n);
+	}
+	return n;
+}
+
+TACHO_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
+			    const struct timespec *timeout, const sigset_t *mask)
+{
+	const struct timespec *left = timeout;
+	struct timespec room;
+	struct wait w = park(epfd, "epoll");
+	int n;
+
+	do {
+		n = TACHO_REAL(epoll_pwait2)(epfd, events, max, left, mask);
+	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
+	if (w.loop) {
+		unpark(&w, n);
+		record_ready(events, n);
+	}
+	return n;
+}
+
+TACHO_HOOK int poll(struct pollfd *fds, nfds_t count, int timeout)
+{
+	int left = timeout;
+	struct wait w = park(NO_DESCRIPTOR, "poll");
+	int n;
+
+	do {
+		n = TACHO_REAL(poll)(fds, count, left);
+	} while (n < 0 && goes_on_ms(&w, timeout, &left));
+	if (w.loop)
+		unpark(&w, n);
+	return n;
+}
+
+TACHO_HOOK int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		     const sigset_t *mask)
+{
+	const struct timespec *left = timeout;
+	struct timespec room;
+	struct wait w = park(NO_DESCRIPTOR, "poll");
+	int n;
+
+	do {
+		n = TACHO_REAL(ppoll)(fds, count, left, mask);
+	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
+	if (w.loop)
+		unpark(&w, n);
+	return n;
+}
+
+/* The kernel writes into `timeout` what is left of it, and leaves the sets alone. */
+TACHO_HOOK int select(int count, fd_set *readable, fd_set *writable, fd_set *broken,
+		      struct timeval *timeout)
+{
+	struct wait w = park(NO_DESCRIPTOR, "select");
+	int n;
+
+	do {
+		n = TACHO_REAL(select)(count, readable, writable, broken, timeout);
+	} while (n < 0 && goes_on());
+	if (w.loop)
+		unpark(&w, n);
+	return n;
+}
+
+TACHO_HOOK int pselect(int count, fd_set *readable, fd_set *writable, fd_set *broken,
+		       const struct timespec *timeout, const sigset_t *mask)
+{
+	const struct timespec *left = timeout;
+	struct timespec room;
+	struct wait w = park(NO_DESCRIPTOR, "select");
+	int n;
+
+	do {
+		n = TACHO_REAL(pselect)(count, readable, writable, broken, left, mask);
+	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
+	if (w.loop)
+		unpark(&w, n);
+	return n;
+}
+
+/* What programs that are built with _FORTIFY_SOURCE call instead. */
+int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t size);
+int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+		const sigset_t *mask, size_t size);
+
+TACHO_HOOK int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t size)
+{
+	int left = timeout;
+	struct wait w = park(NO_DESCRIPTOR, "poll");
+	int n;
+
+	do {
+		n = TACHO_REAL(__poll_chk)(fds, count, left, size);
+	} while (n < 0 && goes_on_ms(&w, timeout, &left));
+	if (w.loop)
+		unpark(&w, n);
+	return n;
+}
+
+TACHO_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
+			   const sigset_t *mask, size_t size)
+{
+	const struct timespec *left = timeout;
+	struct timespec room;
+	struct wait w = park(NO_DESCRIPTOR, "poll");
+	int n;
+
+	do {
+		n = TACHO_REAL(__ppoll_chk)(fds, count, left, mask, size);
+	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
+	if (w.loop)
+		unpark(&w, n);
+	return n;
+}
+
+/* -------------------------------------------------------- waits of another kind */
+
+uint32_t tacho__wait_begins(int fd, const char *what)
+{
+	/* libuv waits with epoll alone; it uses io_uring to change what it waits for. */
+	return tacho__uv_runs() ? 0 : park(fd, what).loop;
+}
+
+void tacho__wait_ends(uint32_t loop, int ready)
+{
+	struct wait w = {loop, 0};
+
+	unpark(&w, ready);
+}

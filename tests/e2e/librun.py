@@ -1,0 +1,143 @@
+"""What the tests of `tacho run` share. Standard library only."""
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+BIN = os.path.abspath(shutil.which(os.environ.get("TACHO_BIN", "tacho")) or "")
+if not os.path.isfile(BIN):
+    print("not ok run_program: TACHO_BIN does not name the tacho program")
+    sys.exit(1)
+PYTHON = os.path.realpath(sys.executable)
+failures = 0
+
+
+def check(name, condition, why=""):
+    global failures
+    if condition:
+        print(f"ok {name}")
+    else:
+        failures += 1
+        why = str(why).replace("\n", " | ")[:800]
+        print(f"not ok {name}: {why or 'false'}")
+    sys.stdout.flush()
+
+
+def skip(name, reason):
+    print(f"skip {name}: {reason}")
+    sys.stdout.flush()
+
+
+def environment(**more):
+    env = {k: v for k, v in os.environ.items() if k not in ("TACHO", "TACHO_PRELOAD")}
+    env.update(more)
+    return {k: v for k, v in env.items() if v is not None}
+
+
+def run(*arguments, cwd=None, env=None, timeout=60, **more):
+    """tacho run with these arguments, to its end."""
+    return subprocess.run([BIN, "run", *arguments], cwd=cwd, env=environment(**(env or {})),
+                          capture_output=True, text=True, timeout=timeout,
+                          stdin=subprocess.DEVNULL, **more)
+
+
+def start(*arguments, cwd=None, env=None, **more):
+    return subprocess.Popen([BIN, "run", *arguments], cwd=cwd, env=environment(**(env or {})),
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.PIPE, text=True, **more)
+
+
+def finish(process, timeout=30):
+    """Its end and what it said; killed when it does not come to an end."""
+    try:
+        out, err = process.communicate(timeout=timeout)
+        return process.returncode, out, err
+    except subprocess.TimeoutExpired:
+        process.kill()
+        out, err = process.communicate()
+        return -999, out, "timed out: " + err
+
+
+def said(p):
+    return f"exit {p.returncode}, out: {p.stdout!r}, err: {p.stderr!r}"
+
+
+def traces(folder):
+    return sorted(glob.glob(os.path.join(folder, "*.tacho")))
+
+
+def events(path, *options):
+    """The events of a trace, or None when it cannot be read."""
+    p = subprocess.run([BIN, "cat", path, "--json", *options], capture_output=True, text=True,
+                       timeout=60)
+    if p.returncode != 0:
+        return None
+    return [json.loads(line) for line in p.stdout.splitlines()]
+
+
+def count(path, kind):
+    return sum(e["type"] == kind for e in events(path) or [])
+
+
+def boxes():
+    """Boxes in the folder of this test."""
+    return glob.glob(os.path.join(os.environ["TACHO_BOX_DIR"], "*.box"))
+
+
+def until(condition, seconds=15.0):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        value = condition()
+        if value:
+            return value
+        time.sleep(0.02)
+    return condition()
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat") as f:
+            return f.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def state(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return f.read().rsplit(")", 1)[1].split()[0]
+
+
+def end(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
+def script(folder, name, text):
+    path = os.path.join(folder, name)
+    with open(path, "w") as f:
+        f.write(text)
+    return path
+
+
+def folder():
+    """A folder of its own; boxes lie in one, too, also when the script runs alone."""
+    if not os.environ.get("TACHO_BOX_DIR"):
+        os.environ["TACHO_BOX_DIR"] = tempfile.mkdtemp(prefix="tacho-test-", dir="/dev/shm")
+        import atexit
+        atexit.register(shutil.rmtree, os.environ["TACHO_BOX_DIR"], True)
+    return tempfile.TemporaryDirectory(prefix="tacho-run-")
+
+
+# Waits a few times, as a loop does, and then does what follows.
+LOOP = "import select, os, sys, time, signal\n" \
+       "loop = select.epoll()\n" \
+       "def turn(n=3, seconds=0.005):\n" \
+       "    for i in range(n): loop.poll(seconds)\n" \
+       "turn()\n"

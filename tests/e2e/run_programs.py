@@ -1,0 +1,316 @@
+#!/usr/bin/env python3
+"""tacho run with real programs: servers, daemons, crashes, and what they leave behind."""
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+
+from librun import (BIN, LOOP, PYTHON, alive, boxes, check, count, end, environment, events,
+                    finish, folder, run, said, script, skip, start, traces, until)
+import librun
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def listens(port):
+    with socket.socket() as s:
+        return s.connect_ex(("127.0.0.1", port)) == 0
+
+
+def fresh(tmp, name):
+    place = os.path.join(tmp, name)
+    os.mkdir(place)
+    return place
+
+
+def test_asyncio(tmp):
+    out = os.path.join(tmp, "asyncio.tacho")
+    p = run("-o", out, "--", PYTHON, "-c",
+            "import asyncio\n"
+            "async def main():\n"
+            "    for i in range(40): await asyncio.sleep(0.002)\n"
+            "asyncio.run(main())\n", cwd=tmp)
+    parks = count(out, "park")
+    # A sleep is a wait; asyncio may wait again when it woke a little early.
+    check("asyncio_waits_are_there", p.returncode == 0 and 40 <= parks <= 200, (parks, said(p)))
+
+
+def test_redis(tmp):
+    if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
+        skip("redis", "redis-server and redis-benchmark are not installed")
+        return
+    out, port = os.path.join(tmp, "redis.tacho"), free_port()
+    p = start("-o", out, "--", "redis-server", "--port", str(port), "--save", "", "--bind",
+              "127.0.0.1", cwd=tmp)
+    until(lambda: listens(port))
+    bench = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "20000", "-q", "-t", "set"],
+                           capture_output=True, text=True, timeout=60)
+    subprocess.run(["redis-cli", "-p", str(port), "shutdown", "nosave"], capture_output=True,
+                   timeout=10)
+    status, _, err = finish(p)
+    found = events(out) or []
+    parks = sum(e["type"] == "park" for e in found)
+    ready = sum(e["type"] == "ready" for e in found)
+    check("redis_is_recorded", status == 0 and bench.returncode == 0 and parks > 100 and
+          ready >= 20000, (status, err, parks, ready))
+    check("redis_loop_has_its_level", all(e["loop"]["level"] == "waits" for e in found
+                                          if e["type"] == "park"), err)
+
+
+def nginx_config(place, port, extra=""):
+    return script(place, "nginx.conf", f"""
+user www-data; worker_processes 2; error_log {place}/error.log; pid {place}/pid; {extra}
+events {{ worker_connections 64; }}
+http {{ access_log off; client_body_temp_path {place}/b; proxy_temp_path {place}/p;
+  fastcgi_temp_path {place}/f; uwsgi_temp_path {place}/u; scgi_temp_path {place}/s;
+  server {{ listen 127.0.0.1:{port}; location / {{ return 200 ok; }} }} }}
+""")
+
+
+def test_nginx(tmp):
+    nginx = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
+    if not nginx or os.geteuid() != 0:
+        skip("nginx", "nginx is not installed, or this is not root")
+        return
+    # Workers are another user's: their boxes are in that user's folder.
+    env = {"TACHO_BOX_DIR": None}
+    for name, extra in (("foreground", "daemon off;"), ("daemon", "")):
+        place, port = fresh(tmp, "nginx-" + name), free_port()
+        out = fresh(place, "out")
+        p = start("-o", out, "--", nginx, "-c", nginx_config(place, port, extra), cwd=place,
+                  env=env)
+        until(lambda: listens(port))
+        for _ in range(20):
+            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
+                answer.read()
+        time.sleep(0.2)
+        waits = p.poll() is None
+        os.kill(p.pid, signal.SIGQUIT)  # nginx: end in order
+        status, _, err = finish(p)
+        files = traces(out)
+        ready = sum(count(f, "ready") for f in files)
+        check(f"nginx_{name}_workers_are_recorded", status == 0 and waits and len(files) == 2 and
+              ready >= 20, (status, waits, files, ready, err))
+        check(f"nginx_{name}_port_is_free", not listens(port))
+        if name == "daemon":
+            check("daemon_is_told", "go on and are recorded" in err, err)
+
+
+def test_worker_that_cannot_record(tmp):
+    if os.geteuid() != 0:
+        skip("worker_that_cannot_record_is_told", "not root")
+        return
+    code = LOOP + "if os.fork() == 0:\n    os.setgid(65534); os.setuid(65534)\n    turn()\n" \
+        "    os._exit(0)\nos.wait()\n"
+    out = os.path.join(tmp, "cannot.tacho")
+    # The folder of this test is root's alone.
+    p = run("-o", out, "--", PYTHON, "-c", code, cwd=tmp)
+    check("worker_that_cannot_record_is_told", p.returncode == 0 and count(out, "park") == 3 and
+          p.stderr.count("could not record") == 1, said(p))
+
+
+def test_refused_option(tmp):
+    p = run("--", PYTHON, "-c", LOOP, cwd=tmp, env={"TACHO_MIN_AGE": "old"})
+    check("refused_option_is_told", p.returncode == 0 and "TACHO_MIN_AGE=old" in p.stderr and
+          boxes() == [], said(p))
+
+
+def test_threads_outlive_main(tmp):
+    """The first thread has ended, others go on: the process has not ended."""
+    out = os.path.join(tmp, "threads.tacho")
+    code = LOOP + "import threading, ctypes\n" \
+        "def work():\n    turn(20, 0.05)\n    os._exit(8)\n" \
+        "threading.Thread(target=work).start()\n" \
+        "ctypes.CDLL(None).syscall(60 if os.uname().machine == 'x86_64' else 93, 0)\n"
+    p = run("-o", out, "--", PYTHON, "-c", code, cwd=tmp)
+    check("threads_may_outlive_main", p.returncode == 8 and count(out, "park") == 23 and
+          p.stderr.count("window of") == 1, (said(p), count(out, "park")))
+
+
+def test_crash(tmp):
+    for name, code, status in (("segv", "os.kill(os.getpid(), 11)", 139),
+                               ("abort", "os.abort()", 134), ("exit", "os._exit(3)", 3)):
+        out = os.path.join(tmp, name + ".tacho")
+        p = run("-o", out, "--", PYTHON, "-c", LOOP + code, cwd=tmp)
+        check(f"window_after_{name}", p.returncode == status and count(out, "park") == 3 and
+              boxes() == [], said(p))
+
+
+DAEMON = LOOP + """
+import resource
+if os.fork(): os._exit(5)
+os.setsid()
+if os.fork(): os._exit(0)
+os.closerange(0, 256)
+loop = select.epoll()
+path = sys.argv[1]
+fd = os.open(path + ".new", os.O_CREAT | os.O_WRONLY)
+os.write(fd, str(os.getpid()).encode())
+os.close(fd)
+os.rename(path + ".new", path)
+def stop(*a): os._exit(0)
+signal.signal(signal.SIGTERM, stop)
+turn(999, 0.1)
+"""
+
+
+def pid_in(path):
+    until(lambda: os.path.exists(path))
+    with open(path) as f:
+        return int(f.read())
+
+
+def test_daemon(tmp):
+    place = fresh(tmp, "daemon")
+    program = script(place, "daemon.py", DAEMON)
+    p = start("-o", place, "--", PYTHON, program, place + "/pid", cwd=place)
+    pid = pid_in(place + "/pid")
+    until(lambda: len(boxes()) > 0)
+    time.sleep(0.3)
+    waits = p.poll() is None
+    dump = subprocess.run([BIN, "dump", str(pid), "-o", place + "/dump.box"], capture_output=True,
+                          text=True, env=environment())
+    os.kill(p.pid, signal.SIGTERM)  # the command is gone: it means the daemon
+    status, _, err = finish(p)
+    check("daemon_is_waited_for", waits and status == 5 and not alive(pid), (status, err))
+    check("daemon_can_be_dumped", dump.returncode == 0 and count(place + "/dump.box", "park") > 0,
+          said(dump))
+    check("daemon_window_is_saved", any(f"-{pid}-" in f for f in traces(place)) and boxes() == [],
+          (traces(place), err))
+    p = start("--no-wait-children", "-o", place, "--", PYTHON, program, place + "/pid2", cwd=place)
+    status, _, err = None, None, None
+    try:
+        status = p.wait(10)
+    except subprocess.TimeoutExpired:
+        p.kill()
+    pid = pid_in(place + "/pid2")
+    until(lambda: any(os.path.basename(b).startswith(f"{pid}-") for b in boxes()))
+    check("no_wait_returns_at_once", status == 5 and alive(pid), status)
+    os.kill(pid, signal.SIGTERM)
+    until(lambda: not alive(pid))
+    err = p.communicate()[1]
+    recover = subprocess.run([BIN, "recover", "-o", place], capture_output=True, text=True,
+                             env=environment())
+    check("no_wait_leaves_the_box", recover.returncode == 0 and "1 recovered" in recover.stdout,
+          (said(recover), err))
+
+
+def test_left_behind(tmp):
+    """What never records is not waited for longer than a moment."""
+    begin = time.monotonic()
+    p = start("-q", "--", "sh", "-c", "sleep 60 >/dev/null 2>&1 & echo $!", cwd=tmp)
+    status = p.wait(20)
+    took = time.monotonic() - begin
+    pid = int(p.communicate()[0])
+    check("helpers_without_records_are_left", status == 0 and took < 10 and alive(pid), took)
+    end(pid)
+
+
+def test_recycled(tmp):
+    """Windows of workers are saved when they end, not when the server does."""
+    place = fresh(tmp, "recycled")
+    code = LOOP + "for i in range(30):\n" \
+        "    if os.fork() == 0:\n        turn(2)\n        os._exit(0)\n    os.wait()\n" \
+        "open('done', 'w')\nturn(999, 0.1)\n"
+    p = start("-o", place, "--", PYTHON, "-c", code, cwd=place)
+    until(lambda: os.path.exists(place + "/done"))
+    saved = until(lambda: len(traces(place)) == 30, 10)
+    check("workers_are_saved_when_they_end", saved and len(boxes()) == 1,
+          (len(traces(place)), len(boxes())))
+    p.terminate()
+    status, _, err = finish(p)
+    check("all_windows_are_there", status == 143 and len(traces(place)) == 31, (status, err))
+
+
+def switches(pid):
+    with open(f"/proc/{pid}/status") as f:
+        return sum(int(line.split()[1]) for line in f if "ctxt_switches" in line)
+
+
+def is_asleep(pid, seconds=1.5):
+    before = switches(pid)
+    time.sleep(seconds)
+    return switches(pid) == before
+
+
+def test_trigger_and_idle(tmp):
+    place = fresh(tmp, "trigger")
+    p = start("--trigger-signal", "usr2", "-o", place, "--", PYTHON, "-c", LOOP +
+              "signal.signal(12, lambda *a: os._exit(9))\nopen('ready', 'w')\nturn(999, 0.2)\n",
+              cwd=place)
+    until(lambda: os.path.exists(place + "/ready"))
+    for n in (1, 2):
+        os.kill(p.pid, signal.SIGUSR2)
+        until(lambda: len(traces(place)) == n)
+    check("trigger_saves_and_goes_on", len(traces(place)) == 2 and p.poll() is None,
+          traces(place))
+    # Others who make something in /dev/shm may wake it up; it does not do so by itself.
+    check("tacho_does_not_wake_up", until(lambda: is_asleep(p.pid), 10), switches(p.pid))
+    p.terminate()
+    status, _, err = finish(p)
+    check("trigger_is_not_passed_on", status == 143 and len(traces(place)) == 3 and
+          err.count("snapshot of") == 2, (status, err))
+
+
+def test_full_disk(tmp):
+    place = fresh(tmp, "full")
+    if subprocess.run(["mount", "-t", "tmpfs", "-o", "size=64k,mode=755", "tmpfs", place],
+                      capture_output=True).returncode:
+        skip("full_disk", "a small file system cannot be mounted here")
+        return
+    try:
+        with open(place + "/filler", "wb", 0) as f:
+            try:
+                while True:
+                    f.write(bytes(4096))
+            except OSError:
+                pass
+        p = run("-o", place, "--", PYTHON, "-c", LOOP + "sys.exit(6)", cwd=tmp)
+        check("full_disk_is_told_at_the_start", p.returncode == 6 and "are free" in p.stderr,
+              said(p))
+        left = boxes()
+        check("full_disk_keeps_the_box", len(left) == 1 and left[0] in p.stderr and
+              "tacho recover" in p.stderr and traces(place) == [], said(p))
+        os.unlink(place + "/filler")
+        r = subprocess.run([BIN, "recover", *left, "-o", place], capture_output=True, text=True,
+                           env=environment())
+        check("full_disk_window_is_recovered", r.returncode == 0 and len(traces(place)) == 1 and
+              count(traces(place)[0], "park") == 3, said(r))
+    finally:
+        subprocess.run(["umount", "-l", place], capture_output=True)
+    place = fresh(tmp, "vanishes")
+    p = run("-o", place, "--", PYTHON, "-c", LOOP + f"os.rmdir({place!r})", cwd=tmp)
+    check("vanished_folder_keeps_the_box", p.returncode == 0 and len(boxes()) == 1 and
+          "is kept in" in p.stderr, said(p))
+    for box in boxes():
+        os.unlink(box)
+
+
+def main():
+    with folder() as tmp:
+        os.chmod(tmp, 0o755)
+        test_asyncio(tmp)
+        test_redis(tmp)
+        test_nginx(tmp)
+        test_worker_that_cannot_record(tmp)
+        test_refused_option(tmp)
+        test_threads_outlive_main(tmp)
+        test_crash(tmp)
+        test_daemon(tmp)
+        test_left_behind(tmp)
+        test_recycled(tmp)
+        test_trigger_and_idle(tmp)
+        test_full_disk(tmp)
+    return 1 if librun.failures else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,422 @@
+/* Programs for samples.py: each burns CPU where it says, or does with signals what programs do. */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/select.h>
+#include <sys/signalfd.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static uint64_t clock_ns(clockid_t id)
+{
+	struct timespec t;
+
+	clock_gettime(id, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+static uint64_t now(void)
+{
+	return clock_ns(CLOCK_MONOTONIC);
+}
+
+static volatile unsigned sink;
+
+__attribute__((noinline)) static void hot(uint64_t cpu_ns)
+{
+	uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + cpu_ns;
+
+	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+		for (unsigned i = 0; i < 20000; i++)
+			sink += i;
+}
+
+__attribute__((noinline)) static void callback(uint64_t cpu_ns)
+{
+	hot(cpu_ns);
+	sink++;
+}
+
+static int loop_fd = -1;
+
+static void turn(void)
+{
+	struct epoll_event event;
+
+	if (loop_fd < 0)
+		loop_fd = epoll_create1(0);
+	epoll_wait(loop_fd, &event, 1, 1);
+}
+
+/* One stretch of work between two waits. */
+static void busy(const char *what, uint64_t cpu_ns)
+{
+	uint64_t begin, cpu;
+
+	turn();
+	begin = now();
+	cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	callback(cpu_ns);
+	printf("%s tid %ld from %" PRIu64 " to %" PRIu64 " cpu %" PRIu64 "\n", what,
+	       syscall(SYS_gettid), begin, now(), clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
+	turn();
+	fflush(stdout);
+}
+
+static void say(const char *name, int good)
+{
+	printf("%s %s%s\n", good ? "ok" : "not ok", name, good ? "" : ": it is not so");
+	fflush(stdout);
+}
+
+/* ------------------------------------------------------------------ threads */
+
+static void *worker(void *what)
+{
+	if (!strcmp(what, "blocked")) {
+		sigset_t all;
+
+		sigfillset(&all);
+		pthread_sigmask(SIG_SETMASK, &all, NULL);
+		loop_fd = epoll_create1(0);
+		busy(what, 300000000);
+	} else {
+		uint64_t begin = now();
+
+		callback(300000000);
+		printf("%s tid %ld from %" PRIu64 " to %" PRIu64 " cpu %u\n", (char *)what,
+		       syscall(SYS_gettid), begin, now(), 300000000u);
+	}
+	return NULL;
+}
+
+static void run_thread(char *what)
+{
+	pthread_t t;
+
+	pthread_create(&t, NULL, worker, what);
+	pthread_join(t, NULL);
+}
+
+static void *nothing(void *arg)
+{
+	return arg;
+}
+
+static unsigned timers(void)
+{
+	FILE *f = fopen("/proc/self/timers", "r");
+	char line[200];
+	unsigned n = 0;
+
+	while (f && fgets(line, sizeof(line), f))
+		n += !strncmp(line, "ID:", 3);
+	if (f)
+		fclose(f);
+	return n;
+}
+
+static void many_threads(void)
+{
+	turn();
+	for (int i = 0; i < 3000; i++) {
+		pthread_t t;
+
+		if (!pthread_create(&t, NULL, nothing, NULL))
+			pthread_join(t, NULL);
+	}
+	say("timers end with their threads", timers() <= 2);
+}
+
+/* ------------------------------------------------------------------ signals */
+
+static volatile int handled, last_signal;
+
+static void handler(int sig)
+{
+	handled++;
+	last_signal = sig;
+}
+
+static int is_default(int sig)
+{
+	struct sigaction sa;
+
+	return !sigaction(sig, NULL, &sa) && !(sa.sa_flags & SA_SIGINFO) &&
+	       sa.sa_handler == SIG_DFL;
+}
+
+static void defaults(void)
+{
+	int good = 1;
+
+	turn();
+	for (int s = SIGRTMIN; s <= SIGRTMAX; s++)
+		good &= is_default(s);
+	say("every real-time signal has its default action", good);
+	for (int s = 1; s <= SIGRTMAX; s++) {
+		struct sigaction sa = {.sa_handler = SIG_DFL}, old;
+
+		if (s == SIGKILL || s == SIGSTOP || (s >= 32 && s < SIGRTMIN))
+			continue;
+		good &= !sigaction(s, &sa, &old) && old.sa_handler == SIG_DFL;
+	}
+	say("all actions can be set to the default one", good);
+	busy("defaults", 300000000);
+	good = signal(SIGRTMAX, SIG_IGN) == SIG_DFL && signal(SIGRTMAX, SIG_DFL) == SIG_IGN;
+	say("signal() gives back what it was given", good);
+	busy("defaults", 300000000);
+}
+
+static void takeover(void)
+{
+	struct sigaction sa = {.sa_handler = handler}, old;
+
+	turn();
+	callback(50000000);
+	say("the old action is the default one",
+	    !sigaction(SIGRTMAX, &sa, &old) && old.sa_handler == SIG_DFL);
+	callback(200000000);
+	say("the new handler runs for signals of the program alone", handled == 0);
+	raise(SIGRTMAX);
+	say("and for these it does", handled == 1 && last_signal == SIGRTMAX);
+	busy("takeover", 300000000);
+	say("also after samples go on", handled == 1);
+}
+
+static void killed(void)
+{
+	int status = 0;
+	pid_t child = fork();
+
+	if (!child) {
+		turn();
+		callback(50000000);
+		raise(SIGRTMAX);
+		_exit(3);
+	}
+	waitpid(child, &status, 0);
+	say("a signal that nobody handles ends the program",
+	    WIFSIGNALED(status) && WTERMSIG(status) == SIGRTMAX);
+	child = fork();
+	if (!child) {
+		signal(SIGRTMAX, SIG_IGN);
+		turn();
+		signal(SIGRTMAX, SIG_IGN);
+		callback(50000000);
+		raise(SIGRTMAX);
+		_exit(3);
+	}
+	waitpid(child, &status, 0);
+	say("one that is ignored does nothing", WIFEXITED(status) && WEXITSTATUS(status) == 3);
+}
+
+static void waiting(void)
+{
+	struct signalfd_siginfo info;
+	struct timespec soon = {0, 20000000};
+	sigset_t all, before;
+	int sig = 0, fd;
+
+	turn();
+	sigfillset(&all);
+	fd = signalfd(-1, &all, SFD_NONBLOCK);
+	sigprocmask(SIG_SETMASK, &all, &before);
+	callback(100000000);
+	kill(getpid(), SIGUSR1);
+	say("sigwait for all signals gives the program's", !sigwait(&all, &sig) && sig == SIGUSR1);
+	callback(100000000);
+	say("sigtimedwait for all signals gives none",
+	    sigtimedwait(&all, NULL, &soon) < 0 && errno == EAGAIN);
+	callback(100000000);
+	say("signalfd for all signals gives none",
+	    read(fd, &info, sizeof(info)) < 0 && errno == EAGAIN);
+	kill(getpid(), SIGUSR2);
+	say("and then the program's",
+	    read(fd, &info, sizeof(info)) == sizeof(info) && info.ssi_signo == SIGUSR2);
+	sigprocmask(SIG_SETMASK, &before, NULL);
+	busy("waiting", 300000000);
+}
+
+/* -------------------------------------------------------------- interruption */
+
+static int our_signal;
+static void *our_value;
+
+/* Old kernels interrupt waits with CPU timers; here the same signal is sent by hand. */
+static int learn_signal(void)
+{
+	FILE *f = fopen("/proc/self/timers", "r");
+	char line[200];
+	int got = 0;
+
+	while (f && !got && fgets(line, sizeof(line), f))
+		got = sscanf(line, "signal: %d/%p", &our_signal, &our_value) == 2;
+	if (f)
+		fclose(f);
+	return got;
+}
+
+struct shooting {
+	pid_t tid;
+	int sig;
+	unsigned after_ms;
+};
+
+static void *shoot(void *arg)
+{
+	struct shooting *s = arg;
+	siginfo_t info;
+
+	usleep(s->after_ms * 1000);
+	memset(&info, 0, sizeof(info));
+	info.si_signo = s->sig;
+	info.si_code = s->sig == our_signal ? SI_TIMER : SI_QUEUE;
+	info.si_value.sival_ptr = our_value;
+	syscall(SYS_rt_tgsigqueueinfo, getpid(), s->tid, s->sig, &info);
+	return NULL;
+}
+
+static int wait_kind(unsigned kind)
+{
+	struct timespec t = {0, 200000000};
+	struct timeval tv = {0, 200000};
+	struct epoll_event event;
+
+	switch (kind) {
+	case 0:
+		return epoll_wait(loop_fd, &event, 1, 200);
+	case 1:
+		return epoll_pwait(loop_fd, &event, 1, 200, NULL);
+	case 2:
+		return poll(NULL, 0, 200);
+	case 3:
+		return ppoll(NULL, 0, &t, NULL);
+	case 4:
+		return select(0, NULL, NULL, NULL, &tv);
+	case 5:
+		return pselect(0, NULL, NULL, NULL, &t, NULL);
+	default:
+		return epoll_pwait2(loop_fd, &event, 1, &t, NULL);
+	}
+}
+
+static void shoot_at(unsigned kind, int sig, const char *what)
+{
+	static const char *const names[] = {"epoll_wait", "epoll_pwait", "poll",	"ppoll",
+					    "select",	  "pselect",	 "epoll_pwait2"};
+	struct shooting s = {(pid_t)syscall(SYS_gettid), sig, 100};
+	uint64_t begin = now(), ms;
+	char name[100];
+	pthread_t t;
+	int n, error;
+
+	pthread_create(&t, NULL, shoot, &s);
+	n = wait_kind(kind);
+	error = errno;
+	ms = (now() - begin) / 1000000;
+	pthread_join(t, NULL);
+	snprintf(name, sizeof(name), "%s %s", names[kind], what);
+	if (sig == our_signal)
+		say(name, n == 0 && ms >= 195 && ms < 290);
+	else
+		say(name, n < 0 && error == EINTR && ms < 190);
+}
+
+static void interrupted(void)
+{
+	struct sigaction sa = {.sa_handler = handler};
+
+	turn();
+	if (!learn_signal()) {
+		puts("skip waits go on: /proc/self/timers is not there");
+		return;
+	}
+	sigaction(SIGUSR1, &sa, NULL);
+	for (unsigned kind = 0; kind < 7; kind++) {
+		shoot_at(kind, our_signal, "goes on when a sample interrupts it");
+		shoot_at(kind, SIGUSR1, "is interrupted by a signal of the program");
+	}
+}
+
+/* A different way down for each number. */
+static void left(unsigned number, unsigned depth);
+
+__attribute__((noinline)) static void right(unsigned number, unsigned depth)
+{
+	left(number, depth);
+	sink++;
+}
+
+__attribute__((noinline)) static void left(unsigned number, unsigned depth)
+{
+	struct shooting s = {(pid_t)syscall(SYS_gettid), our_signal, 0};
+
+	if (!depth)
+		shoot(&s);
+	else if (number >> (depth - 1) & 1)
+		right(number, depth - 1);
+	else
+		left(number, depth - 1);
+	sink++;
+}
+
+static void many_stacks(void)
+{
+	turn();
+	if (!learn_signal()) {
+		puts("skip many stacks: /proc/self/timers is not there");
+		return;
+	}
+	for (unsigned i = 0; i < 4096; i++)
+		left(i, 12);
+	turn();
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+
+	if (!strcmp(what, "busy")) {
+		busy("busy", 500000000);
+		usleep(200000);
+		busy("busy", 500000000);
+	} else if (!strcmp(what, "thread") || !strcmp(what, "blocked")) {
+		turn();
+		run_thread(argv[1]);
+	} else if (!strcmp(what, "fork")) {
+		busy("fork", 100000000);
+		if (!fork()) {
+			busy("child", 300000000);
+			return 0;
+		}
+		wait(NULL);
+	} else if (!strcmp(what, "many")) {
+		many_threads();
+	} else if (!strcmp(what, "defaults")) {
+		defaults();
+	} else if (!strcmp(what, "takeover")) {
+		takeover();
+	} else if (!strcmp(what, "killed")) {
+		killed();
+	} else if (!strcmp(what, "waiting")) {
+		waiting();
+	} else if (!strcmp(what, "stacks")) {
+		many_stacks();
+	} else if (!strcmp(what, "interrupted")) {
+		interrupted();
+	} else {
+		fprintf(stderr, "what shall I do?\n");
+		return 2;
+	}
+	return 0;
+}
