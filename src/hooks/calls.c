@@ -289,7 +289,14 @@ void tacho__calls_loop(void)
 	/* The unwinder allocates when it is used first: here, not in the signal handler that
 	   makes the first long call. */
 	tacho_stacks_prepare();
-	if (tacho__enter(&mask))
-		tacho__rec->super->sources[TACHO_SOURCE_CALLS].state = TACHO_SOURCE_ON;
+	if (tacho__enter(&mask)) {
+		struct tacho_box_source *sources = tacho__rec->super->sources;
+
+		/* What is hooked in every program. */
+		sources[TACHO_SOURCE_WAITS].state = TACHO_SOURCE_ON;
+		sources[TACHO_SOURCE_THREADS].state = TACHO_SOURCE_ON;
+		sources[TACHO_SOURCE_LOCKS].state = TACHO_SOURCE_ON;
+		sources[TACHO_SOURCE_CALLS].state = TACHO_SOURCE_ON;
+	}
 	tacho__leave(mask);
 }

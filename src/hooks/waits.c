@@ -52,6 +52,16 @@ void tacho__loop_known(int fd, uint32_t loop, uint32_t level)
 	tacho__calls_loop();
 }
 
+/* A loop of libuv or libevent was seen: its callbacks are recorded. */
+static void source_on(enum tacho_source source)
+{
+	uint64_t mask;
+
+	if (tacho__enter(&mask))
+		tacho__rec->super->sources[source].state = TACHO_SOURCE_ON;
+	tacho__leave(mask);
+}
+
 /* The loop that this thread is about to wait for; 0 when it can't be recorded. */
 static uint32_t wait_loop(int fd, const char *what)
 {
@@ -66,10 +76,12 @@ static uint32_t wait_loop(int fd, const char *what)
 	/* Threads that block all signals do so before they begin to wait. */
 	tacho__samples_thread();
 	loop = tacho__event_waits() ? tacho__event_loop() : tacho__uv_loop(fd);
-	if (loop)
+	if (loop) {
 		tacho__loop_known(fd, loop, TACHO_LEVEL_CALLBACKS);
-	else
+		source_on(tacho__event_waits() ? TACHO_SOURCE_LIBEVENT : TACHO_SOURCE_LIBUV);
+	} else {
 		tacho__loop_known(fd, define_loop(fd, what), TACHO_LEVEL_WAITS);
+	}
 	return h->loop;
 }
 

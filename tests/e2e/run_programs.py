@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tacho run with real programs: servers, daemons, crashes, and what they leave behind."""
 import os
+import re
 import shutil
 import signal
 import socket
@@ -63,6 +64,10 @@ def test_redis(tmp):
           ready >= 20000, (status, err, parks, ready))
     check("redis_loop_has_its_level", all(e["loop"]["level"] == "waits" for e in found
                                           if e["type"] == "park"), err)
+    text = subprocess.run([BIN, "info", out], capture_output=True, text=True, timeout=60).stdout
+    on = set(re.findall(r"^(?:sources)? +(\w+) +on$", text, re.M))
+    check("redis_says_what_was_recorded", {"waits", "threads", "locks", "calls"} <= on and
+          not {"libuv", "libevent"} & on, text)
 
 
 def nginx_config(place, port, extra=""):
