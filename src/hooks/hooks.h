@@ -44,16 +44,15 @@ void *tacho__real(const char *name);
 
 /* What hooks know of the calling thread. */
 struct tacho__hook_thread {
-	uint32_t loop;	     /* that it waited on last: a definition, 0 none */
-	int32_t loop_fd;     /* descriptor of that loop, -1 poll and select */
-	uint32_t loop_epoch; /* of the box in which `loop` was looked up */
-	uint32_t inside;     /* hooks of libuv or libevent that call libc: these record nothing */
-	uintptr_t outer;     /* frame of a call that makes others (calls.c), 0 none */
-	uint32_t callbacks;  /* depth of callbacks that are running on this thread */
-	uint32_t level;	     /* enum tacho_level of its loop */
-	uint32_t
-		base_depth; /* of callbacks in which an event_base began to run, + 1; 0: none does */
-	uint32_t sampled;   /* process (tacho__recorder) in which its CPU timer was made */
+	uint32_t loop;	      /* that it waited on last: a definition, 0 none */
+	int32_t loop_fd;      /* descriptor of that loop, -1 poll and select */
+	uint32_t loop_epoch;  /* of the box in which `loop` was looked up */
+	uint32_t inside;      /* hooks of libuv or libevent that call libc: these record nothing */
+	uintptr_t outer;      /* frame of a call that makes others (calls.c), 0 none */
+	uint32_t callbacks;   /* depth of callbacks that are running on this thread */
+	uint32_t level;	      /* enum tacho_level of its loop */
+	uint32_t base_depth;  /* of callbacks where an event_base began to run, + 1; 0: none does */
+	uint32_t sampled;     /* process (tacho__recorder) in which its CPU timer was made */
 	uint32_t interrupted; /* 1: a sample's signal, and no other, ended its system call */
 	uint64_t turn;	      /* ticks of its last unpark, 0 none */
 	uint64_t measured;    /* ticks of the last reading of sched.c */
