@@ -12,7 +12,7 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build_packages='gcc libc6-dev make meson ninja-build pkg-config libzstd-dev libdw-dev
 	libelf-dev libiberty-dev python3'
 test_packages='libcmocka-dev g++ clang lld llvm libclang-rt-14-dev clang-format clang-tidy cppcheck
-	valgrind strace gdb mandoc util-linux libevent-dev libuv1-dev libssl-dev zlib1g-dev memcached
+	valgrind strace gdb mandoc util-linux dpkg-dev libevent-dev libuv1-dev libssl-dev zlib1g-dev memcached
 	redis-server redis-tools nginx'
 cross_packages='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user'
 bench_packages='lttng-tools liblttng-ust-dev babeltrace2'
