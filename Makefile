@@ -31,6 +31,7 @@ bench:
 	@scripts/setup.sh build bench
 	@$(compile) --quiet
 	@TACHO_BUILD=$(CURDIR)/$(BUILD) python3 bench/run.py
+	@TACHO_BUILD=$(CURDIR)/$(BUILD) python3 bench/daemons.py
 
 install: all
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)

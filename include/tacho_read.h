@@ -83,6 +83,8 @@ enum tacho_event_type {
 	TACHO_EV_SPAN_END = 0x05,   /* arg: name */
 	TACHO_EV_PAUSE = 0x06,	    /* arg: 1 paused, 0 resumed */
 	TACHO_EV_LOOP = 0x07,	    /* arg: loop that the thread runs from now on; 0: none */
+	TACHO_EV_SWITCH_OUT = 0x08, /* the thread left its CPU; arg: 1 runnable, 0 it waits */
+	TACHO_EV_SWITCH_IN = 0x09,  /* it runs again; arg: CPU */
 	/* Not recorded but made by the reader: the stream's records begin here, or go on
 	   after a hole. event.resume says what is known. */
 	TACHO_EV_RESUME = 0x3f,
@@ -91,7 +93,8 @@ enum tacho_event_type {
 	TACHO_EV_WAKE = 0x43,	     /* word[0]: task */
 	TACHO_EV_TASK_END = 0x44,    /* word[0]: task */
 	TACHO_EV_LOCK_WAIT = 0x45,   /* arg: place or stack; word[0]: lock */
-	TACHO_EV_LOCK_WAITED = 0x46, /* arg: 1 got it, 0 gave up; word[0]: lock */
+	TACHO_EV_LOCK_WAITED = 0x46, /* arg: bit 0: 1 got it, 0 gave up; bit 1: 1 it is a
+					condition variable or semaphore; word[0]: lock */
 	TACHO_EV_QUEUE_DEPTH = 0x47, /* arg: loop; word[0]: depth */
 	TACHO_EV_COUNTER = 0x48,     /* arg: counter or gauge; word[0]: value */
 	TACHO_EV_ASYNC_END = 0x49,   /* arg: name; word[0]: span id */
@@ -124,6 +127,9 @@ enum tacho_event_type {
 					 other socket, 9 eventfd and kin, 10 device */
 	TACHO_EV_SAMPLE_FRAMES = 0xc7, /* as SAMPLE, with its stack: data: 1 there were more;
 					  word[1]: ns; word[2]...: frames, innermost first */
+	TACHO_EV_KERNEL_SAMPLE = 0xc8, /* from perf: arg: frames of the kernel; data: 1 there were
+					  more; word[1]: ns; word[2]...: those frames, then the
+					  program's, each innermost first */
 };
 #define TACHO_EV_IS_VARIABLE(type) (((type) >> 6) == 3)
 
@@ -152,7 +158,7 @@ struct tacho_event {
 	uint64_t ns;	  /* CLOCK_MONOTONIC of the recorded host */
 	uint32_t process; /* index, see tacho_read_process */
 	uint32_t thread;  /* number, see tacho_read_thread; unique in its process */
-	uint16_t stream;  /* 0; 1 and up: recorded by signal handlers */
+	uint16_t stream;  /* 0; 1 and 2: recorded by signal handlers; 15: from the kernel */
 	uint8_t type;	  /* enum tacho_event_type */
 	uint8_t reserved;
 	uint32_t arg;
@@ -188,11 +194,12 @@ struct tacho_process {
 	const char *exe, *comm, *service, *host, *version; /* "": not known */
 	const uint8_t *build_id;
 	uint32_t build_id_size;
-	uint32_t arch;	   /* ELF e_machine, 0 not known */
-	uint32_t clock;	   /* 1 CLOCK_MONOTONIC, 2 TSC, 3 CNTVCT */
-	uint32_t state;	   /* 1 off, 2 recording, 3 paused, 4 stopped */
-	uint32_t taken_by; /* 0 box read directly, 1 snapshot, 2 crash handler, 3 dump, 4 recover */
-	int alive;	   /* 1 yes, 0 no, -1 not known */
+	uint32_t arch;	    /* ELF e_machine, 0 not known */
+	uint32_t clock;	    /* 1 CLOCK_MONOTONIC, 2 TSC, 3 CNTVCT */
+	uint32_t state;	    /* 1 off, 2 recording, 3 paused, 4 stopped */
+	uint32_t taken_by;  /* 0 box read directly, 1 snapshot, 2 crash handler, 3 dump, 4 recover,
+			      5 segment of an agent */
+	int alive;	    /* 1 yes, 0 no, -1 not known */
 	const char *reason; /* why off or degraded; "": all well */
 	uint64_t max_bytes, min_age_ns, poll_threshold_ns;
 	uint64_t used_bytes;	  /* box: of memory; trace: 0 */
@@ -201,6 +208,12 @@ struct tacho_process {
 	uint64_t taken_mono_ns; /* trace or copy taken */
 	uint64_t taken_real_ns;
 	uint32_t threads_seen;
+	const char *why;       /* the trace was taken for this; "": end of the process, or asked */
+	uint64_t why_mono_ns;  /* when that happened; 0 not known */
+	uint64_t segment;      /* number, from 1; 0: not a segment */
+	uint64_t recording;    /* the same for all processes of one tacho run; 0: of none */
+	uint64_t agent_cpu_ns; /* CPU time of the agent until then; 0 not known */
+	uint32_t agent_pid;    /* box: an agent that says it looks after it; 0 none */
 };
 TACHO_READ_API uint32_t tacho_read_process_count(const struct tacho_reader *reader);
 TACHO_READ_API const struct tacho_process *tacho_read_process(const struct tacho_reader *reader,
@@ -230,6 +243,16 @@ struct tacho_source_info {
 TACHO_READ_API uint32_t tacho_read_source_count(const struct tacho_reader *reader);
 TACHO_READ_API int tacho_read_source(const struct tacho_reader *reader, uint32_t process,
 				     uint32_t index, struct tacho_source_info *info);
+
+/* What an agent asked the recorder of a box to watch for: it fires above the limit, which is in
+   ns, of "queue" in entries. 0: it is off. In traces all are off. */
+struct tacho_sentinel_info {
+	const char *name; /* as in struct tacho_trigger_info */
+	uint64_t limit;
+};
+TACHO_READ_API uint32_t tacho_read_sentinel_count(const struct tacho_reader *reader);
+TACHO_READ_API int tacho_read_sentinel(const struct tacho_reader *reader, uint32_t process,
+				       uint32_t index, struct tacho_sentinel_info *info);
 
 /* ------------------------------------------------------------- definitions */
 
@@ -339,10 +362,27 @@ TACHO_READ_API uint32_t tacho_read_problem_count(const struct tacho_reader *read
 TACHO_READ_API const struct tacho_problem *tacho_read_problem(const struct tacho_reader *reader,
 							      uint32_t index);
 
+/* A stretch of time of which an agent could not deliver all. */
+struct tacho_gap {
+	uint32_t process;
+	uint64_t from_ns, to_ns;
+	uint64_t records;   /* lost; 0 also when that is not known */
+	const char *reason; /* stable: "no-agent", "no-space", "unwritable", "too-fast", "kernel",
+				"unknown" */
+	const char *text;   /* a sentence */
+	int error;	    /* errno, or 0 */
+};
+TACHO_READ_API uint32_t tacho_read_gap_count(const struct tacho_reader *reader);
+TACHO_READ_API const struct tacho_gap *tacho_read_gap(const struct tacho_reader *reader,
+						      uint32_t index);
+
 struct tacho_trigger_info {
 	uint32_t process, number, tid;
 	uint64_t ns;
 	const char *reason;
+	uint64_t value;	      /* of a sentinel: what was above its limit */
+	const char *sentinel; /* "poll", "wake", "lag", "sched", "queue", "unknown"; "": the
+				 program asked */
 };
 TACHO_READ_API uint32_t tacho_read_trigger_count(const struct tacho_reader *reader);
 TACHO_READ_API const struct tacho_trigger_info *

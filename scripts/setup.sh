@@ -12,10 +12,13 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 build_packages='gcc libc6-dev make meson ninja-build pkg-config libzstd-dev libdw-dev
 	libelf-dev libiberty-dev python3'
 test_packages='libcmocka-dev g++ clang lld llvm libclang-rt-14-dev clang-format clang-tidy cppcheck
-	valgrind strace gdb mandoc util-linux dpkg-dev libevent-dev libuv1-dev libssl-dev zlib1g-dev memcached
-	redis-server redis-tools nginx'
+	valgrind strace gdb mandoc util-linux dpkg-dev libevent-dev libuv1-dev libssl-dev zlib1g-dev
+	debuginfod libdebuginfod1'
+# Subjects of tests, and those who ask them.
+daemon_packages='memcached redis-server redis-tools nginx nginx-common haproxy wrk bind9 unbound tor
+	dnsperf pgbouncer postgresql-15 nodejs python3-uvloop'
 cross_packages='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user'
-bench_packages='lttng-tools liblttng-ust-dev babeltrace2'
+bench_packages='lttng-tools liblttng-ust-dev babeltrace2 libuv1-dev memcached redis-server nginx'
 
 check=no
 packages=
@@ -25,7 +28,7 @@ for word in "$@"; do
 	--check) check=yes ;;
 	build) packages="$packages $build_packages" ;;
 	test)
-		packages="$packages $test_packages"
+		packages="$packages $test_packages $daemon_packages"
 		# On arm64 itself the ordinary build and tests are the arm64 ones.
 		if [ "$(uname -m)" != aarch64 ]; then
 			packages="$packages $cross_packages"
@@ -75,16 +78,40 @@ if [ -n "$missing" ]; then
 	# Servers that are only wanted as subjects of tests are not started as services: that is
 	# what Debian's packages ask policy-rc.d about.
 	policy=/usr/sbin/policy-rc.d
+	made=
+	trap 'for file in $made; do $as_root rm -f "$file"; done' EXIT
+	trap 'exit 1' HUP INT TERM
 	if [ ! -e $policy ]; then
-		trap '$as_root rm -f $policy' EXIT INT TERM
+		made=$policy
 		$as_root sh -c "printf '#!/bin/sh\nexit 101\n' >$policy && chmod 755 $policy"
 	fi
+	# The same for the database that comes with PostgreSQL: the tests make their own.
+	case " $missing " in
+	*' postgresql-15 '*)
+		clusters=/etc/postgresql-common/createcluster.d
+		made="$made $clusters/tacho-setup.conf"
+		$as_root sh -c "mkdir -p $clusters &&
+			echo 'create_main_cluster = false' >$clusters/tacho-setup.conf"
+		;;
+	esac
 	if ! $as_root env DEBIAN_FRONTEND=noninteractive apt-get -qq -o Dpkg::Use-Pty=0 \
 		install -y --no-install-recommends $missing; then
 		echo "setup: apt-get could not install: $missing" >&2
 		echo "setup: its message above says why; then try again:  $install" >&2
 		exit 1
 	fi
+	# Nor are they when the machine starts the next time.
+	for package in $missing; do
+		case " $(echo $daemon_packages) " in
+		*" $package "*) ;;
+		*) continue ;;
+		esac
+		units=$(dpkg-query -L "$package" |
+			sed -n 's|.*/lib/systemd/system/\([^/@]*\.service\)$|\1|p')
+		if [ -n "$units" ] && command -v systemctl >/dev/null 2>&1; then
+			$as_root systemctl disable --quiet $units 2>/dev/null
+		fi
+	done
 fi
 
 if [ $arm64 = yes ] && [ $check = no ]; then

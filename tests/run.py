@@ -233,6 +233,11 @@ def e2e():
     scripts('e2e', 300)
 
 
+def daemons():
+    """Real servers, unchanged, under load: what is recorded is what others count."""
+    scripts('daemons', 400)
+
+
 def process():
     """What recorded processes do: fork, exec, daemon, signals, dlopen, limits."""
     program_suite('process', 'build', 'process', jobs=1)
@@ -243,6 +248,11 @@ def crash():
     if build('build') and programs('build', 'crash'):
         program_suite('crash', 'build', 'crash', jobs=1)
     scripts('crash', 400)
+
+
+def blocked():
+    """Servers whose loops are blocked, and servers that end under load."""
+    program_suite('blocked', 'build', 'blocked', jobs=1)
 
 
 def asan():
@@ -319,8 +329,8 @@ def fuzz():
     runner.each(one, programs('build-fuzz', 'fuzz'), CPUS)
 
 
-SUITES = [order, look, headers, man, unit, elf, install, e2e, process, crash, asan, tsan,
-          valgrind, arm64, analysis, fuzz]
+SUITES = [order, look, headers, man, unit, elf, install, e2e, daemons, process, crash, blocked, asan,
+          tsan, valgrind, arm64, analysis, fuzz]
 
 
 def main():

@@ -9,7 +9,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/debuginfod.h"
 #include "agent/resolve_elf.h"
+#include "kernel/ksyms.h"
 
 #define FILES_MAX 1024u
 #define MAP_BYTES_MAX (64u << 20)
@@ -41,6 +43,8 @@ struct tacho__resolver {
 	struct mapped *mapped;
 	size_t mapped_count;
 	int map_tried;
+	struct tacho__ksyms *kernel; /* NULL: none that may be used */
+	int kernel_tried;
 	char *names[NAMES_MAX]; /* demangled, of the last call */
 	unsigned name_count;
 };
@@ -53,6 +57,12 @@ static uint64_t now_ns(void)
 	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
+/* Waiting for debuginfod servers has a limit of its own. */
+static uint64_t working_ns(void)
+{
+	return now_ns() - tacho__debuginfod_spent_ns();
+}
+
 struct tacho__resolver *tacho__resolver_new(const struct tacho_process *process)
 {
 	struct tacho__resolver *r = calloc(1, sizeof(*r));
@@ -60,7 +70,7 @@ struct tacho__resolver *tacho__resolver_new(const struct tacho_process *process)
 	if (!r)
 		return NULL;
 	r->process = process;
-	r->deadline = now_ns() + PATIENCE_NS;
+	r->deadline = working_ns() + PATIENCE_NS;
 	return r;
 }
 
@@ -80,6 +90,7 @@ void tacho__resolver_free(struct tacho__resolver *r)
 		free(r->files[i].path);
 	}
 	free(r->files);
+	tacho__ksyms_free(r->kernel);
 	free(r->mapped);
 	free(r->map);
 	free(r);
@@ -211,6 +222,46 @@ static uint32_t by_map(struct tacho__resolver *r, uint64_t address, struct tacho
 	return 1;
 }
 
+/* ------------------------------------------------------------------- kernel */
+
+/* 1: the process ran on the kernel that runs now. Another one has its functions elsewhere. */
+static int same_boot(const struct tacho_process *p)
+{
+	char text[64] = "";
+	int fd = open("/proc/sys/kernel/random/boot_id", O_RDONLY | O_CLOEXEC);
+	ssize_t n = fd < 0 ? 0 : read(fd, text, sizeof(text) - 1);
+	unsigned got = 0;
+
+	if (fd >= 0)
+		close(fd);
+	for (const char *c = text; n > 0 && got < sizeof(p->boot_id); got++) {
+		unsigned byte;
+
+		c += *c == '-';
+		if (sscanf(c, "%2x", &byte) != 1 || byte != p->boot_id[got])
+			return 0;
+		c += 2;
+	}
+	return got == sizeof(p->boot_id);
+}
+
+static int is_kernel(uint64_t address)
+{
+	return (int)(address >> 63);
+}
+
+static uint32_t by_kernel(struct tacho__resolver *r, uint64_t address, struct tacho__resolved *out)
+{
+	const char *name;
+
+	if (!r->kernel_tried && same_boot(r->process) && tacho__ksyms_load(&r->kernel, NULL))
+		r->kernel = NULL;
+	r->kernel_tried = 1;
+	name = r->kernel ? tacho__ksyms_name(r->kernel, address) : NULL;
+	out[0] = (struct tacho__resolved){.function = name};
+	return name != NULL;
+}
+
 uint32_t tacho__resolve(struct tacho__resolver *r, const struct tacho_definition *module,
 			uint64_t address, struct tacho__resolved *out, uint32_t most)
 {
@@ -218,9 +269,11 @@ uint32_t tacho__resolve(struct tacho__resolver *r, const struct tacho_definition
 	uint32_t n = 0;
 
 	forget_names(r);
+	if (!module && is_kernel(address))
+		return by_kernel(r, address, out);
 	if (f && f->elf)
 		n = tacho__elf_resolve(f->elf, address - module->start + module->offset,
-				       now_ns() > r->deadline, out, most);
+				       working_ns() > r->deadline, out, most);
 	else if (!module || !module->name[0])
 		n = by_map(r, address, out);
 	for (uint32_t i = 0; i < n && r->name_count < NAMES_MAX; i++) {

@@ -10,6 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/debuginfod.h"
+
 #define SEGMENTS_MAX 32u
 #define BUILD_ID_MAX 64u
 
@@ -24,7 +26,18 @@ struct tacho__elf {
 
 /* ------------------------------------------------------------------ opening */
 
-/* libdw asks debuginfod servers when this variable is set. Nobody asked for the network. */
+/* A file that is not on this host, if somebody allowed to ask for it. */
+static int fetch_debuginfo(Dwfl_Module *module)
+{
+	const unsigned char *bits;
+	GElf_Addr address;
+	int size = dwfl_module_build_id(module, &bits, &address);
+
+	return size > 0 ? tacho__debuginfod_find(TACHO__DEBUGINFOD_DEBUG, bits, (size_t)size) : -1;
+}
+
+/* libdw asks debuginfod servers by itself when this variable is set, for as long as it likes.
+   It is not to: whether they are asked is for the user to say. */
 static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
 			  const char *file, const char *link, GElf_Word crc, char **found)
 {
@@ -38,7 +51,10 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 	if (kept)
 		setenv("DEBUGINFOD_URLS", kept, 1);
 	free(kept);
-	return fd;
+	/* Without `file` it is what several debug files share, which has a build-id of its own. */
+	if (fd < 0 && file)
+		fd = fetch_debuginfo(module);
+	return fd < 0 ? -1 : fd;
 }
 
 static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
@@ -85,7 +101,25 @@ static int same_build(Dwfl_Module *file, const struct tacho_definition *module)
 	return size == (int)module->build_id_size && !memcmp(bits, module->build_id, (size_t)size);
 }
 
-static void take_segments(struct tacho__elf *e)
+/*
+ * A file of debug information alone has kept where code is in memory but not where it is in the
+ * file that ran. What was mapped tells: all of one segment, from the page that it begins in.
+ */
+static int put_back(GElf_Phdr *ph, const struct tacho_definition *module)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t before = ph->p_vaddr & (page - 1);
+	uint64_t size = before + ph->p_memsz;
+
+	if (!(ph->p_flags & PF_X) || size < before || size > UINT64_MAX - page ||
+	    (size + page - 1) / page * page != module->end - module->start)
+		return 0;
+	ph->p_offset = module->offset + before;
+	ph->p_filesz = ph->p_memsz;
+	return 1;
+}
+
+static void take_segments(struct tacho__elf *e, const struct tacho_definition *module)
 {
 	GElf_Addr bias;
 	Elf *elf = dwfl_module_getelf(e->module, &bias);
@@ -98,16 +132,17 @@ static void take_segments(struct tacho__elf *e)
 
 		if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD)
 			continue;
+		if (!ph.p_filesz && !put_back(&ph, module))
+			continue;
 		e->segments[e->segment_count].offset = ph.p_offset;
-		e->segments[e->segment_count].size = ph.p_filesz ? ph.p_filesz : ph.p_memsz;
+		e->segments[e->segment_count].size = ph.p_filesz;
 		e->segments[e->segment_count++].address = ph.p_vaddr + bias;
 	}
 }
 
-static struct tacho__elf *open_path(const char *path, const struct tacho_definition *module,
-				    uint32_t uid)
+/* Takes fd over; -1: there is none. */
+static struct tacho__elf *open_fd(int fd, const char *path, const struct tacho_definition *module)
 {
-	int fd = open_file(path, uid);
 	struct tacho__elf *e = fd < 0 ? NULL : calloc(1, sizeof(*e));
 
 	if (!e) {
@@ -124,7 +159,25 @@ static struct tacho__elf *open_path(const char *path, const struct tacho_definit
 		tacho__elf_close(e);
 		return NULL;
 	}
-	take_segments(e);
+	take_segments(e, module);
+	return e;
+}
+
+static struct tacho__elf *open_path(const char *path, const struct tacho_definition *module,
+				    uint32_t uid)
+{
+	return open_fd(open_file(path, uid), path, module);
+}
+
+/* The file itself is worth more than its debug file, which is found from it. */
+static struct tacho__elf *fetch(const struct tacho_definition *module)
+{
+	struct tacho__elf *e = NULL;
+
+	for (int what = TACHO__DEBUGINFOD_EXECUTABLE; !e && what <= TACHO__DEBUGINFOD_DEBUG; what++)
+		e = open_fd(tacho__debuginfod_find((enum tacho__debuginfod_file)what,
+						   module->build_id, module->build_id_size),
+			    module->name, module);
 	return e;
 }
 
@@ -142,7 +195,8 @@ struct tacho__elf *tacho__elf_open(const struct tacho_definition *module, uint32
 	for (uint32_t i = 1; i < module->build_id_size; i++)
 		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x", module->build_id[i]);
 	snprintf(path + n, sizeof(path) - (size_t)n, ".debug");
-	return open_path(path, module, uid);
+	e = open_path(path, module, uid);
+	return e ? e : fetch(module);
 }
 
 void tacho__elf_close(struct tacho__elf *e)

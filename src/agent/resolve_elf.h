@@ -9,7 +9,8 @@ struct tacho__elf;
 #if defined(TACHO_HAVE_LIBDW)
 
 /*
- * Opens the file that `module` was mapped from, or one that has its debug information. NULL:
+ * Opens the file that `module` was mapped from, or one that has its debug information, from a
+ * debuginfod server if that is allowed. NULL:
  * there is none, it is another file by now, or it cannot be read. `uid` is whose process
  * says so: what that user may not read is not read either.
  */

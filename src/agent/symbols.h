@@ -3,8 +3,10 @@
  *
  * Addresses are collected while a trace is written and looked up at the end, in the files
  * that the process had mapped: by path, as far as the build-id says that it is still the
- * same file, else by build-id among the system's separate debug files; code that no file
- * holds in the perf map of the process.
+ * same file, else by build-id among the system's separate debug files, and on debuginfod
+ * servers when that was allowed (debuginfod.h); code that no file
+ * holds in the perf map of the process; the kernel's in /proc/kallsyms, as long as it is
+ * the kernel that ran then.
  */
 #ifndef TACHO_AGENT_SYMBOLS_H
 #define TACHO_AGENT_SYMBOLS_H

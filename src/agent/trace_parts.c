@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "read/records.h"
 #include "tacho.h"
 #include "tacho_read.h"
 
@@ -95,7 +96,26 @@ static int meta_recording(struct tacho__bytes *b, const struct tacho_process *p,
 		err = meta_number(b, TACHO_META_STATE, p->state, known);
 	if (!err)
 		err = meta_number(b, TACHO_META_THREADS_SEEN, p->threads_seen, known);
+	if (!err)
+		err = meta_number(b, TACHO_META_RECORDING, p->recording, 0);
 	return err ? err : meta_text(b, TACHO_META_REASON, p->reason);
+}
+
+/* What the caller says goes before what a trace that is written anew said. */
+static int meta_why(struct tacho__bytes *b, const struct tacho_process *p,
+		    const struct tacho__trace_options *options)
+{
+	int own = options->why && options->why[0];
+	uint64_t segment = options->segment ? options->segment : p->segment;
+	uint64_t cpu = options->agent_cpu_ns ? options->agent_cpu_ns : p->agent_cpu_ns;
+	int err = meta_text(b, TACHO_META_WHY, own ? options->why : p->why);
+
+	if (!err)
+		err = meta_number(b, TACHO_META_WHY_MONO,
+				  own ? options->why_mono_ns : p->why_mono_ns, 0);
+	if (!err)
+		err = meta_number(b, TACHO_META_SEGMENT, segment, 0);
+	return err ? err : meta_number(b, TACHO_META_AGENT_CPU, cpu, 0);
 }
 
 static int meta_taking(struct tacho__bytes *b, const struct tacho_process *p,
@@ -133,6 +153,8 @@ int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
 		err = meta_recording(&b, p, from_box);
 	if (!err)
 		err = meta_taking(&b, p, options, from_box);
+	if (!err)
+		err = meta_why(&b, p, options);
 	return put_payload(o, TACHO_BLOCK_META, &b, err);
 }
 
@@ -272,6 +294,8 @@ int tacho__put_triggers(struct tacho__output *o, const struct tacho_reader *read
 		entry.ticks = t->ns;
 		entry.size = (uint32_t)strnlen(t->reason, TACHO_REASON_MAX);
 		memcpy(entry.reason, t->reason, entry.size);
+		entry.flags = tacho__sentinel_number(t->sentinel) << 8;
+		entry.value = t->value;
 		err = array_put(&b, &entry, sizeof(entry));
 	}
 	return put_payload(o, TACHO_BLOCK_TRIGGERS, &b, err);
@@ -322,4 +346,54 @@ int tacho__put_crashes(struct tacho__output *o, const struct tacho_reader *reade
 		err = array_put(&b, &entry, sizeof(entry));
 	}
 	return put_payload(o, TACHO_BLOCK_CRASHES, &b, err);
+}
+
+/* -------------------------------------------------------------------- GAPS */
+
+int tacho__put_gaps(struct tacho__output *o, const struct tacho_trace_gap *gaps, uint32_t count)
+{
+	struct tacho__bytes b = {0};
+	int err;
+
+	if (!count)
+		return 0;
+	err = array_begin(&b, sizeof(*gaps));
+	for (uint32_t i = 0; !err && i < count; i++)
+		err = array_put(&b, &gaps[i], sizeof(gaps[i]));
+	return put_payload(o, TACHO_BLOCK_GAPS, &b, err);
+}
+
+static int compare_gaps(const void *va, const void *vb)
+{
+	const struct tacho_trace_gap *a = va, *b = vb;
+
+	return a->from_ns < b->from_ns ? -1 : a->from_ns > b->from_ns;
+}
+
+int tacho__put_all_gaps(struct tacho__output *o, const struct tacho_reader *reader,
+			const struct tacho__trace_options *options)
+{
+	uint32_t known = tacho_read_gap_count(reader), count = 0;
+	struct tacho_trace_gap *all = calloc((size_t)known + options->gap_count + 1, sizeof(*all));
+	int err;
+
+	if (!all)
+		return tacho__output_fail(o, -ENOMEM,
+					  "cannot write the trace: out of memory; free "
+					  "some and try again");
+	for (uint32_t i = 0; i < known; i++) {
+		const struct tacho_gap *g = tacho_read_gap(reader, i);
+
+		if (g->process == options->process)
+			all[count++] =
+				(struct tacho_trace_gap){g->from_ns, g->to_ns, g->records,
+							 tacho__gap_reason(g->reason), g->error};
+	}
+	for (uint32_t i = 0; i < options->gap_count; i++)
+		all[count++] = options->gaps[i];
+	if (count)
+		qsort(all, count, sizeof(*all), compare_gaps);
+	err = tacho__put_gaps(o, all, count);
+	free(all);
+	return err;
 }

@@ -21,6 +21,11 @@ int tacho__put_triggers(struct tacho__output *o, const struct tacho_reader *read
 			uint32_t process);
 int tacho__put_crashes(struct tacho__output *o, const struct tacho_reader *reader,
 		       uint32_t process);
+/* Gaps sorted by from_ns; without any, no block. */
+int tacho__put_gaps(struct tacho__output *o, const struct tacho_trace_gap *gaps, uint32_t count);
+/* Those that the reader knows of the process, and those of the options. */
+int tacho__put_all_gaps(struct tacho__output *o, const struct tacho_reader *reader,
+			const struct tacho__trace_options *options);
 /* trace_definitions.c */
 int tacho__put_definitions(struct tacho__output *o, const struct tacho_reader *reader,
 			   uint32_t process);

@@ -7,7 +7,7 @@
 #include "agent/symbols.h"
 #include "agent/trace_output.h"
 #include "agent/trace_parts.h"
-#include "read/records.h"
+#include "read/reader.h"
 #include "tacho_read.h"
 
 /* One trace being written. Holds one stretch at a time. */
@@ -53,18 +53,18 @@ static int no_memory(struct writing *w)
 				  "some and try again");
 }
 
-static int put_stretch(struct writing *w, uint32_t index)
+/* `err` is what loading the records came to. */
+static int put_records(struct writing *w, const struct tacho__records *records, int err)
 {
 	struct tacho_trace_events head;
 	struct tacho__cuts cuts;
-	int err = tacho__stretch_load(w->reader, index, &w->records);
 
-	if (!err && !tells_something(&w->records.head))
+	if (!err && !tells_something(&records->head))
 		return 0;
 	if (!err && !w->options->no_symbols)
-		err = tacho__addresses_of_records(&w->addresses, &w->records);
+		err = tacho__addresses_of_records(&w->addresses, records);
 	if (!err)
-		err = tacho__columns_encode(&w->encoder, &w->records);
+		err = tacho__columns_encode(&w->encoder, records);
 	/* The rest of the trace is worth having without this stretch. */
 	if (err == -EBADMSG || err == -EINVAL || err == -EFBIG) {
 		w->unread++;
@@ -83,6 +83,36 @@ static int put_stretch(struct writing *w, uint32_t index)
 				  &cuts, &head);
 	if (!err)
 		count_events(w, &head);
+	return err;
+}
+
+static int put_stretch(struct writing *w, uint32_t index)
+{
+	return put_records(w, &w->records, tacho__stretch_load(w->reader, index, &w->records));
+}
+
+/* Those that lie within the limits of the reader, as the others do. */
+static int put_kernel(struct writing *w)
+{
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < w->options->kernel_count; i++) {
+		struct tacho__records part = w->options->kernel[i];
+		uint32_t first = 0, end = part.head.count;
+
+		while (first < end && part.ns[first] < w->reader->from_ns)
+			first++;
+		while (end > first && part.ns[end - 1] > w->reader->to_ns)
+			end--;
+		part.ns += first;
+		part.type_arg += first;
+		part.word_at += first;
+		part.head.count = end - first;
+		part.head.prior_records += first;
+		if (first)
+			part.head.flags |= TACHO_EVENTS_CUT;
+		err = put_records(w, &part, 0);
+	}
 	return err;
 }
 
@@ -133,9 +163,13 @@ static int put_all(struct writing *w)
 	if (!err)
 		err = tacho__put_crashes(o, r, process);
 	if (!err)
+		err = tacho__put_all_gaps(o, r, w->options);
+	if (!err)
 		err = tacho__put_definitions(o, r, process);
 	if (!err)
 		err = put_events(w);
+	if (!err)
+		err = put_kernel(w);
 	if (!err)
 		err = put_symbols(w);
 	if (!err)

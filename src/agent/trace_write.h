@@ -8,13 +8,25 @@
 #include <stdint.h>
 
 struct tacho_reader;
+struct tacho__records;
+struct tacho_trace_gap;
 
 struct tacho__trace_options {
-	uint32_t process;     /* which process of the reader */
-	uint32_t taken_by;    /* enum tacho_taken_by */
-	int level;	      /* zstd level; 0: the default */
-	const char *box_name; /* file name of the box, or NULL */
-	int no_symbols;	      /* 1: code addresses are not looked up */
+	uint32_t process;      /* which process of the reader */
+	uint32_t taken_by;     /* enum tacho_taken_by */
+	int level;	       /* zstd level; 0: the default */
+	const char *box_name;  /* file name of the box, or NULL */
+	int no_symbols;	       /* 1: code addresses are not looked up */
+	const char *why;       /* what made somebody take it, or NULL */
+	uint64_t why_mono_ns;  /* when that was; 0: not known */
+	uint64_t segment;      /* number of the segment; 0: it is none */
+	uint64_t agent_cpu_ns; /* 0: not known */
+	const struct tacho_trace_gap *gaps;
+	uint32_t gap_count;
+	/* Stretches that the reader does not hold: what the kernel reported (stream
+	   TACHO_STREAM_KERNEL), one for each thread. */
+	const struct tacho__records *kernel;
+	uint32_t kernel_count;
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
 };

@@ -32,8 +32,8 @@ struct cli_command {
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
 };
 
-extern const struct cli_command cli_run, cli_ls, cli_status, cli_dump, cli_recover, cli_info,
-	cli_cat, cli_help;
+extern const struct cli_command cli_run, cli_agent, cli_ls, cli_status, cli_dump, cli_recover,
+	cli_info, cli_cat, cli_doctor, cli_help;
 
 /* main.c */
 extern bool cli_started_without_sigpipe; /* SIGPIPE was ignored when the program started */
@@ -49,6 +49,8 @@ __attribute__((format(printf, 1, 2))) void cli_note(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void cli_warn(const char *format, ...);
 /* The same followed by "Try 'tacho COMMAND --help'."; returns CLI_USAGE. */
 __attribute__((format(printf, 1, 2))) int cli_usage(const char *format, ...);
+/* While it is quiet, nothing of these four is said. Returns what it was. */
+bool cli_be_quiet(bool quiet);
 /* Flushes standard output; says what went wrong, if so. Returns `status` or CLI_FAILED. */
 int cli_finish(int status);
 
@@ -58,7 +60,7 @@ int cli_finish(int status);
  * listed and return 'h'. With a '+' before the short options, the first word that is no
  * option ends them.
  */
-#define CLI_OPTIONS_MAX 16u
+#define CLI_OPTIONS_MAX 32u
 int cli_option(int argc, char **argv, const char *short_options, const struct option *options);
 int cli_show_help(const struct cli_command *command);
 
@@ -77,6 +79,10 @@ void cli_progress_begin(struct cli_progress *p, const char *what);
 void cli_progress(void *arg, uint64_t done, uint64_t total); /* arg: struct cli_progress */
 void cli_progress_end(struct cli_progress *p);
 uint64_t cli_now_ns(void); /* CLOCK_MONOTONIC */
+
+/* debuginfod.c: from now on missing debug files are fetched, if the command line or
+   TACHO_DEBUGINFOD says so; a warning when that cannot be. */
+void cli_allow_debuginfod(bool asked);
 
 /* input.c: what a command's argument means. */
 

@@ -17,7 +17,7 @@
 
 struct dump {
 	const char *out; /* NULL: a name of our own */
-	bool force, no_symbols;
+	bool force, no_symbols, debuginfod;
 	uint64_t last_ns;
 };
 
@@ -120,11 +120,9 @@ static int dump_box(const char *path, const struct dump *d)
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'},
-		{"last", required_argument, NULL, 'l'},
-		{"force", no_argument, NULL, 'f'},
-		{"no-symbols", no_argument, NULL, 'S'},
-		{NULL, 0, NULL, 0},
+		{"output", required_argument, NULL, 'o'}, {"last", required_argument, NULL, 'l'},
+		{"force", no_argument, NULL, 'f'},	  {"no-symbols", no_argument, NULL, 'S'},
+		{"debuginfod", no_argument, NULL, 'D'},	  {NULL, 0, NULL, 0},
 	};
 	struct dump d = {0};
 	char *path;
@@ -141,6 +139,9 @@ static int run(int argc, char **argv)
 		case 'S':
 			d.no_symbols = true;
 			break;
+		case 'D':
+			d.debuginfod = true;
+			break;
 		case 'l':
 			if (!parse_duration("--last", optarg, &d.last_ns))
 				return CLI_USAGE;
@@ -154,6 +155,8 @@ static int run(int argc, char **argv)
 	if (argc - optind != 1)
 		return cli_usage(optind == argc ? "which process? Give a PID or the path of a box."
 						: "one process at a time.");
+	if (d.debuginfod && d.no_symbols)
+		return cli_usage("--debuginfod and --no-symbols contradict each other.");
 	if (d.out && !d.out[0])
 		return cli_usage("-o needs the name of a file, or - for standard output.");
 	if (d.force && !d.out)
@@ -168,6 +171,8 @@ static int run(int argc, char **argv)
 	path = cli_resolve(argv[optind]);
 	if (!path)
 		return CLI_FAILED;
+	if (!d.no_symbols)
+		cli_allow_debuginfod(d.debuginfod);
 	status = dump_box(path, &d);
 	free(path);
 	return status;
@@ -176,13 +181,15 @@ static int run(int argc, char **argv)
 const struct cli_command cli_dump = {
 	.name = "dump",
 	.summary = "the window of a process into a trace file",
-	.help = "Usage: tacho dump PID|BOX [-o FILE] [--last TIME] [--force] [--no-symbols]\n\n"
+	.help = "Usage: tacho dump PID|BOX [-o FILE] [--last TIME] [--force] [--no-symbols]\n"
+		"       [--debuginfod]\n\n"
 		"Writes what the box holds now into a trace file. The process is not asked:\n"
 		"it may be running, stopped, hung or dead.\n\n"
 		"  -o FILE      where to (default tacho-NAME-PID-TIME.tacho here; -: a pipe)\n"
 		"  --last TIME  only this long before the last event: 500ms, 5s, 2m\n"
 		"  --force      replace FILE if it exists\n"
-		"  --no-symbols leave code addresses as they are: no functions, files, lines\n\n"
+		"  --no-symbols leave code addresses as they are: no functions, files, lines\n"
+		"  --debuginfod fetch missing debug files from the servers of DEBUGINFOD_URLS\n\n"
 		"Example:\n"
 		"  tacho dump 4711 --last 5s -o slow.tacho\n",
 	.run = run,

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "cli/json.h"
 #include "cli/names.h"
 #include "cli/report.h"
@@ -22,6 +23,7 @@ struct info {
 
 #define CLASSES (TACHO_DEF_MODULE + 1)
 #define THREADS_SHOWN 40u /* of the text; JSON has all */
+#define GAPS_SHOWN 20u
 
 /* How many definitions of each class; what is none of them counts as class 0. */
 static void count_definitions(const struct tacho_reader *reader, uint32_t process,
@@ -38,9 +40,47 @@ static void count_definitions(const struct tacho_reader *reader, uint32_t proces
 	}
 }
 
+/* Of the events that have the name of `type`; 0 but for the first type of that name. */
 static uint64_t type_count(const struct info *in, uint32_t process, unsigned type)
 {
-	return in->counts.by_type[(size_t)process * 256 + type];
+	const uint64_t *by_type = in->counts.by_type + (size_t)process * 256;
+	const char *name = name_type(type);
+	uint64_t count = by_type[type];
+
+	for (unsigned other = 0; name && other < 256; other++) {
+		const char *same = other == type ? NULL : name_type(other);
+
+		if (!same || strcmp(same, name) != 0)
+			continue;
+		if (other < type)
+			return 0;
+		count += by_type[other];
+	}
+	return count;
+}
+
+/* The first thing that whoever was woken up wants to know. */
+static void print_why(const struct info *in)
+{
+	uint32_t processes = tacho_read_process_count(in->reader);
+	char text[TEXT_SMALL];
+
+	for (uint32_t i = 0; i < processes; i++) {
+		const struct tacho_process *p = tacho_read_process(in->reader, i);
+
+		if (!p || !p->why[0])
+			continue;
+		report_label("why");
+		if (processes > 1)
+			printf("process %" PRIu32 ": ", p->pid);
+		text_put(stdout, p->why);
+		if (p->why_mono_ns)
+			printf(", on %s",
+			       text_utc(text, tacho_read_real_ns(in->reader, i, p->why_mono_ns)));
+		if (p->why_mono_ns && in->has_window && p->why_mono_ns >= in->first_ns)
+			printf(" (at %s s)", text_seconds(text, p->why_mono_ns - in->first_ns));
+		putchar('\n');
+	}
 }
 
 static void print_process(const struct tacho_process *p)
@@ -72,6 +112,9 @@ static void print_process(const struct tacho_process *p)
 	report_label("taken");
 	if (p->taken_by == 0)
 		fputs("from the box, now", stdout);
+	else if (p->segment)
+		printf("by an agent as segment %" PRIu64 " on %s", p->segment,
+		       text_utc(text, p->taken_real_ns));
 	else
 		printf("by %s on %s", name_taken_by(p->taken_by), text_utc(text, p->taken_real_ns));
 	printf("; the process %s, its state %s\n",
@@ -91,6 +134,10 @@ static void print_process(const struct tacho_process *p)
 		text_put(stdout, p->version);
 	}
 	putchar('\n');
+	if (p->agent_cpu_ns) {
+		report_label("agent");
+		printf("had used %s of CPU time\n", text_duration(text, p->agent_cpu_ns));
+	}
 }
 
 static void print_options(const struct tacho_process *p)
@@ -181,7 +228,41 @@ static void print_triggers(const struct info *in, uint32_t process)
 		printf("%" PRIu32 " by thread %" PRIu32 " on %s: ", t->number, t->tid,
 		       text_utc(text, tacho_read_real_ns(in->reader, process, t->ns)));
 		text_put(stdout, t->reason);
+		if (t->sentinel[0])
+			printf(" (sentinel %s: %s)", t->sentinel,
+			       describe_sentinel_value(text, t->sentinel, t->value));
 		putchar('\n');
+	}
+}
+
+static void print_gaps(const struct info *in, uint32_t process)
+{
+	char length[TEXT_SMALL], text[TEXT_SMALL];
+	uint32_t shown = 0, count = 0;
+
+	for (uint32_t i = 0; i < tacho_read_gap_count(in->reader); i++) {
+		const struct tacho_gap *g = tacho_read_gap(in->reader, i);
+
+		if (g->process != process)
+			continue;
+		if (count++ >= GAPS_SHOWN)
+			continue;
+		shown++;
+		report_label(count == 1 ? "gaps" : "");
+		printf("%s from %s, ", text_duration(length, g->to_ns - g->from_ns),
+		       text_utc(text, tacho_read_real_ns(in->reader, process, g->from_ns)));
+		if (g->records)
+			printf("%" PRIu64 " record%s lost: %s", g->records,
+			       g->records == 1 ? "" : "s", g->text);
+		else
+			printf("how many records is not known: %s", g->text);
+		if (g->error)
+			printf(" (%s)", strerror(g->error));
+		putchar('\n');
+	}
+	if (count > shown) {
+		report_label("");
+		printf("and %" PRIu32 " more: see --json\n", count - shown);
 	}
 }
 
@@ -194,6 +275,7 @@ static void print_info(const struct info *in)
 	if (processes > 1)
 		printf(" (%" PRIu32 " processes)", processes);
 	putchar('\n');
+	print_why(in);
 	report_label("window");
 	if (in->has_window)
 		report_window(in->first_ns, in->last_ns, &in->counts);
@@ -213,6 +295,7 @@ static void print_info(const struct info *in)
 		print_definitions(in, i);
 		report_sources(in->reader, i);
 		report_losses(in->reader, i);
+		print_gaps(in, i);
 		print_triggers(in, i);
 		report_crashes(in->reader, i, in->first_ns);
 	}
@@ -310,6 +393,51 @@ static void json_triggers(struct json *j, const struct info *in, uint32_t proces
 		json_put_u64(j, "ns", t->ns);
 		json_put_time(j, "wall", tacho_read_real_ns(in->reader, process, t->ns));
 		json_put_string(j, "reason", t->reason);
+		describe_trigger_json(j, t);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
+static void json_not_zero(struct json *j, const char *key, uint64_t value)
+{
+	json_key(j, key);
+	if (value)
+		json_u64(j, value);
+	else
+		json_null(j);
+}
+
+static void json_why(struct json *j, const struct info *in, uint32_t process)
+{
+	const struct tacho_process *p = tacho_read_process(in->reader, process);
+	uint64_t ns = p->why_mono_ns;
+
+	json_put_known(j, "why", p->why);
+	json_not_zero(j, "why_ns", ns);
+	json_put_time(j, "why_wall", ns ? tacho_read_real_ns(in->reader, process, ns) : 0);
+	json_not_zero(j, "segment", p->segment);
+	json_not_zero(j, "recording_number", p->recording);
+	json_not_zero(j, "agent_cpu_ns", p->agent_cpu_ns);
+}
+
+static void json_gaps(struct json *j, const struct info *in, uint32_t process)
+{
+	json_key(j, "gaps");
+	json_array(j);
+	for (uint32_t i = 0; i < tacho_read_gap_count(in->reader); i++) {
+		const struct tacho_gap *g = tacho_read_gap(in->reader, i);
+
+		if (g->process != process)
+			continue;
+		json_object(j);
+		json_put_u64(j, "from_ns", g->from_ns);
+		json_put_u64(j, "to_ns", g->to_ns);
+		json_put_time(j, "wall", tacho_read_real_ns(in->reader, process, g->from_ns));
+		json_not_zero(j, "records", g->records);
+		json_put_string(j, "reason", g->reason);
+		json_put_string(j, "text", g->text);
+		json_put_known(j, "error", g->error ? strerror(g->error) : "");
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -361,12 +489,14 @@ static void print_info_json(const struct info *in)
 		if (!p)
 			continue;
 		json_object(&j);
+		json_why(&j, in, i);
 		report_process_json(&j, p);
 		json_counts(&j, in, i);
 		json_threads(&j, in, i);
 		json_modules(&j, in, i);
 		report_sources_json(&j, in->reader, i);
 		report_losses_json(&j, in->reader, i);
+		json_gaps(&j, in, i);
 		json_triggers(&j, in, i);
 		report_crashes_json(&j, in->reader, i);
 		json_object_end(&j);
@@ -424,8 +554,8 @@ const struct cli_command cli_info = {
 	.name = "info",
 	.summary = "what a trace file is: process, window, events, losses, crashes",
 	.help = "Usage: tacho info FILE|FOLDER|BOX|PID [--json]\n\n"
-		"Says of which process a trace is, how and when it was taken, what it holds,\n"
-		"what was lost, and what is damaged.\n\n"
+		"Says why a trace was taken, of which process it is, how and when it was\n"
+		"taken, what it holds, what was lost, and what is damaged.\n\n"
 		"  --json   for programs\n\n"
 		"Example:\n"
 		"  tacho info slow.tacho\n",

@@ -11,6 +11,7 @@
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/names.h"
+#include "cli/report.h"
 #include "cli/text.h"
 
 /* What the table says of one box. */
@@ -23,6 +24,7 @@ struct row {
 	char program[64], service[64];
 	char since[TEXT_SMALL], window[TEXT_SMALL], memory[2 * TEXT_SMALL];
 	uint64_t created_real_ns, window_ns, unbroken_ns, used, budget;
+	uint32_t agent_pid; /* of an agent that runs and looks after it, or 0 */
 	int alive;
 	bool read, has_window;
 };
@@ -44,6 +46,7 @@ static void row_state(struct row *r, const struct tacho_reader *reader,
 		      const struct tacho_process *p)
 {
 	const char *more = "";
+	char agent[TEXT_SMALL] = "";
 
 	r->alive = p->alive;
 	r->word = p->alive == 0 ? "dead" : name_state(p->state);
@@ -56,7 +59,11 @@ static void row_state(struct row *r, const struct tacho_reader *reader,
 		more = ": had stopped recording";
 	else if (p->reason[0])
 		more = ": ";
-	snprintf(r->state, sizeof(r->state), "%s%s%s", r->word, more,
+	if (report_agent_runs(p)) {
+		r->agent_pid = p->agent_pid;
+		snprintf(agent, sizeof(agent), ", agent %" PRIu32, p->agent_pid);
+	}
+	snprintf(r->state, sizeof(r->state), "%s%s%s%s", r->word, agent, more,
 		 p->alive == 0 ? r->crash : p->reason);
 }
 
@@ -173,6 +180,11 @@ static void json_row(struct json *j, const struct row *r, const struct box_file 
 		json_null(j);
 	else
 		json_bool(j, r->alive > 0);
+	json_key(j, "agent_pid");
+	if (r->agent_pid)
+		json_u64(j, r->agent_pid);
+	else
+		json_null(j);
 	json_put_known(j, "program", r->program);
 	json_put_known(j, "service", r->service);
 	json_put_time(j, "since", r->created_real_ns);

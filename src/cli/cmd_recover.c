@@ -31,7 +31,8 @@ static const char *const outcome_names[OUTCOMES] = {"recovered", "empty", "alive
 
 struct recover {
 	const char *folder;
-	bool keep, json, no_symbols, named; /* named: boxes were given by name */
+	bool keep, json, no_symbols, debuginfod;
+	bool named; /* named: boxes were given by name */
 	unsigned count[OUTCOMES];
 	struct json j;
 };
@@ -285,9 +286,13 @@ static bool folder_usable(const char *folder)
 static int run(int argc, char **argv)
 {
 	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'}, {"keep", no_argument, NULL, 'k'},
-		{"no-symbols", no_argument, NULL, 'S'},	  {"all", no_argument, NULL, 'a'},
-		{"json", no_argument, NULL, 'j'},	  {NULL, 0, NULL, 0},
+		{"output", required_argument, NULL, 'o'},
+		{"keep", no_argument, NULL, 'k'},
+		{"no-symbols", no_argument, NULL, 'S'},
+		{"all", no_argument, NULL, 'a'},
+		{"debuginfod", no_argument, NULL, 'D'},
+		{"json", no_argument, NULL, 'j'},
+		{NULL, 0, NULL, 0},
 	};
 	struct recover r = {.folder = "."};
 	bool all = false;
@@ -303,6 +308,9 @@ static int run(int argc, char **argv)
 			break;
 		case 'S':
 			r.no_symbols = true;
+			break;
+		case 'D':
+			r.debuginfod = true;
 			break;
 		case 'a':
 			all = true;
@@ -321,10 +329,14 @@ static int run(int argc, char **argv)
 		return cli_usage("--all and boxes by name contradict each other.");
 	if (all && geteuid() != 0)
 		return cli_usage("--all is for root: boxes are private to their users.");
+	if (r.debuginfod && r.no_symbols)
+		return cli_usage("--debuginfod and --no-symbols contradict each other.");
 	if (!r.folder[0])
 		return cli_usage("-o needs the name of a folder.");
 	if (!folder_usable(r.folder))
 		return CLI_FAILED;
+	if (!r.no_symbols)
+		cli_allow_debuginfod(r.debuginfod);
 	if (r.json) {
 		json_begin(&r.j, stdout, true);
 		json_object(&r.j);
@@ -341,13 +353,15 @@ static int run(int argc, char **argv)
 const struct cli_command cli_recover = {
 	.name = "recover",
 	.summary = "boxes of dead processes into trace files",
-	.help = "Usage: tacho recover [BOX...] [-o DIR] [--keep] [--all] [--json]\n\n"
+	.help = "Usage: tacho recover [BOX...] [-o DIR] [--keep] [--all] [--json]\n"
+		"       [--no-symbols] [--debuginfod]\n\n"
 		"Writes the window of every process that is gone into a trace file, and then\n"
 		"deletes its box. Boxes of running processes are left alone.\n\n"
 		"  -o DIR   where the trace files go (default: here)\n"
 		"  --keep   do not delete the boxes\n"
 		"  --all    boxes of all users (root only)\n"
 		"  --no-symbols  leave code addresses as they are\n"
+		"  --debuginfod  fetch missing debug files from the servers of DEBUGINFOD_URLS\n"
 		"  --json   for programs\n\n"
 		"Example:\n"
 		"  tacho recover -o /var/tmp/traces\n",

@@ -1,26 +1,25 @@
 /*
- * tacho run: starts a command with the hooks in it, and saves what was recorded when it
- * has ended, however that was.
+ * tacho run: starts a command with the hooks in it, follows its boxes, and saves what was
+ * recorded when it has ended, however that was.
  *
- * It waits in poll(2) for signals, for new boxes and for the ends of recorded processes,
- * and wakes up for nothing else. Processes that the command leaves behind, daemons above
+ * It waits in ppoll(2) for signals, for new boxes, for what their recorders tell and for the
+ * ends of recorded processes. Processes that the command leaves behind, daemons above
  * all, become children of this one, so that their ends are known.
  */
 #define _GNU_SOURCE 1 /* environ */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
 #include <sys/random.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/exec.h"
 #include "agent/run_child.h"
 #include "agent/run_program.h"
 #include "cli/cli.h"
@@ -31,9 +30,9 @@
 #define NS_PER_MS UINT64_C(1000000)
 /* How long a process that was left behind may take to record its first event. */
 #define GRACE_NS (2000 * NS_PER_MS)
-#define PENDING_MS 10 /* between looks at a box that is being made */
+#define PENDING_NS (10 * NS_PER_MS) /* between looks at a box that is being made */
 #define PENDING_LOOKS 200
-#define NO_PIDFD_MS 500 /* between looks at processes that cannot be waited for */
+#define NO_PIDFD_NS (500 * NS_PER_MS) /* ... at processes that cannot be waited for */
 
 struct session {
 	const struct run_options *options;
@@ -119,18 +118,6 @@ static int take_signals(struct tacho__start *start)
 	return signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
-/* More processes may be recorded than descriptors are usual; not before the start, as the
-   command inherits the limit. */
-static void raise_descriptors(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
-		limit.rlim_cur = limit.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &limit);
-	}
-}
-
 /* ------------------------------------------------------------------ signals */
 
 static bool has_terminal(void)
@@ -156,7 +143,7 @@ static void say_killed(const struct session *s)
 	const char *abbreviation = sigabbrev_np(number);
 
 	/* As shells do: nobody wonders about these two. */
-	if (s->options->quiet || number == SIGINT || number == SIGPIPE)
+	if (s->options->watch.quiet || number == SIGINT || number == SIGPIPE)
 		return;
 	cli_note("%s (%ld) was killed by signal %d%s%s%s%s", s->name, (long)s->command, number,
 		 abbreviation ? " (SIG" : "", abbreviation ? abbreviation : "",
@@ -175,6 +162,8 @@ static void reap_children(struct session *s)
 			return;
 		if (waitpid(info.si_pid, &status, WUNTRACED | WNOHANG) <= 0)
 			return;
+		if (!WIFSTOPPED(status) && run_boxes_reaped(&s->boxes, info.si_pid, status))
+			continue;
 		if (info.si_pid != s->command || s->ended)
 			continue;
 		if (WIFSTOPPED(status)) {
@@ -183,6 +172,8 @@ static void reap_children(struct session *s)
 			s->ended = true;
 			s->ended_ns = cli_now_ns();
 			s->status = status;
+			s->boxes.command_reaped = true;
+			s->boxes.command_status = status;
 			if (WIFSIGNALED(status))
 				say_killed(s);
 		}
@@ -200,6 +191,8 @@ static void pass_to_heirs(struct session *s, const struct signalfd_siginfo *info
 	snprintf(path, sizeof(path), "/proc/self/task/%ld/children", (long)getpid());
 	file = fopen(path, "re");
 	while (file && fscanf(file, "%ld", &pid) == 1) {
+		if (s->boxes.exec && pid == (long)tacho__exec_pid(s->boxes.exec))
+			continue;
 		tacho__pass_on(info, (pid_t)pid);
 		count++;
 	}
@@ -214,6 +207,18 @@ static bool is_deadly(int number)
 	return number == SIGINT || number == SIGQUIT || number == SIGHUP || number == SIGTERM;
 }
 
+static void snapshot(struct session *s, int number)
+{
+	const char *name = sigabbrev_np(number);
+	char why[TEXT_SMALL];
+
+	if (name)
+		snprintf(why, sizeof(why), "signal SIG%s", name);
+	else
+		snprintf(why, sizeof(why), "signal %d", number);
+	run_boxes_snapshot(&s->boxes, why);
+}
+
 static void handle_signal(struct session *s, const struct signalfd_siginfo *info)
 {
 	int number = (int)info->ssi_signo;
@@ -221,7 +226,7 @@ static void handle_signal(struct session *s, const struct signalfd_siginfo *info
 	if (number == SIGCHLD) {
 		reap_children(s);
 	} else if (number == s->options->trigger) {
-		run_boxes_snapshot(&s->boxes);
+		snapshot(s, number);
 	} else if (number == SIGCONT) {
 		/* A shell continues the whole group; whoever continued only us means the
 		   command. */
@@ -238,12 +243,32 @@ static void handle_signal(struct session *s, const struct signalfd_siginfo *info
 	}
 }
 
-static void read_signals(struct session *s)
+/* Whether there were any. */
+static bool read_signals(struct session *s)
 {
 	struct signalfd_siginfo info;
+	bool any = false;
 
-	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info))
+	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
 		handle_signal(s, &info);
+		any = true;
+	}
+	return any;
+}
+
+/* While the last commands of --exec are waited for, who interrupts wants to leave. */
+static bool is_impatient(void *arg)
+{
+	struct session *s = arg;
+	struct signalfd_siginfo info;
+	bool leave = false;
+
+	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap_children(s);
+		leave |= is_deadly((int)info.ssi_signo);
+	}
+	return leave;
 }
 
 /* ------------------------------------------------------------------ waiting */
@@ -259,7 +284,7 @@ static void tell_who_goes_on(struct session *s)
 {
 	char names[CLI_MESSAGE];
 
-	if (s->told || s->options->quiet)
+	if (s->told || s->options->watch.quiet)
 		return;
 	s->told = true;
 	cli_note("the command has ended and %s go on and are recorded. Waiting for their end; "
@@ -267,18 +292,24 @@ static void tell_who_goes_on(struct session *s)
 		 run_boxes_names(&s->boxes, names, sizeof(names)));
 }
 
-/* Whether there is still something to wait for; *timeout: at most so long, in ms. */
-static bool goes_on(struct session *s, int *timeout)
+static void sooner(uint64_t *until, uint64_t at)
 {
-	uint64_t waited = cli_now_ns() - s->ended_ns;
+	if (at < *until)
+		*until = at;
+}
 
-	*timeout = -1;
+/* Whether there is still something to wait for; *until: at most until then. */
+static bool goes_on(struct session *s, uint64_t *until)
+{
+	uint64_t now = cli_now_ns();
+
+	*until = UINT64_MAX;
 	if (s->boxes.pending && s->looks < PENDING_LOOKS)
-		*timeout = PENDING_MS;
+		sooner(until, now + PENDING_NS);
 	for (size_t i = 0; i < s->boxes.count; i++)
 		if (!s->boxes.boxes[i].ended && !s->boxes.boxes[i].note &&
-		    s->boxes.boxes[i].pidfd < 0 && *timeout < 0)
-			*timeout = NO_PIDFD_MS;
+		    s->boxes.boxes[i].pidfd < 0)
+			sooner(until, now + NO_PIDFD_NS);
 	if (!s->ended)
 		return true;
 	if (s->leave || s->options->no_wait)
@@ -287,61 +318,49 @@ static bool goes_on(struct session *s, int *timeout)
 		tell_who_goes_on(s);
 		return true;
 	}
-	if (!has_children() || waited >= GRACE_NS)
+	/* From now on a window that cannot be saved is not tried again. */
+	s->boxes.closing = true;
+	if (!has_children() || now - s->ended_ns >= GRACE_NS)
 		return false;
-	if (*timeout < 0)
-		*timeout = (int)((GRACE_NS - waited) / NS_PER_MS) + 1;
+	sooner(until, s->ended_ns + GRACE_NS);
 	return true;
-}
-
-static void wait_once(struct session *s, int timeout)
-{
-	struct pollfd *fds = calloc(s->boxes.count + 2, sizeof(*fds));
-	struct pollfd least[2];
-	nfds_t count = 2;
-	struct pollfd *all = fds ? fds : least;
-
-	all[0] = (struct pollfd){.fd = s->signals, .events = POLLIN};
-	all[1] = (struct pollfd){.fd = s->boxes.inotify, .events = POLLIN};
-	for (size_t i = 0; fds && i < s->boxes.count; i++)
-		if (!s->boxes.boxes[i].ended && s->boxes.boxes[i].pidfd >= 0)
-			fds[count++] =
-				(struct pollfd){.fd = s->boxes.boxes[i].pidfd, .events = POLLIN};
-	if (poll(all, count, timeout) == 0)
-		s->looks += s->boxes.pending;
-	else
-		s->looks = 0;
-	free(fds);
 }
 
 static void wait_for_end(struct session *s)
 {
-	int timeout;
+	uint64_t until;
+	bool look;
 
-	while (goes_on(s, &timeout)) {
-		wait_once(s, timeout);
-		read_signals(s);
-		run_boxes_scan(&s->boxes);
-		run_boxes_save(&s->boxes);
+	while (goes_on(s, &until)) {
+		look = run_boxes_wait(&s->boxes, s->signals, until);
+		if (look)
+			s->looks = 0;
+		look |= read_signals(s);
+		if (!look && (s->boxes.pending || cli_now_ns() >= until)) {
+			s->looks += s->boxes.pending;
+			look = true;
+		}
+		s->boxes.closing = s->ended && run_boxes_alive(&s->boxes) == 0;
+		run_boxes_work(&s->boxes, look);
 	}
 }
 
 /* ---------------------------------------------------------------------- end */
 
-static void say_rest(const struct session *s, const struct tacho__program *program)
+static void say_rest(const struct session *s, const struct tacho__program *program, size_t alive,
+		     const char *names)
 {
-	char names[CLI_MESSAGE];
-	size_t alive = run_boxes_alive(&s->boxes);
+	const struct run_boxes *b = &s->boxes;
 	const char *all = geteuid() == 0 ? " --all" : "";
 
-	if (s->options->quiet)
+	if (s->options->watch.quiet)
 		return;
 	if (alive > 0)
 		cli_note("%s go on and are recorded: 'tacho dump PID' saves a window, 'tacho ls%s' "
 			 "lists them, 'tacho recover%s' saves what they leave behind.",
-			 run_boxes_names(&s->boxes, names, sizeof(names)), all, all);
-	else if (s->boxes.saved + s->boxes.failed == 0 &&
-		 program->hindrance == TACHO__HINDRANCE_NONE && !s->boxes.last_reason[0])
+			 names, all, all);
+	else if (b->saved + b->failed + b->unwanted + b->segment_count == 0 &&
+		 program->hindrance == TACHO__HINDRANCE_NONE && !b->last_reason[0])
 		cli_note("nothing was recorded: no process of it waited with epoll, poll or select "
 			 "or called tacho.h.");
 }
@@ -370,7 +389,10 @@ static int start_command(struct session *s, const struct tacho__program *program
 	}
 	start.environment = environment;
 	s->signals = take_signals(&start);
-	run_boxes_begin(&s->boxes);
+	if (run_boxes_begin(&s->boxes) < 0) {
+		free(environment);
+		return RUN_FAILED;
+	}
 	if (!s->options->no_wait)
 		prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
 	s->command = tacho__start(&start);
@@ -382,14 +404,28 @@ static int start_command(struct session *s, const struct tacho__program *program
 	tacho__program_explain(program, -s->command, message, sizeof(message));
 	cli_error("%s", message);
 	run_boxes_end(&s->boxes);
+	run_boxes_free(&s->boxes);
 	return s->command == -ENOENT ? RUN_NOT_FOUND : RUN_CANNOT;
+}
+
+static void finish(struct session *s, const struct tacho__program *program)
+{
+	char names[CLI_MESSAGE];
+	size_t alive = run_boxes_alive(&s->boxes);
+
+	run_boxes_names(&s->boxes, names, sizeof(names));
+	run_boxes_end(&s->boxes);
+	say_rest(s, program, alive, names);
+	run_boxes_finish_exec(&s->boxes, s->signals, is_impatient, s);
+	run_boxes_summary(&s->boxes);
+	run_boxes_free(&s->boxes);
 }
 
 static int run(int argc, char **argv)
 {
 	static struct tacho__program program;
 	static struct run_options options;
-	struct session s = {.options = &options};
+	static struct session s = {.options = &options};
 	char message[CLI_MESSAGE];
 	int status = run_options_read(&options, argc, argv);
 
@@ -403,20 +439,21 @@ static int run(int argc, char **argv)
 		return status == -ENOENT ? RUN_NOT_FOUND : RUN_CANNOT;
 	}
 	s.name = argv[optind];
+	s.boxes.watch = &options.watch;
 	s.boxes.folder = options.folder;
 	s.boxes.file = options.file;
 	s.boxes.replace = options.replace;
-	s.boxes.quiet = options.quiet;
-	s.boxes.no_symbols = options.no_symbols;
-	if (!options.quiet)
+	s.boxes.all_users = geteuid() == 0;
+	if (options.watch.continuous && run_boxes_segments(&s.boxes, options.service) < 0)
+		return RUN_FAILED;
+	if (!options.watch.quiet)
 		say_hindrance(&program);
 	status = start_command(&s, &program, argv + optind);
 	if (status)
 		return status;
-	raise_descriptors();
+	run_raise_descriptors();
 	wait_for_end(&s);
-	say_rest(&s, &program);
-	run_boxes_end(&s.boxes);
+	finish(&s, &program);
 	return exit_status(s.status);
 }
 
@@ -430,17 +467,19 @@ const struct cli_command cli_run = {
 		"  -o FILE|DIR            where to (default: tacho-NAME-PID-TIME.tacho here)\n"
 		"  -f, --force            replace FILE if it exists\n"
 		"  -q, --quiet            say only what went wrong\n"
-		"  --max-bytes BYTES      memory for one process, such as 64M (default 32M)\n"
+		"  --memory BYTES         memory for one process, such as 64M (default 32M)\n"
 		"  --min-age TIME         say so when the window gets shorter than this\n"
 		"  --poll-threshold TIME  count shorter polls instead of recording them\n"
 		"  --call-threshold TIME  record blocking calls from this length on\n"
 		"  --exclude NAMES        do not record programs of these names (a,b,c)\n"
 		"  --service NAME         a name for all of it, shown by tacho ls\n"
 		"  --trigger-signal NAME  this signal to tacho run saves a snapshot\n"
-		"  --no-symbols           leave code addresses as they are\n"
-		"  --no-wait-children     return when COMMAND ends, whatever it left running\n\n"
+		"  --no-wait-children     return when COMMAND ends, whatever it left "
+		"running\n" WATCH_OPTIONS_HELP
+		"                         also 'exit!=0': keep the last window only then\n\n"
 		"Examples:\n"
 		"  tacho run -- redis-server --port 7777\n"
-		"  tacho run -o /var/tmp -- nginx -g 'daemon off;'\n",
+		"  tacho run --on 'poll>50ms' --keep 20 -o /var/tmp -- ./server\n"
+		"  tacho run --continuous -o /var/tmp/web -- nginx -g 'daemon off;'\n",
 	.run = run,
 };

@@ -96,6 +96,24 @@ static void print_window(const struct status *s)
 		printf("less than min_age %s: raise max_bytes\n", wanted);
 }
 
+static void print_agent(const struct status *s)
+{
+	const struct tacho_process *p = s->process;
+
+	report_label("agent");
+	if (!p->agent_pid)
+		puts("none looks after this box");
+	else if (!report_agent_runs(p))
+		printf("%" PRIu32 " looked after this box and is gone\n", p->agent_pid);
+	else
+		printf("%" PRIu32 " looks after this box\n", p->agent_pid);
+	if (report_has_sentinels(s->reader, 0)) {
+		report_label("sentinels");
+		report_sentinels(stdout, s->reader, 0);
+		putchar('\n');
+	}
+}
+
 static void print_status(const struct status *s)
 {
 	const struct tacho_process *p = s->process;
@@ -115,6 +133,7 @@ static void print_status(const struct status *s)
 	putchar('\n');
 	print_recording(s);
 	print_window(s);
+	print_agent(s);
 	report_label("memory");
 	printf("%s of %s\n", text_bytes(used, p->used_bytes), text_bytes(budget, p->max_bytes));
 	report_label("threads");
@@ -143,6 +162,7 @@ static void print_status_json(const struct status *s)
 	json_put_string(&j, "box", s->path);
 	json_put_bool(&j, "recording", is_recording(s->process));
 	report_process_json(&j, s->process);
+	report_agent_json(&j, s->reader, 0);
 	json_put_u64(&j, "used_bytes", s->process->used_bytes);
 	json_put_u64(&j, "events", s->counts.events);
 	json_key(&j, "window_ns");

@@ -63,6 +63,12 @@ static void put_symbol(struct json *j, const struct tacho_symbol *s)
 void describe_address_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
 			   uint64_t address, uint64_t ns, bool is_return)
 {
+	describe_frame_json(j, reader, process, address, ns, is_return, false);
+}
+
+void describe_frame_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
+			 uint64_t address, uint64_t ns, bool is_return, bool kernel)
+{
 	uint64_t at = is_return ? address - 1 : address;
 	const struct tacho_definition *m = tacho_read_module_at(reader, process, at, ns);
 	struct tacho_symbol symbol;
@@ -70,6 +76,8 @@ void describe_address_json(struct json *j, const struct tacho_reader *reader, ui
 	json_object(j);
 	json_key(j, "address");
 	json_address(j, address);
+	if (kernel)
+		json_put_bool(j, "kernel", true);
 	json_put_known(j, "module", m ? m->name : "");
 	json_key(j, "offset");
 	if (m)
@@ -225,4 +233,45 @@ void describe_id_json(struct json *j, const struct tacho_reader *reader, uint32_
 	if (d && d->cut)
 		json_put_bool(j, "cut", true);
 	json_object_end(j);
+}
+
+const struct tacho_trigger_info *describe_trigger(const struct tacho_reader *reader,
+						  uint32_t process, uint64_t number)
+{
+	uint32_t low = 0, high = tacho_read_trigger_count(reader);
+
+	/* They are sorted by process and number. */
+	while (low < high) {
+		uint32_t mid = low + (high - low) / 2;
+		const struct tacho_trigger_info *t = tacho_read_trigger(reader, mid);
+
+		if (t->process == process && t->number == number)
+			return t;
+		if (t->process < process || (t->process == process && t->number < number))
+			low = mid + 1;
+		else
+			high = mid;
+	}
+	return NULL;
+}
+
+const char *describe_sentinel_value(char *out, const char *sentinel, uint64_t value)
+{
+	if (!strcmp(sentinel, "queue") || !strcmp(sentinel, "unknown"))
+		snprintf(out, TEXT_SMALL, "%" PRIu64, value);
+	else
+		text_duration(out, value);
+	return out;
+}
+
+void describe_trigger_json(struct json *j, const struct tacho_trigger_info *trigger)
+{
+	const char *sentinel = trigger ? trigger->sentinel : "";
+
+	json_put_known(j, "sentinel", sentinel);
+	json_key(j, "value");
+	if (sentinel[0])
+		json_u64(j, trigger->value);
+	else
+		json_null(j);
 }

@@ -29,6 +29,10 @@ void describe_address(FILE *out, const struct tacho_reader *reader, uint32_t pro
 void describe_address_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
 			   uint64_t address, uint64_t ns, bool is_return);
 
+/* The same; with "kernel": true for code of the kernel. */
+void describe_frame_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
+			 uint64_t address, uint64_t ns, bool is_return, bool kernel);
+
 struct describe_stack {
 	const uint64_t *frames;
 	uint32_t count;
@@ -41,5 +45,13 @@ void describe_stack(FILE *out, const struct tacho_reader *reader, uint32_t proce
 /* The member "frames". */
 void describe_stack_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
 			 const struct describe_stack *stack, uint64_t ns);
+
+/* The trigger of that number; NULL: the trace does not hold it (any more). */
+const struct tacho_trigger_info *describe_trigger(const struct tacho_reader *reader,
+						  uint32_t process, uint64_t number);
+/* What a sentinel compares, in its unit; fills `out` (TEXT_SMALL bytes) and returns it. */
+const char *describe_sentinel_value(char *out, const char *sentinel, uint64_t value);
+/* Members `sentinel` and `value`; NULL: they are null. */
+void describe_trigger_json(struct json *j, const struct tacho_trigger_info *trigger);
 
 #endif

@@ -19,6 +19,8 @@ void event_put_text(FILE *out, const struct tacho_reader *reader, const struct t
 void event_put_json(struct json *j, const struct tacho_reader *reader,
 		    const struct tacho_event *event);
 
+#define EVENT_STREAM_KERNEL 15u /* of what the kernel reported of a thread */
+
 /* Payload word i, 0 where a damaged or foreign record has fewer. */
 static inline uint64_t event_word(const struct tacho_event *event, uint32_t i)
 {
@@ -35,6 +37,28 @@ static inline uint64_t event_data(const struct tacho_event *event)
 static inline uint32_t event_id(uint64_t value)
 {
 	return value <= 0xffffff ? (uint32_t)value : 0xffffffu;
+}
+
+/* TACHO_EV_KERNEL_SAMPLE: how many of its frames are the kernel's. They come first. */
+static inline uint32_t event_kernel_frames(const struct tacho_event *event)
+{
+	uint32_t frames = event->words > 2 ? event->words - 2 : 0;
+
+	return event->arg < frames ? event->arg : frames;
+}
+
+/* Its frames of the kernel, or those of the program: each begins with one that was interrupted. */
+static inline struct describe_stack event_kernel_stack(const struct tacho_event *event, bool kernel)
+{
+	uint32_t first = event_kernel_frames(event);
+	uint32_t all = event->words > 2 ? event->words - 2 : 0;
+
+	return (struct describe_stack){
+		.frames = event->words > 2 ? event->word + 2 + (kernel ? 0 : first) : NULL,
+		.count = kernel ? first : all - first,
+		.exact = true,
+		.cut = !kernel && (event_data(event) & 1) != 0,
+	};
 }
 
 /* The stack that a TACHO_EV_SAMPLE_FRAMES carries with it. */

@@ -58,7 +58,8 @@ static void put_lock(const struct members *m)
 
 	json_put_u64(m->j, "lock", event_word(e, 0));
 	if (e->type == TACHO_EV_LOCK_WAITED) {
-		json_put_bool(m->j, "taken", e->arg != 0);
+		json_put_bool(m->j, "taken", e->arg & 1);
+		json_put_bool(m->j, "signal", e->arg & 2);
 		return;
 	}
 	if (e->type == TACHO_EV_LOCK_RELEASE)
@@ -284,6 +285,30 @@ static void put_frames(const struct members *m)
 	json_object_end(m->j);
 }
 
+/* As a stack; its frames of the kernel say so. */
+static void put_kernel_sample(const struct members *m)
+{
+	struct describe_stack stack = event_stack(m->event);
+	uint32_t kernel = event_kernel_frames(m->event);
+
+	json_put_u64(m->j, "cpu_ns", event_word(m->event, 1));
+	json_put_u64(m->j, "kernel_frames", kernel);
+	json_key(m->j, "at");
+	json_object(m->j);
+	json_key(m->j, "id");
+	json_null(m->j);
+	json_put_string(m->j, "class", "stack");
+	json_key(m->j, "frames");
+	json_array(m->j);
+	for (uint32_t i = 0; i < stack.count; i++)
+		describe_frame_json(m->j, m->reader, m->event->process, stack.frames[i],
+				    m->event->ns, i > 0 && i != kernel, i < kernel);
+	json_array_end(m->j);
+	if (stack.cut)
+		json_put_bool(m->j, "cut", true);
+	json_object_end(m->j);
+}
+
 static void put_sched(const struct members *m)
 {
 	uint64_t faults = event_word(m->event, 1);
@@ -339,6 +364,15 @@ static bool put_observed(const struct members *m)
 		return true;
 	case TACHO_EV_SAMPLE_FRAMES:
 		put_frames(m);
+		return true;
+	case TACHO_EV_KERNEL_SAMPLE:
+		put_kernel_sample(m);
+		return true;
+	case TACHO_EV_SWITCH_OUT:
+		json_put_bool(m->j, "preempted", m->event->arg != 0);
+		return true;
+	case TACHO_EV_SWITCH_IN:
+		json_put_u64(m->j, "cpu", m->event->arg);
 		return true;
 	case TACHO_EV_SCHED:
 		put_sched(m);
@@ -405,6 +439,8 @@ void event_put_json(struct json *j, const struct tacho_reader *reader,
 	case TACHO_EV_TRIGGER:
 		put_id(&m, "reason", event->arg);
 		json_put_u64(j, "number", event_word(event, 0));
+		describe_trigger_json(
+			j, describe_trigger(reader, event->process, event_word(event, 0)));
 		break;
 	case TACHO_EV_STEAL:
 		put_steal(&m);

@@ -198,7 +198,9 @@ static void put_resume(const struct line *l)
 {
 	const struct tacho_resume *r = l->event->resume;
 
-	if (r->first)
+	if (r->first && l->event->stream == EVENT_STREAM_KERNEL)
+		fputs("what the kernel tells of this thread begins here", l->out);
+	else if (r->first)
 		fputs("what is known of this thread begins here", l->out);
 	else if (r->missing || r->dropped)
 		fputs("a hole ends here", l->out);
@@ -232,13 +234,29 @@ static void put_lock(const struct line *l)
 
 	put_number(l, "lock ", event_word(e, 0));
 	if (e->type == TACHO_EV_LOCK_WAITED) {
-		fputs(e->arg ? " taken" : " given up", l->out);
+		fputs(e->arg & 2   ? (e->arg & 1 ? " signalled" : " given up")
+		      : e->arg & 1 ? " taken"
+				   : " given up",
+		      l->out);
 		return;
 	}
 	if (e->type == TACHO_EV_LOCK_RELEASE)
 		fprintf(l->out, " with %" PRIu64 " waiting", event_word(e, 1));
 	if (e->arg)
 		put_id(l, " at ", e->arg);
+}
+
+static void put_trigger(struct line *l)
+{
+	uint64_t number = event_word(l->event, 0);
+	const struct tacho_trigger_info *t = describe_trigger(l->reader, l->event->process, number);
+	char text[TEXT_SMALL];
+
+	fprintf(l->out, "number %" PRIu64 ": ", number);
+	put_id(l, "", l->event->arg);
+	if (t && t->sentinel[0])
+		fprintf(l->out, " (sentinel %s: %s)", t->sentinel,
+			describe_sentinel_value(text, t->sentinel, t->value));
 }
 
 static void put_steal(const struct line *l)
@@ -305,6 +323,22 @@ static void put_frames(const struct line *l)
 	describe_stack(l->out, l->reader, l->event->process, &stack, l->event->ns);
 }
 
+/* "kernel [vfs_read < ksys_read] from [read < main]" */
+static void put_kernel_sample(const struct line *l)
+{
+	struct describe_stack kernel = event_kernel_stack(l->event, true);
+	struct describe_stack user = event_kernel_stack(l->event, false);
+	char text[TEXT_SMALL];
+
+	fprintf(l->out, "%s of CPU at ", text_duration(text, event_word(l->event, 1)));
+	if (kernel.count) {
+		fputs("kernel ", l->out);
+		describe_stack(l->out, l->reader, l->event->process, &kernel, l->event->ns);
+		fputs(" from ", l->out);
+	}
+	describe_stack(l->out, l->reader, l->event->process, &user, l->event->ns);
+}
+
 static void put_sched(const struct line *l)
 {
 	uint64_t faults = event_word(l->event, 1);
@@ -360,6 +394,15 @@ static bool put_observed(const struct line *l)
 		return true;
 	case TACHO_EV_SAMPLE_FRAMES:
 		put_frames(l);
+		return true;
+	case TACHO_EV_KERNEL_SAMPLE:
+		put_kernel_sample(l);
+		return true;
+	case TACHO_EV_SWITCH_OUT:
+		fputs(l->event->arg ? "preempted: it could have gone on" : "it waits", l->out);
+		return true;
+	case TACHO_EV_SWITCH_IN:
+		fprintf(l->out, "on CPU %" PRIu32, l->event->arg);
 		return true;
 	case TACHO_EV_SCHED:
 		put_sched(l);
@@ -429,8 +472,7 @@ void event_put_text(FILE *out, const struct tacho_reader *reader, const struct t
 		put_async(&l);
 		break;
 	case TACHO_EV_TRIGGER:
-		fprintf(out, "number %" PRIu64 ": ", event_word(event, 0));
-		put_id(&l, "", event->arg);
+		put_trigger(&l);
 		break;
 	case TACHO_EV_STEAL:
 		put_steal(&l);

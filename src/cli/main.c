@@ -14,7 +14,8 @@ bool cli_started_without_sigpipe;
 
 /* In the order in which `tacho help` shows them. */
 static const struct cli_command *const commands[] = {
-	&cli_run, &cli_ls, &cli_status, &cli_dump, &cli_recover, &cli_info, &cli_cat, &cli_help,
+	&cli_run,     &cli_agent, &cli_ls,  &cli_status, &cli_dump,
+	&cli_recover, &cli_info,  &cli_cat, &cli_doctor, &cli_help,
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

@@ -30,6 +30,12 @@ const char *name_type(unsigned type)
 		return "pause";
 	case TACHO_EV_LOOP:
 		return "loop";
+	case TACHO_EV_SWITCH_OUT:
+		return "switch-out";
+	case TACHO_EV_SWITCH_IN:
+		return "switch-in";
+	case TACHO_EV_KERNEL_SAMPLE:
+		return "kernel-sample";
 	case TACHO_EV_RESUME:
 		return "resume";
 	case TACHO_EV_POLL_BEGIN:
@@ -137,7 +143,8 @@ const char *name_source_state(uint32_t state)
 
 const char *name_taken_by(uint32_t taken_by)
 {
-	static const char *const names[] = {"box", "snapshot", "crash handler", "dump", "recover"};
+	static const char *const names[] = {"box",  "snapshot", "crash handler",
+					    "dump", "recover",	"segment"};
 	const char *name = PICK(names, taken_by);
 
 	return name ? name : "unknown";

@@ -9,13 +9,11 @@
 #include "cli/parse.h"
 #include "cli/text.h"
 
-/* Says what is wrong and puts a mark under the place. */
-static bool complain(const char *option, const char *text, size_t at, const char *why)
+void parse_point_at(const char *text, size_t at)
 {
-	char before[256];
+	char before[1024];
 	size_t size = at < sizeof(before) - 1 ? at : sizeof(before) - 1;
 
-	cli_error("%s: '%s' %s.", option, text, why);
 	memcpy(before, text, size);
 	before[size] = 0;
 	fputs("  ", stderr);
@@ -24,6 +22,12 @@ static bool complain(const char *option, const char *text, size_t at, const char
 	for (size_t i = text_width(before); i > 0; i--)
 		fputc(' ', stderr);
 	fputs("^\n", stderr);
+}
+
+bool parse_complain(const char *option, const char *text, size_t at, const char *why)
+{
+	cli_error("%s: '%s' %s.", option, text, why);
+	parse_point_at(text, at);
 	return false;
 }
 
@@ -41,15 +45,15 @@ static bool read_duration(const char *option, const char *text, size_t start, ui
 		digits = used - 1;
 	}
 	if (digits == 0)
-		return complain(option, text, start,
-				"is not a duration: write a number and a unit, such as 1.5s");
+		return parse_complain(option, text, start,
+				      "is not a duration: write a number and a unit, such as 1.5s");
 	if (!number[used])
-		return complain(option, text, start + used,
-				"has no unit: add one of ns, us, ms, s, m, h");
+		return parse_complain(option, text, start + used,
+				      "has no unit: add one of ns, us, ms, s, m, h");
 	if (tacho__duration_unit(number + used) == 0)
-		return complain(option, text, start + used,
-				"has a unit that is none of ns, us, ms, s, m, h");
-	return complain(
+		return parse_complain(option, text, start + used,
+				      "has a unit that is none of ns, us, ms, s, m, h");
+	return parse_complain(
 		option, text, start,
 		"is no duration that can be told: a point has one to nine digits behind it, "
 		"and 292 years are too long");
@@ -60,7 +64,7 @@ bool parse_duration(const char *option, const char *text, uint64_t *ns)
 	if (!read_duration(option, text, 0, ns))
 		return false;
 	if (*ns == 0)
-		return complain(option, text, 0, "is no time at all: give more than 0");
+		return parse_complain(option, text, 0, "is no time at all: give more than 0");
 	return true;
 }
 
@@ -76,9 +80,9 @@ bool parse_count(const char *option, const char *text, uint64_t *out)
 	size_t digits = strspn(text, "0123456789");
 
 	if (digits == 0 || text[digits])
-		return complain(option, text, digits, "is not a whole number");
+		return parse_complain(option, text, digits, "is not a whole number");
 	if (tacho__parse_u64(text, out))
-		return complain(option, text, 0, "is too large a number");
+		return parse_complain(option, text, 0, "is too large a number");
 	return true;
 }
 
@@ -114,8 +118,8 @@ bool parse_types(const char *option, const char *text, bool *types)
 				types[t] = found = true;
 		}
 		if (!found)
-			return complain(option, text, at,
-					"names no type of event: see EVENTS in tacho-cat(1)");
+			return parse_complain(option, text, at,
+					      "names no type of event: see EVENTS in tacho-cat(1)");
 		at += size;
 		if (!text[at])
 			return true;

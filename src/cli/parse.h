@@ -6,6 +6,7 @@
 #define TACHO_CLI_PARSE_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 /* An instant in the window: after its first event, or before its last. */
@@ -14,6 +15,11 @@ struct parse_instant {
 	bool from_end;
 	uint64_t ns;
 };
+
+/* The text, and on the line below it a mark under the character at `at`. */
+void parse_point_at(const char *text, size_t at);
+/* "OPTION: 'TEXT' WHY." before that. Returns false. */
+bool parse_complain(const char *option, const char *text, size_t at, const char *why);
 
 /* A number with decimals and a unit: ns us ms s m h. More than nought. */
 bool parse_duration(const char *option, const char *text, uint64_t *ns);

@@ -1,7 +1,9 @@
 /*
  * Parts of a description of a process that `status` and `info` share.
  */
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -279,4 +281,57 @@ uint32_t report_thread_count(const struct tacho_reader *reader, uint32_t process
 		*live += t->live != 0;
 	}
 	return count;
+}
+
+bool report_agent_runs(const struct tacho_process *process)
+{
+	return process->agent_pid && process->agent_pid <= INT32_MAX &&
+	       (!kill((pid_t)process->agent_pid, 0) || errno == EPERM);
+}
+
+void report_sentinels(FILE *out, const struct tacho_reader *reader, uint32_t process)
+{
+	const char *before = "";
+
+	for (uint32_t i = 0; i < tacho_read_sentinel_count(reader); i++) {
+		struct tacho_sentinel_info s;
+		char text[TEXT_SMALL];
+
+		if (tacho_read_sentinel(reader, process, i, &s) < 0 || !s.limit)
+			continue;
+		fprintf(out, "%s%s>%s", before, s.name,
+			describe_sentinel_value(text, s.name, s.limit));
+		before = ", ";
+	}
+}
+
+bool report_has_sentinels(const struct tacho_reader *reader, uint32_t process)
+{
+	for (uint32_t i = 0; i < tacho_read_sentinel_count(reader); i++) {
+		struct tacho_sentinel_info s;
+
+		if (tacho_read_sentinel(reader, process, i, &s) >= 0 && s.limit)
+			return true;
+	}
+	return false;
+}
+
+void report_agent_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
+{
+	const struct tacho_process *p = tacho_read_process(reader, process);
+
+	json_key(j, "agent_pid");
+	if (report_agent_runs(p))
+		json_u64(j, p->agent_pid);
+	else
+		json_null(j);
+	json_key(j, "sentinels");
+	json_object(j);
+	for (uint32_t i = 0; i < tacho_read_sentinel_count(reader); i++) {
+		struct tacho_sentinel_info s;
+
+		if (tacho_read_sentinel(reader, process, i, &s) >= 0 && s.limit)
+			json_put_u64(j, s.name, s.limit);
+	}
+	json_object_end(j);
 }

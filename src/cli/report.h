@@ -4,7 +4,9 @@
 #ifndef TACHO_CLI_REPORT_H
 #define TACHO_CLI_REPORT_H
 
+#include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 
 #include "cli/json.h"
 #include "tacho_read.h"
@@ -29,5 +31,12 @@ void report_window(uint64_t first_ns, uint64_t last_ns, const struct cli_counts 
 
 /* Threads of one process. */
 uint32_t report_thread_count(const struct tacho_reader *reader, uint32_t process, uint32_t *live);
+
+/* An agent says that it looks after the box, and runs. */
+bool report_agent_runs(const struct tacho_process *process);
+/* What it asked the recorder to watch for: "poll>50.000 ms, queue>1000". */
+bool report_has_sentinels(const struct tacho_reader *reader, uint32_t process);
+void report_sentinels(FILE *out, const struct tacho_reader *reader, uint32_t process);
+void report_agent_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
 
 #endif

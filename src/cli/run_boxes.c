@@ -1,34 +1,41 @@
 /*
- * The boxes of one recording.
+ * Which boxes there are to follow, and which of their processes have ended.
  */
 #define _GNU_SOURCE 1 /* renameat2 */
+#include "cli/run_boxes.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/eventfd.h>
 #include <sys/inotify.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
-#include "agent/trace_write.h"
+#include "agent/exec.h"
+#include "agent/follow.h"
+#include "agent/keep.h"
+#include "agent/kernel.h"
+#include "agent/segments.h"
 #include "cli/boxes.h"
 #include "cli/cli.h"
-#include "cli/output.h"
-#include "cli/run_boxes.h"
-#include "cli/text.h"
+#include "cli/watch_options.h"
 #include "format/box.h"
-#include "format/trace.h"
 
-#define BOXES_MAX 16384u /* of one recording at a time: more are left to `tacho recover` */
+#define BOXES_MAX 16384u /* at a time: more are left to `tacho recover` */
+#define OTHERS_MAX 64u
 #define NAMES_SHOWN 5u
-
-static bool all_users(void)
-{
-	return geteuid() == 0;
-}
+/* How long the boxes of a `tacho run` are left to it before another agent takes them. */
+#define LEFT_TO_RUN_NS UINT64_C(2000000000)
+#define NS_PER_S UINT64_C(1000000000)
+#define SHORT_NS UINT64_C(100000000)
 
 /* Folders in which boxes may appear, also those that are not there yet. */
 static void watch_folders(const struct run_boxes *b, const struct box_list *list)
@@ -42,20 +49,8 @@ static void watch_folders(const struct run_boxes *b, const struct box_list *list
 		if (list->folders[i].state == BOX_FOLDER_SEARCHED)
 			inotify_add_watch(b->inotify, list->folders[i].path, mask);
 	/* A server of root may have workers of users that had no folder before. */
-	if (all_users())
+	if (b->all_users)
 		inotify_add_watch(b->inotify, "/dev/shm", mask);
-}
-
-void run_boxes_begin(struct run_boxes *b)
-{
-	const char *given = getenv("TACHO_BOX_DIR");
-	char folder[64];
-
-	b->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
-	/* What the first box would do, so that it can be waited for there. */
-	snprintf(folder, sizeof(folder), "/dev/shm/tacho-%u", (unsigned)geteuid());
-	mkdir(given && given[0] ? given : folder, 0700);
-	run_boxes_scan(b);
 }
 
 static void drain(int fd)
@@ -66,30 +61,7 @@ static void drain(int fd)
 		;
 }
 
-enum kind { FOREIGN, UNFINISHED, OURS };
-
-static enum kind read_super(const struct run_boxes *b, const struct box_file *file,
-			    struct tacho_box_super *super, struct stat *st)
-{
-	int fd = open(file->path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return FOREIGN;
-	if (fstat(fd, st) < 0 || !S_ISREG(st->st_mode)) {
-		close(fd);
-		return FOREIGN;
-	}
-	n = pread(fd, super, sizeof(*super), 0);
-	close(fd);
-	if (n < (ssize_t)sizeof(*super) || super->magic[0] == 0)
-		return UNFINISHED;
-	if (memcmp(super->magic, TACHO_BOX_MAGIC, sizeof(super->magic)) != 0 ||
-	    super->recording != b->recording || super->pid != file->pid ||
-	    super->start_time != file->start_time)
-		return FOREIGN;
-	return OURS;
-}
+/* --------------------------------------------------------------------- adding */
 
 static bool is_known(const struct run_boxes *b, const char *path, ino_t inode)
 {
@@ -99,13 +71,78 @@ static bool is_known(const struct run_boxes *b, const char *path, ino_t inode)
 	return false;
 }
 
-/* Follows the process; one that is not there any more has ended. */
-static void follow(struct run_box *box)
+/* The end of another agent makes its boxes ours. */
+static void wait_for_other(struct run_boxes *b, uint32_t pid)
 {
-	box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
-	/* After the opening: the number may be another process by now. */
-	if (box_process_runs(box->pid, box->start_time) == 0)
-		box->ended = true;
+	struct run_other *grown;
+	int pidfd;
+
+	if (pid == 0 || pid == (uint32_t)getpid() || b->other_count >= OTHERS_MAX)
+		return;
+	for (size_t i = 0; i < b->other_count; i++)
+		if (b->others[i].pid == pid)
+			return;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		return;
+	grown = reallocarray(b->others, b->other_count + 1, sizeof(*grown));
+	if (!grown) {
+		close(pidfd);
+		return;
+	}
+	b->others = grown;
+	b->others[b->other_count++] = (struct run_other){.pid = pid, .pidfd = pidfd};
+}
+
+static void forget_others(struct run_boxes *b)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < b->other_count; i++) {
+		struct pollfd fd = {.fd = b->others[i].pidfd, .events = POLLIN};
+
+		if (poll(&fd, 1, 0) > 0)
+			close(fd.fd);
+		else
+			b->others[kept++] = b->others[i];
+	}
+	b->other_count = kept;
+}
+
+enum kind { FOREIGN, UNFINISHED, OURS };
+
+/* Of `tacho agent`, which takes all but what others look after. */
+static enum kind is_free(struct run_boxes *b, const struct tacho__follow *f)
+{
+	const struct tacho_box_super *super = tacho__follow_super(f);
+	uint32_t agent = tacho__follow_agent(f);
+	uint64_t now = cli_now_ns();
+
+	if (b->service && strncmp(super->service, b->service, sizeof(super->service)) != 0)
+		return FOREIGN;
+	/* Who asked that a box outlive an orderly end wants to read it. */
+	if (super->state == TACHO_BOX_STOPPED && agent == 0 && super->recording == 0)
+		return FOREIGN;
+	if (super->recording != 0 && agent == 0 && now >= super->created.mono_ns &&
+	    now - super->created.mono_ns < LEFT_TO_RUN_NS)
+		return UNFINISHED;
+	return OURS;
+}
+
+static enum kind judge(struct run_boxes *b, const struct box_file *file, struct tacho__follow **f)
+{
+	const struct tacho_box_super *super;
+	int result = tacho__follow_open(f, file->path);
+
+	if (result < 0)
+		return result == -ENODATA ? UNFINISHED : FOREIGN;
+	super = tacho__follow_super(*f);
+	if (super->pid != file->pid || super->start_time != file->start_time ||
+	    is_known(b, file->path, tacho__follow_file(*f)->st_ino))
+		return FOREIGN;
+	if (b->recording)
+		return super->recording == b->recording ? OURS : FOREIGN;
+	return is_free(b, *f);
 }
 
 static void say_note(struct run_boxes *b, const struct run_box *box,
@@ -120,187 +157,219 @@ static void say_note(struct run_boxes *b, const struct run_box *box,
 	cli_warn("%s (%" PRIu32 ") runs but could not record: %s", box->comm, box->pid, reason);
 }
 
-static void add(struct run_boxes *b, const struct box_file *file)
+/* Follows the process; one that is not there any more has ended. */
+static void follow_process(struct run_box *box)
 {
-	struct tacho_box_super super;
+	box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
+	/* After the opening: the number may be another process by now. */
+	if (box_process_runs(box->pid, box->start_time) == 0)
+		box->ended = true;
+}
+
+/* Takes over `f`, also when it fails. */
+static void take(struct run_boxes *b, const struct box_file *file, struct tacho__follow *f)
+{
+	const struct tacho_box_super *super = tacho__follow_super(f);
 	struct run_box box = {.pid = file->pid,
 			      .number = file->number,
 			      .start_time = file->start_time,
+			      .inode = tacho__follow_file(f)->st_ino,
+			      .look_ns = UINT64_MAX,
+			      .drain_ns = UINT64_MAX,
 			      .pidfd = -1};
-	struct run_box *grown;
-	struct stat st;
-	enum kind kind = read_super(b, file, &super, &st);
+	struct run_box *grown = reallocarray(b->boxes, b->count + 1, sizeof(*grown));
 
-	if (kind == UNFINISHED && box_process_runs(file->pid, file->start_time) != 0)
-		b->pending = true;
-	if (kind != OURS || is_known(b, file->path, st.st_ino) || b->count >= BOXES_MAX)
-		return;
-	box.inode = st.st_ino;
+	if (grown)
+		b->boxes = grown;
 	box.path = strdup(file->path);
-	grown = reallocarray(b->boxes, b->count + 1, sizeof(*grown));
-	if (!box.path || !grown) {
+	if (!grown || !box.path) {
 		/* The box stays for `tacho recover`. */
 		free(box.path);
+		tacho__follow_end(f);
 		return;
 	}
-	memcpy(box.comm, super.comm, sizeof(super.comm));
-	if (super.state == TACHO_BOX_OFF) {
+	memcpy(box.comm, super->comm, sizeof(super->comm));
+	if (super->state == TACHO_BOX_OFF) {
 		box.note = box.done = true;
-		say_note(b, &box, &super);
+		if (b->recording)
+			say_note(b, &box, super);
+		tacho__follow_end(f);
 	} else {
-		follow(&box);
+		box.follow = f;
+		follow_process(&box);
 	}
-	b->boxes = grown;
 	b->boxes[b->count++] = box;
+	if (box.follow)
+		run_attend_begin(b, &b->boxes[b->count - 1]);
 }
 
-void run_boxes_scan(struct run_boxes *b)
+static void add(struct run_boxes *b, const struct box_file *file)
+{
+	struct tacho__follow *f = NULL;
+	enum kind kind = b->count < BOXES_MAX ? judge(b, file, &f) : FOREIGN;
+
+	if (kind == UNFINISHED && (f || box_process_runs(file->pid, file->start_time) != 0))
+		b->pending = true;
+	if (kind != OURS) {
+		tacho__follow_end(f);
+	} else if (tacho__follow_super(f)->state != TACHO_BOX_OFF && tacho__follow_lock(f) < 0) {
+		wait_for_other(b, tacho__follow_agent(f));
+		tacho__follow_end(f);
+	} else {
+		take(b, file, f);
+	}
+}
+
+/* A process that stops recording and starts again has a new box. */
+static bool is_left(const struct run_boxes *b, const struct run_box *box)
+{
+	if (!box->follow || tacho__follow_state(box->follow) != TACHO_BOX_STOPPED)
+		return false;
+	for (size_t i = 0; i < b->count; i++)
+		if (b->boxes[i].pid == box->pid && b->boxes[i].start_time == box->start_time &&
+		    b->boxes[i].number > box->number && !b->boxes[i].note)
+			return true;
+	return false;
+}
+
+static bool has_ended(const struct run_boxes *b, const struct run_box *box)
+{
+	/* How the command ended decides about its window: it is known when it was reaped. */
+	if (box->pid == b->command && !b->command_reaped)
+		return false;
+	if (b->recording == 0 && is_left(b, box))
+		return true;
+	return box_process_runs(box->pid, box->start_time) == 0;
+}
+
+static void scan(struct run_boxes *b)
 {
 	struct box_list list;
 	int result;
 
 	drain(b->inotify);
-	result = b->silent ? box_list_read_quietly(&list, all_users())
-			   : box_list_read(&list, all_users());
+	forget_others(b);
+	result = b->silent ? box_list_read_quietly(&list, b->all_users)
+			   : box_list_read(&list, b->all_users);
 	b->silent = true;
 	b->pending = false;
-	if (result < 0)
-		return;
-	watch_folders(b, &list);
-	for (size_t i = 0; i < list.file_count; i++)
-		add(b, &list.files[i]);
-	box_list_free(&list);
-	for (size_t i = 0; i < b->count; i++) {
-		struct run_box *box = &b->boxes[i];
-
-		if (!box->ended && box_process_runs(box->pid, box->start_time) == 0)
-			box->ended = true;
+	if (result == 0) {
+		watch_folders(b, &list);
+		for (size_t i = 0; i < list.file_count; i++)
+			add(b, &list.files[i]);
+		box_list_free(&list);
 	}
-}
-
-/* The name that -o FILE gives to others than the command itself: FILE-PID. */
-static int begin_beside(struct output *output, const struct run_boxes *b, const struct run_box *box)
-{
-	size_t stem = strlen(b->file);
-	char path[PATH_MAX];
-
-	if (stem > 6 && strcmp(b->file + stem - 6, ".tacho") == 0)
-		stem -= 6;
-	if ((size_t)snprintf(path, sizeof(path), "%.*s-%" PRIu32 ".tacho", (int)stem, b->file,
-			     box->pid) >= sizeof(path))
-		return -ENAMETOOLONG;
-	return output_begin_unique(output, path);
-}
-
-/* Whether this is the newest box of the command itself: exec makes a new one. */
-static bool is_main(const struct run_boxes *b, const struct run_box *box)
-{
-	if (box->pid != b->command || b->file_written)
-		return false;
 	for (size_t i = 0; i < b->count; i++)
-		if (b->boxes[i].pid == box->pid && b->boxes[i].number > box->number &&
-		    !b->boxes[i].note)
-			return false;
-	return true;
+		if (!b->boxes[i].ended)
+			b->boxes[i].ended = has_ended(b, &b->boxes[i]);
 }
 
-static int begin_output(struct output *output, const struct run_boxes *b, const struct run_box *box,
-			const struct tacho_process *process)
-{
-	if (!b->file || !box->ended)
-		return output_begin_in(output, b->folder, process);
-	if (is_main(b, box))
-		return output_begin(output, b->file, b->replace);
-	return begin_beside(output, b, box);
-}
+/* ------------------------------------------------------------------ beginning */
 
-static void say_saved(struct run_boxes *b, const struct run_box *box, const char *path,
-		      const struct tacho__trace_result *r)
+int run_boxes_begin(struct run_boxes *b)
 {
-	char seconds[TEXT_SMALL], bytes[TEXT_SMALL];
+	const char *given = getenv("TACHO_BOX_DIR");
+	char folder[64];
 
-	b->saved++;
-	if (b->file && strcmp(path, b->file) == 0) {
-		b->file_written = true;
-	} else if (b->file && box->ended && r->events >= b->best_events) {
-		snprintf(b->best, sizeof(b->best), "%s", path);
-		b->best_events = r->events;
+	b->begun_ns = cli_now_ns();
+	b->inotify = inotify_init1(IN_NONBLOCK | IN_CLOEXEC);
+	b->poke = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+	if (b->poke < 0) {
+		int error = errno;
+
+		cli_error("cannot make an eventfd: %s.", strerror(error));
+		return -error;
 	}
-	if (!b->quiet)
-		cli_note("%s: %s %s (%" PRIu32 "), %" PRIu64 " events in %s, %s", path,
-			 box->ended ? "window of" : "snapshot of", box->comm, box->pid, r->events,
-			 text_duration(seconds, r->last_ns - r->first_ns),
-			 text_bytes(bytes, r->bytes));
+	if (!run_attend_setup(b))
+		return -ENOMEM;
+	/* What the first box would do, so that it can be waited for there. */
+	snprintf(folder, sizeof(folder), "/dev/shm/tacho-%u", (unsigned)geteuid());
+	mkdir(given && given[0] ? given : folder, 0700);
+	scan(b);
+	return 0;
 }
 
-/* 1: a trace file was written, 0: there is nothing in the box. */
-static int write_trace(struct run_boxes *b, const struct run_box *box, struct tacho_reader *reader)
+void run_raise_descriptors(void)
 {
-	const char *slash = strrchr(box->path, '/');
-	struct tacho__trace_options options = {
-		.taken_by = box->ended ? TACHO_TAKEN_RECOVER : TACHO_TAKEN_DUMP,
-		.box_name = slash ? slash + 1 : box->path,
-		.no_symbols = b->no_symbols,
-	};
-	struct tacho__trace_result result = {0};
-	char message[CLI_MESSAGE] = "";
-	struct output output;
-	int error = begin_output(&output, b, box, tacho_read_process(reader, 0));
+	struct rlimit limit;
 
-	if (error < 0)
-		return error;
-	error = tacho__trace_write(reader, output.fd, &options, &result, message, sizeof(message));
-	if (error < 0)
-		cli_error("%s", message[0] ? message : strerror(-error));
-	if (error < 0 || result.events == 0) {
-		output_abandon(&output);
-		return error;
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0) {
+		limit.rlim_cur = limit.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &limit);
 	}
-	error = output_commit(&output);
-	if (error < 0)
-		return error;
-	cli_warn_problems(reader, 5);
-	say_saved(b, box, output.path, &result);
-	return 1;
 }
 
-/* The window of one process into a trace file. Returns 0 or -errno, after saying why. */
-static int save_window(struct run_boxes *b, const struct run_box *box)
-{
-	struct tacho_read_options options = {.size = sizeof(options)};
-	struct tacho_reader *reader = NULL;
-	char message[CLI_MESSAGE] = "";
-	int result = tacho_read_open(&reader, box->path, &options, message, sizeof(message));
+/* -------------------------------------------------------------------- waiting */
 
-	if (result < 0)
-		cli_error("%s", message[0] ? message : strerror(-result));
-	else if (!tacho_read_process(reader, 0))
-		result = -EBADMSG;
-	else
-		result = write_trace(b, box, reader);
-	tacho_read_close(reader);
-	return result < 0 ? result : 0;
+uint64_t run_boxes_due(const struct run_boxes *b)
+{
+	uint64_t due = b->segments ? tacho__segments_due(b->segments) : UINT64_MAX;
+
+	for (size_t i = 0; i < b->count; i++) {
+		uint64_t at = run_attend_due(b, &b->boxes[i]);
+
+		if (at < due)
+			due = at;
+	}
+	return due;
 }
 
-static void save_ended(struct run_boxes *b, struct run_box *box)
-{
-	struct stat st = {0};
-	int lock = box_lock(box->path, &st);
+struct waited {
+	struct pollfd *fds;
+	bool *look; /* it says that boxes are new or processes have ended */
+	size_t count;
+};
 
-	box->done = true;
-	/* Deleted, or in the hands of a `tacho recover`. */
-	if (lock == -ENOENT || lock == -EWOULDBLOCK)
+static void wait_for(struct waited *w, int fd, bool look)
+{
+	if (fd < 0)
 		return;
-	if (save_window(b, box) < 0) {
-		b->failed++;
-		cli_error("the window of %s (%" PRIu32 ") is kept in %s. Make room, then save it "
-			  "with 'tacho recover %s -o FOLDER'.",
-			  box->comm, box->pid, box->path, box->path);
-	} else {
-		box_remove(box->path, &st);
+	w->fds[w->count] = (struct pollfd){.fd = fd, .events = POLLIN};
+	w->look[w->count++] = look;
+}
+
+static void wait_for_all(struct waited *w, const struct run_boxes *b)
+{
+	wait_for(w, b->inotify, true);
+	wait_for(w, b->poke, false);
+	for (size_t i = 0; i < b->other_count; i++)
+		wait_for(w, b->others[i].pidfd, true);
+	for (size_t i = 0; i < b->count; i++) {
+		const struct run_box *box = &b->boxes[i];
+
+		if (box->ended)
+			continue;
+		wait_for(w, box->pidfd, true);
+		if (box->kernel)
+			wait_for(w, tacho__kernel_fd(box->kernel), false);
 	}
-	if (lock >= 0)
-		close(lock);
+}
+
+bool run_boxes_wait(const struct run_boxes *b, int signals, uint64_t until)
+{
+	size_t most = 3 + b->other_count + 2 * b->count;
+	struct waited w = {.fds = calloc(most, sizeof(*w.fds)), .look = calloc(most, 1)};
+	uint64_t now = cli_now_ns(), due = run_boxes_due(b), left;
+	struct timespec timeout;
+	bool look = !w.fds || !w.look;
+
+	if (due < until)
+		until = due;
+	left = until > now ? until - now : 0;
+	if (look)
+		left = left < SHORT_NS ? left : SHORT_NS; /* no memory: look around instead */
+	timeout = (struct timespec){.tv_sec = (time_t)(left / NS_PER_S),
+				    .tv_nsec = (long)(left % NS_PER_S)};
+	if (!look) {
+		wait_for(&w, signals, false);
+		wait_for_all(&w, b);
+	}
+	ppoll(w.fds, w.count, until == UINT64_MAX && !look ? NULL : &timeout, NULL);
+	for (size_t i = 0; i < w.count; i++)
+		look |= w.look[i] && w.fds[i].revents;
+	free(w.fds);
+	free(w.look);
+	return look;
 }
 
 /* Boxes that are dealt with; those that stay are remembered as done. */
@@ -324,24 +393,54 @@ static void forget_gone(struct run_boxes *b)
 	b->count = kept;
 }
 
-void run_boxes_save(struct run_boxes *b)
+void run_boxes_work(struct run_boxes *b, bool look)
 {
-	for (size_t i = 0; i < b->count; i++)
-		if (b->boxes[i].ended && !b->boxes[i].done)
-			save_ended(b, &b->boxes[i]);
+	uint64_t now, pokes;
+
+	if (read(b->poke, &pokes, sizeof(pokes)) < 0 && errno != EAGAIN)
+		look = true;
+	if (look)
+		scan(b);
+	now = cli_now_ns();
+	for (size_t i = 0; i < b->count; i++) {
+		struct run_box *box = &b->boxes[i];
+
+		if (box->follow && !box->ended)
+			run_attend(b, box, now);
+		else if (box->ended && !box->done && now >= box->retry_ns)
+			run_save_ended(b, box);
+	}
 	forget_gone(b);
 }
 
-void run_boxes_snapshot(struct run_boxes *b)
+int run_boxes_reaped(struct run_boxes *b, pid_t pid, int status)
+{
+	char message[CLI_MESSAGE] = "";
+
+	if (b->exec && tacho__exec_ended(b->exec, pid, status, message, sizeof(message))) {
+		if (message[0])
+			cli_error("%s", message);
+		return 1;
+	}
+	for (size_t i = 0; i < b->count; i++) {
+		if (b->boxes[i].pid != (uint32_t)pid)
+			continue;
+		b->boxes[i].status_known = true;
+		b->boxes[i].status = status;
+	}
+	return 0;
+}
+
+void run_boxes_snapshot(struct run_boxes *b, const char *why)
 {
 	size_t alive = 0;
 
-	run_boxes_scan(b);
+	scan(b);
 	for (size_t i = 0; i < b->count; i++) {
 		if (b->boxes[i].ended || b->boxes[i].done)
 			continue;
 		alive++;
-		save_window(b, &b->boxes[i]);
+		run_save_window(b, &b->boxes[i], why, cli_now_ns(), 0);
 	}
 	if (alive == 0)
 		cli_warn("there is no window to save: nothing has been recorded yet.");
@@ -375,6 +474,8 @@ const char *run_boxes_names(const struct run_boxes *b, char *out, size_t size)
 	return out;
 }
 
+/* ------------------------------------------------------------------------ end */
+
 /* FILE is what was asked for: if the command itself recorded nothing, it is the window
    with the most events. */
 static void name_file(struct run_boxes *b)
@@ -386,25 +487,55 @@ static void name_file(struct run_boxes *b)
 	if (renameat2(AT_FDCWD, b->best, AT_FDCWD, b->file, (unsigned)flags) < 0)
 		cli_warn("%s keeps its name, because it could not get the name %s: %s.", b->best,
 			 b->file, strerror(errno));
-	else if (!b->quiet)
+	else if (!b->watch->quiet)
 		cli_note("%s is now %s", b->best, b->file);
+}
+
+static void end_box(struct run_boxes *b, struct run_box *box)
+{
+	if (box->follow && !box->ended) {
+		run_attend_last(b, box);
+		run_attend_end(b, box);
+	} else if (box->ended && !box->done) {
+		run_save_ended(b, box);
+	}
+	if (box->note && box_process_runs(box->pid, box->start_time) == 0 && b->recording)
+		unlink(box->path);
+	if (box->pidfd >= 0)
+		close(box->pidfd);
+	free(box->path);
 }
 
 void run_boxes_end(struct run_boxes *b)
 {
+	b->closing = true;
+	for (size_t i = 0; i < b->count; i++)
+		end_box(b, &b->boxes[i]);
 	name_file(b);
-	for (size_t i = 0; i < b->count; i++) {
-		struct run_box *box = &b->boxes[i];
-
-		if (box->note && box_process_runs(box->pid, box->start_time) == 0)
-			unlink(box->path);
-		if (box->pidfd >= 0)
-			close(box->pidfd);
-		free(box->path);
-	}
 	free(b->boxes);
 	b->boxes = NULL;
 	b->count = 0;
+	for (size_t i = 0; i < b->other_count; i++)
+		close(b->others[i].pidfd);
+	free(b->others);
+	b->others = NULL;
+	b->other_count = 0;
+	if (b->segments)
+		tacho__segments_close(b->segments);
+	b->segments = NULL;
 	if (b->inotify >= 0)
 		close(b->inotify);
+	if (b->poke >= 0)
+		close(b->poke);
+	b->inotify = b->poke = -1;
+}
+
+void run_boxes_free(struct run_boxes *b)
+{
+	if (b->exec)
+		tacho__exec_free(b->exec);
+	if (b->keep)
+		tacho__keep_free(b->keep);
+	b->exec = NULL;
+	b->keep = NULL;
 }

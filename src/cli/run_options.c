@@ -27,7 +27,7 @@
 #define ROOM_WANTED (1u << 20)
 
 enum {
-	MAX_BYTES = 256,
+	MEMORY = 256,
 	MIN_AGE,
 	POLL_THRESHOLD,
 	CALL_THRESHOLD,
@@ -35,7 +35,6 @@ enum {
 	SERVICE,
 	TRIGGER,
 	NO_WAIT,
-	NO_SYMBOLS
 };
 
 static int parse_signal(const char *text)
@@ -75,9 +74,9 @@ static int read_bytes(const char **out, const char *text)
 	uint64_t bytes;
 
 	if (tacho__parse_bytes(text, &bytes))
-		return cli_usage("--max-bytes: '%s' is no size; give one such as 64M.", text);
+		return cli_usage("--memory: '%s' is no size; give one such as 64M.", text);
 	if (bytes < TACHO_BOX_MIN_BYTES || bytes > TACHO_BOX_MAX_BYTES)
-		return cli_usage("--max-bytes: %s is not between 1 MiB and 64 GiB.", text);
+		return cli_usage("--memory: %s is not between 1 MiB and 64 GiB.", text);
 	*out = text;
 	return 0;
 }
@@ -144,7 +143,7 @@ static int cannot_write(const char *path, int error)
 }
 
 /* While the command can still be started somewhere else. */
-static int check_folder(const char *folder)
+int run_check_folder(const char *folder)
 {
 	struct statvfs fs;
 	struct stat st;
@@ -180,7 +179,7 @@ static int read_output(struct run_options *o, const char *path)
 		return cannot_write(path, ENAMETOOLONG);
 	if ((exists && S_ISDIR(st.st_mode)) || path[n - 1] == '/') {
 		strcpy(o->folder, path);
-		return check_folder(o->folder);
+		return run_check_folder(o->folder);
 	}
 	snprintf(o->folder, sizeof(o->folder), "%.*s",
 		 slash ? (slash == path ? 1 : (int)(slash - path)) : 1, slash ? path : ".");
@@ -197,7 +196,50 @@ static int read_output(struct run_options *o, const char *path)
 			  path);
 		return RUN_FAILED;
 	}
-	return check_folder(o->folder);
+	return run_check_folder(o->folder);
+}
+
+void run_plain_name(char *out, size_t size, const char *name)
+{
+	size_t n = 0;
+
+	for (; *name && n < size - 1; name++) {
+		bool plain = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
+			     (*name >= '0' && *name <= '9') || strchr("_+-.", *name);
+
+		out[n++] = plain ? *name : '_';
+	}
+	out[n] = 0;
+}
+
+int run_segment_folder(char *folder, size_t size, const char *out, const char *name)
+{
+	char plain[SERVICE_BYTES + 1];
+	size_t n = out ? strlen(out) : 0;
+	struct stat st;
+
+	run_plain_name(plain, sizeof(plain), name);
+	if (out && (n == 0 || strcmp(out, "-") == 0))
+		return cli_usage("-o needs the name of a folder.");
+	if (out && ((stat(out, &st) == 0 && !S_ISDIR(st.st_mode)) ||
+		    (n > 6 && strcmp(out + n - 6, ".tacho") == 0)))
+		return cli_usage("--continuous writes many files, and -o %s is one; give a folder.",
+				 out);
+	if (out ? n >= size : (size_t)snprintf(folder, size, "./tacho-%s", plain) >= size)
+		return cannot_write(out ? out : plain, ENAMETOOLONG);
+	if (out)
+		strcpy(folder, out);
+	return 0;
+}
+
+/* Segments belong to a service; without a name for it, it is the command. */
+static const char *command_name(const char *command)
+{
+	static char name[SERVICE_BYTES + 1];
+	const char *slash = strrchr(command, '/');
+
+	snprintf(name, sizeof(name), "%s", slash && slash[1] ? slash + 1 : command);
+	return name;
 }
 
 static int take_option(struct run_options *o, int c, const char **out)
@@ -210,13 +252,13 @@ static int take_option(struct run_options *o, int c, const char **out)
 		o->replace = true;
 		return 0;
 	case 'q':
-		o->quiet = true;
+		o->watch.quiet = true;
 		return 0;
 	case 'h':
 		o->help = true;
 		return 0;
-	case MAX_BYTES:
-		return read_bytes(&o->max_bytes, optarg);
+	case MEMORY:
+		return read_bytes(&o->memory, optarg);
 	case MIN_AGE:
 		return read_time(&o->min_age, "--min-age", optarg);
 	case POLL_THRESHOLD:
@@ -232,11 +274,8 @@ static int take_option(struct run_options *o, int c, const char **out)
 	case NO_WAIT:
 		o->no_wait = true;
 		return 0;
-	case NO_SYMBOLS:
-		o->no_symbols = true;
-		return 0;
 	default:
-		return CLI_USAGE;
+		return c >= WATCH_OPTIONS_FIRST ? watch_options_take(&o->watch, c) : CLI_USAGE;
 	}
 }
 
@@ -246,7 +285,7 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 		{"output", required_argument, NULL, 'o'},
 		{"force", no_argument, NULL, 'f'},
 		{"quiet", no_argument, NULL, 'q'},
-		{"max-bytes", required_argument, NULL, MAX_BYTES},
+		{"memory", required_argument, NULL, MEMORY},
 		{"min-age", required_argument, NULL, MIN_AGE},
 		{"poll-threshold", required_argument, NULL, POLL_THRESHOLD},
 		{"call-threshold", required_argument, NULL, CALL_THRESHOLD},
@@ -254,7 +293,7 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 		{"service", required_argument, NULL, SERVICE},
 		{"trigger-signal", required_argument, NULL, TRIGGER},
 		{"no-wait-children", no_argument, NULL, NO_WAIT},
-		{"no-symbols", no_argument, NULL, NO_SYMBOLS},
+		WATCH_OPTIONS_ROWS,
 		{NULL, 0, NULL, 0},
 	};
 	const char *off = getenv("TACHO"), *out = NULL;
@@ -271,11 +310,21 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 	if (off && strcmp(off, "off") == 0)
 		return cli_usage("TACHO=off in the environment forbids what 'tacho run' is for; "
 				 "unset it.");
-	if (o->replace && !out)
+	status = watch_options_check(&o->watch);
+	if (status)
+		return status;
+	if (o->replace && (!out || o->watch.continuous))
 		return cli_usage("--force needs -o FILE: names of tacho's own are always new.");
+	if (o->watch.continuous) {
+		if (!o->service)
+			o->service = getenv("TACHO_SERVICE");
+		if (!o->service || !o->service[0])
+			o->service = command_name(argv[optind]);
+		return run_segment_folder(o->folder, sizeof(o->folder), out, o->service);
+	}
 	if (!out) {
 		strcpy(o->folder, ".");
-		return check_folder(o->folder);
+		return run_check_folder(o->folder);
 	}
 	status = read_output(o, out);
 	if (status == 0 && o->replace && !o->file)
@@ -318,8 +367,8 @@ char **run_environment(const struct run_options *o, const char *preload, const c
 	/* What is not given stays as the environment has it. */
 	if (!getenv("TACHO_DEAD_BOXES"))
 		v[n++] = (struct tacho__variable){"TACHO_DEAD_BOXES", DEAD_BOXES};
-	if (o->max_bytes)
-		v[n++] = (struct tacho__variable){"TACHO_MAX_BYTES", o->max_bytes};
+	if (o->memory)
+		v[n++] = (struct tacho__variable){"TACHO_MAX_BYTES", o->memory};
 	if (o->min_age)
 		v[n++] = (struct tacho__variable){"TACHO_MIN_AGE", o->min_age};
 	if (o->poll_threshold)

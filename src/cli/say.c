@@ -9,10 +9,19 @@
 #include "cli/text.h"
 
 static const char *command_name;
+static bool is_quiet;
 
 void cli_set_command(const char *name)
 {
 	command_name = name;
+}
+
+bool cli_be_quiet(bool quiet)
+{
+	bool was = is_quiet;
+
+	is_quiet = quiet;
+	return was;
 }
 
 __attribute__((format(printf, 2, 0))) static void say(const char *prefix, const char *format,
@@ -21,6 +30,8 @@ __attribute__((format(printf, 2, 0))) static void say(const char *prefix, const 
 	char message[4 * CLI_MESSAGE];
 	char last;
 
+	if (is_quiet)
+		return;
 	vsnprintf(message, sizeof(message), format, args);
 	fflush(stdout);
 	fprintf(stderr, "tacho%s%s: %s", command_name ? " " : "", command_name ? command_name : "",

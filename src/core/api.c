@@ -2,12 +2,12 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/sys.h"
 #include "core/control.h"
 #include "core/define.h"
 #include "core/record.h"
-#include "core/short_polls.h"
-#include "core/writer.h"
+#include "core/sentinel.h"
+#include "core/wakes.h"
+#include "core/watched.h"
 #include "tacho.h"
 
 /* Numbers that tacho.h writes out, because it includes no other header. */
@@ -40,9 +40,17 @@ void tacho__loop(uint32_t loop)
 	tacho__record(tacho_record_head(TACHO_REC_LOOP, loop), NULL, 0, 1);
 }
 
+static inline int watches(uint32_t what)
+{
+	return (tacho__load(&tacho__watching) & what) != 0;
+}
+
 void tacho__park(uint32_t loop)
 {
-	tacho__record(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0, 1);
+	if (tacho__unlikely(watches(TACHO__WATCH(LAG))))
+		tacho__watched_park(loop, tacho__frame());
+	else
+		tacho__record(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0, 1);
 }
 
 void tacho__unpark(uint32_t loop, uint32_t ready)
@@ -53,28 +61,29 @@ void tacho__unpark(uint32_t loop, uint32_t ready)
 	if (ready > TACHO_ARG_MAX)
 		ready = TACHO_ARG_MAX;
 	tacho__record(tacho_record_head(TACHO_REC_UNPARK, ready), NULL, 0, 1);
+	tacho__unparked();
 }
 
 void tacho__poll_begin(uint32_t kind, uint64_t task)
 {
-	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)))
-		tacho__short_poll_begin(kind, task, tacho__frame());
+	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))))
+		tacho__watched_poll_begin(kind, task, tacho__frame());
 	else
 		tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1, 1);
 }
 
 void tacho__poll_switch(uint32_t kind, uint64_t task)
 {
-	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)))
-		tacho__short_poll_switch(kind, task, tacho__frame());
+	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE) | TACHO__WATCH(POLL))))
+		tacho__watched_poll_switch(kind, task, tacho__frame());
 	else
 		tacho__record(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1, 1);
 }
 
 void tacho__poll_end(uint32_t result)
 {
-	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)))
-		tacho__short_poll_end(result & 3, tacho__frame());
+	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL))))
+		tacho__watched_poll_end(result & 3, tacho__frame());
 	else
 		tacho__record(tacho_record_head(TACHO_REC_POLL_END, result & 3), NULL, 0, 1);
 }
@@ -91,7 +100,10 @@ void tacho__span_end(uint32_t name)
 
 void tacho__put1(uint32_t type, uint32_t arg, uint64_t a)
 {
-	tacho__record(tacho_record_head(type, arg), &a, 1, 0);
+	if (tacho__unlikely(watches(TACHO__WATCH(WAKE) | TACHO__WATCH(QUEUE))))
+		tacho__watched_put1(type, arg, a, tacho__frame());
+	else
+		tacho__record(tacho_record_head(type, arg), &a, 1, 0);
 }
 
 void tacho__put2(uint32_t type, uint32_t arg, uint64_t a, uint64_t b)
@@ -110,6 +122,9 @@ void tacho__put(uint32_t type, uint32_t arg, uint64_t data, const uint64_t *word
 		uint64_t three[3] = {3 | data << 16, words[0], words[1]};
 
 		tacho__record(tacho_record_head(type, arg), three, 3, 0);
+		/* One that had its number before was never polled. */
+		if (tacho__unlikely(watches(TACHO__WATCH(WAKE)) && type == TACHO_REC_SPAWN))
+			tacho__wake_forgotten(words[0]);
 		return;
 	}
 	if (count >= TACHO_RECORD_MAX_WORDS) {
@@ -237,38 +252,4 @@ uint64_t tacho_task_new(void)
 	static uint64_t next;
 
 	return __atomic_add_fetch(&next, 1, __ATOMIC_RELAXED);
-}
-
-uint32_t tacho_trigger(const char *reason)
-{
-	struct tacho_box_trigger *t;
-	uint32_t number, id;
-	uint64_t word, ticks, mask;
-	size_t size = strnlen(reason, TACHO_REASON_MAX + 1);
-
-	if (!tacho__recording())
-		return 0;
-	if (!tacho__enter(&mask)) {
-		tacho__leave(mask);
-		return 0;
-	}
-	id = tacho__define_name(TACHO_CLASS_TEXT, reason, NULL, 0, 0, 0, NULL);
-	number = __atomic_add_fetch(&tacho__rec->super->trigger_count, 1, __ATOMIC_RELAXED);
-	word = number;
-	ticks = tacho__record_slow(tacho_record_head(TACHO_REC_TRIGGER, id), &word, 1,
-				   tacho__frame());
-	t = &tacho__rec->triggers[(number - 1) % TACHO_TRIGGERS];
-	__atomic_store_n(&t->number, 0, __ATOMIC_RELAXED);
-	__atomic_thread_fence(__ATOMIC_RELEASE);
-	t->tid = (uint32_t)tacho__gettid();
-	t->ticks = ticks ? ticks : tacho__ticks();
-	t->flags = size > TACHO_REASON_MAX ? TACHO_DEF_CUT : 0;
-	t->size = (uint32_t)(size > TACHO_REASON_MAX ? TACHO_REASON_MAX : size);
-	memcpy(t->reason, reason, t->size);
-	__atomic_store_n(&t->number, number, __ATOMIC_RELEASE);
-	__atomic_fetch_add(&tacho__rec->control->wake_seq, 1, __ATOMIC_RELEASE);
-	TACHO__SYS(SYS_futex, &tacho__rec->control->wake_seq, 1 /* FUTEX_WAKE */, INT32_MAX, 0, 0,
-		   0);
-	tacho__leave(mask);
-	return number;
 }

@@ -213,6 +213,20 @@ static void read_boot_id(uint8_t id[16])
 	}
 }
 
+/* The name of the process is that of its first thread; whichever thread records first is here. */
+static void read_comm(char comm[16])
+{
+	char text[32];
+	long n = read_file("/proc/self/comm", text, sizeof(text));
+
+	if (n <= 1 || n > 16) {
+		TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0);
+		return;
+	}
+	memcpy(comm, text, (size_t)n - 1); /* it ends with a newline */
+	comm[n - 1] = 0;
+}
+
 /* All of the superblock but state, magic and regions. */
 static void describe_process(struct tacho_box_super *s, const struct tacho__options *o)
 {
@@ -232,6 +246,7 @@ static void describe_process(struct tacho_box_super *s, const struct tacho__opti
 	s->min_age_ns = o->min_age_ns;
 	s->poll_threshold_ns = o->poll_threshold_ns;
 	s->recording = o->recording;
+	s->keep = o->keep_box;
 	s->slot_size = TACHO_SLOT_SIZE;
 	s->small_size = TACHO_SMALL_SIZE;
 	s->next_def = 1;
@@ -239,7 +254,7 @@ static void describe_process(struct tacho_box_super *s, const struct tacho__opti
 	n = TACHO__SYS(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", s->exe, sizeof(s->exe) - 1, 0,
 		       0);
 	s->exe[n > 0 ? n : 0] = 0;
-	TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, s->comm, 0, 0, 0, 0);
+	read_comm(s->comm);
 	memcpy(s->service, o->service, sizeof(s->service));
 }
 
@@ -377,6 +392,8 @@ static int make(struct tacho__recorder *r, const struct tacho__options *o, int d
 		if (r->base)
 			tacho__munmap(r->base, r->size);
 		r->base = NULL;
+		r->control = NULL;
+		r->losses = NULL;
 		return err;
 	}
 	TACHO_TESTPOINT("box-mapped");
@@ -404,7 +421,8 @@ int tacho__box_make(const struct tacho__options *o, char *reason, size_t reason_
 	struct tacho__recorder fresh = {.phase = r->phase,
 					.epoch = r->epoch,
 					.maker = r->maker,
-					.lost_early = r->lost_early};
+					.lost_early = r->lost_early,
+					.pool_waits = r->pool_waits};
 	int dir, err;
 
 	*r = fresh;

@@ -11,6 +11,7 @@
 #include "core/crash.h"
 #include "core/modules.h"
 #include "core/record.h"
+#include "core/sentinel.h"
 #include "core/short_polls.h"
 #include "core/testpoint.h"
 #include "core/writer.h"
@@ -34,8 +35,7 @@ static void fork_prepare(void);
 static void fork_parent(void);
 static void fork_child(void);
 
-/* Private memory that a child finds empty. */
-static int map_emptied(size_t size, void **out)
+int tacho__map_emptied(size_t size, void **out)
 {
 	intptr_t at = tacho__mmap(NULL, size, PROT_READ | PROT_WRITE,
 				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
@@ -57,7 +57,7 @@ int tacho__recorder_init(void)
 
 	pthread_mutex_lock(&once);
 	if (!tacho__rec) {
-		err = map_emptied(sizeof(struct tacho__recorder), &at);
+		err = tacho__map_emptied(sizeof(struct tacho__recorder), &at);
 		if (!err) {
 			tacho__writer_init();
 			pthread_atfork(fork_prepare, fork_parent, fork_child);
@@ -79,7 +79,7 @@ static int make_writers(void)
 
 	if (writers_unused)
 		return 0;
-	err = map_emptied(TACHO__THREADS_MAX * sizeof(struct tacho__writer), &at);
+	err = tacho__map_emptied(TACHO__THREADS_MAX * sizeof(struct tacho__writer), &at);
 
 	if (!err) {
 		tacho__writers = at;
@@ -183,6 +183,7 @@ static int make(void)
 	}
 	tacho__modules_scan();
 	tacho__short_polls_start(options.poll_threshold_ns);
+	tacho__sentinels_begin();
 	tacho__crash_describe();
 	remember(0, "");
 	writers_unused = 0;
@@ -302,6 +303,11 @@ int tacho__arm(void)
 uint64_t tacho__call_threshold_ns(void)
 {
 	return options.call_threshold_ns;
+}
+
+uint64_t tacho__slow_poll_ns(void)
+{
+	return options.slow_poll_ns;
 }
 
 int tacho_start(const struct tacho_options *given)

@@ -28,6 +28,8 @@ int tacho__arm(void);
 
 /* For hooks: how long a call or a wait for a lock must take to be recorded. */
 uint64_t tacho__call_threshold_ns(void);
+/* For hooks: how long a poll must take for its scheduling to be recorded; 0: never. */
+uint64_t tacho__slow_poll_ns(void);
 
 /* A record found no writer. */
 void tacho__recorder_lost(void);

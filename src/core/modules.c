@@ -7,6 +7,7 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/uio.h>
 
 #include "base/sys.h"
 #include "core/define.h"
@@ -63,11 +64,21 @@ static int parse_line(const char *line, struct mapping *m)
 	return 1;
 }
 
+/* A daemon that changed its user may not open its own memory; it may read it all the same. */
+static long read_memory(int mem, void *buf, size_t size, uint64_t at)
+{
+	struct iovec here = {buf, size}, there = {(void *)(uintptr_t)at, size};
+
+	if (mem >= 0)
+		return tacho__pread(mem, buf, size, at);
+	return TACHO__SYS(SYS_process_vm_readv, tacho__getpid(), &here, 1, &there, 1, 0);
+}
+
 /* The GNU build-id in the notes at `at`; its size, or 0. */
 static uint8_t note_build_id(int mem, uint64_t at, uint64_t size, uint8_t *id)
 {
 	uint8_t buf[1024];
-	long n = tacho__pread(mem, buf, size < sizeof(buf) ? size : sizeof(buf), at);
+	long n = read_memory(mem, buf, size < sizeof(buf) ? size : sizeof(buf), at);
 	uint64_t pos = 0;
 
 	while (n > 0 && pos + sizeof(Elf64_Nhdr) <= (uint64_t)n) {
@@ -93,7 +104,7 @@ static uint8_t read_build_id(int mem, uint64_t header_at, uint8_t *id)
 	Elf64_Ehdr e;
 	uint64_t base = UINT64_MAX;
 
-	if (tacho__pread(mem, &e, sizeof(e), header_at) != sizeof(e) ||
+	if (read_memory(mem, &e, sizeof(e), header_at) != sizeof(e) ||
 	    memcmp(e.e_ident, ELFMAG, SELFMAG) || e.e_ident[EI_CLASS] != ELFCLASS64 ||
 	    e.e_phentsize != sizeof(Elf64_Phdr))
 		return 0;
@@ -101,7 +112,7 @@ static uint8_t read_build_id(int mem, uint64_t header_at, uint8_t *id)
 		Elf64_Phdr ph;
 		uint8_t n;
 
-		if (tacho__pread(mem, &ph, sizeof(ph), header_at + e.e_phoff + i * sizeof(ph)) !=
+		if (read_memory(mem, &ph, sizeof(ph), header_at + e.e_phoff + i * sizeof(ph)) !=
 		    sizeof(ph))
 			return 0;
 		if (ph.p_type == PT_LOAD && base == UINT64_MAX)
@@ -198,7 +209,7 @@ void tacho__modules_scan(void)
 	long n;
 
 	s.mem = tacho__openat(AT_FDCWD, "/proc/self/mem", O_RDONLY, 0);
-	if (maps < 0 || s.mem < 0)
+	if (maps < 0 || read_memory(s.mem, buf, 1, (uintptr_t)&s) != 1)
 		tacho__count(TACHO_LOSS_MODULES, 1);
 	while (maps >= 0 && (n = tacho__read(maps, buf + have, sizeof(buf) - 1 - have)) > 0) {
 		char *line = buf, *end;

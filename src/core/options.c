@@ -9,6 +9,7 @@
 
 #define DEFAULT_MAX_BYTES (32ull << 20)
 #define DEFAULT_CALL_THRESHOLD_NS 1000000u
+#define DEFAULT_SLOW_POLL_NS 10000000u
 #define DEFAULT_DEAD_BOXES 8u
 #define DEAD_BOXES_MAX 1024u
 
@@ -69,6 +70,10 @@ static int env_numbers(struct tacho__options *o, char *reason, size_t size)
 	v = env("TACHO_CALL_THRESHOLD");
 	if (v && tacho__parse_duration(v, &o->call_threshold_ns))
 		return refuse(reason, size, "TACHO_CALL_THRESHOLD", v, "give a duration, as 1ms.");
+	v = env("TACHO_SLOW_POLL");
+	if (v && tacho__parse_duration(v, &o->slow_poll_ns))
+		return refuse(reason, size, "TACHO_SLOW_POLL", v,
+			      "give a duration, as 10ms, or 0 for never.");
 	v = env("TACHO_KEEP_BOX");
 	if (v) {
 		if (tacho__parse_u64(v, &n) || n > 1)
@@ -190,6 +195,7 @@ int tacho__options_read(const struct tacho_options *given, struct tacho__options
 	memset(o, 0, sizeof(*o));
 	o->max_bytes = DEFAULT_MAX_BYTES;
 	o->call_threshold_ns = DEFAULT_CALL_THRESHOLD_NS;
+	o->slow_poll_ns = DEFAULT_SLOW_POLL_NS;
 	o->dead_boxes = DEFAULT_DEAD_BOXES;
 	if (given && (err = take_given(given, o, reason, reason_size))) {
 		char ignored[8];

@@ -14,6 +14,7 @@ struct tacho__options {
 	uint64_t min_age_ns;
 	uint64_t poll_threshold_ns;
 	uint64_t call_threshold_ns; /* hooks: shorter blocking calls are not recorded */
+	uint64_t slow_poll_ns;	    /* hooks: what scheduling did to longer polls is recorded */
 	uint32_t clock;
 	uint32_t keep_box;
 	uint32_t dead_boxes;

@@ -26,6 +26,9 @@
    a long time since the last record, a poll that is pending, a signal handler in the middle of
    a record. Returns the ticks of the record, 0 if it was not stored. */
 uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count, uintptr_t frame);
+/* For something that happened at ticks `at`, or 0: now. */
+uint64_t tacho__record_slow_at(uint32_t head, const uint64_t *words, uint32_t count, uint64_t at,
+			       uintptr_t frame);
 
 /* The frame of the function that a program calls. A signal handler that interrupts it calls from
    deeper in the stack; a call from as deep or less deep means that it is gone. */
@@ -95,6 +98,10 @@ tacho__apply(struct tacho__writer *w, uint32_t head, uint64_t task, uint64_t t)
 		break;
 	case TACHO_REC_UNPARK:
 		w->parked = 0;
+		w->park_ticks = t;
+		/* Here, where the stream is busy: a handler that forks leaves the memory of the box
+		   mapped in the child. */
+		w->called = tacho__load(w->calls) != w->calls_heeded;
 		break;
 	case TACHO_REC_LOOP:
 		w->loop = arg;
@@ -106,10 +113,12 @@ tacho__apply(struct tacho__writer *w, uint32_t head, uint64_t task, uint64_t t)
 
 /*
  * Stores a record with `count` payload words; the ticks at which it happened, or 0.
- * `stateful`, a constant: whether its type is one that tacho__apply knows.
+ * `stateful`, a constant: whether its type is one that tacho__apply knows. `at`: ticks that
+ * were read just before, when the same thing was recorded, or a constant 0: the clock is read.
  */
 static inline __attribute__((always_inline)) uint64_t
-tacho__record(uint32_t head, const uint64_t *words, uint32_t count, int stateful)
+tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, int stateful, uint64_t at,
+		   uintptr_t frame)
 {
 	struct tacho__writer *w = tacho__self;
 	struct tacho__stream *s = &w->stream[0];
@@ -118,13 +127,16 @@ tacho__record(uint32_t head, const uint64_t *words, uint32_t count, int stateful
 	uint64_t *p;
 
 	if (tacho__unlikely(tacho__load(&s->busy)))
-		return tacho__record_slow(head, words, count, tacho__frame());
-	tacho__store(&s->busy, tacho__frame());
+		return tacho__record_slow_at(head, words, count, at, frame);
+	tacho__store(&s->busy, frame);
 	tacho__signal_fence();
 	p = (uint64_t *)s->cur;
 	if (tacho__unlikely((uintptr_t)p + bytes > (uintptr_t)tacho__load(&s->end)))
 		goto slow;
-	t = tacho__ticks();
+	t = at ? at : tacho__ticks();
+	/* A handler may have recorded since `at`: ticks never run backwards. */
+	if (at && tacho__unlikely(t < s->last))
+		t = s->last;
 	delta = t - s->last;
 	if (tacho__unlikely(delta > UINT32_MAX))
 		goto slow;
@@ -143,7 +155,13 @@ tacho__record(uint32_t head, const uint64_t *words, uint32_t count, int stateful
 	return t;
 slow:
 	tacho__store(&s->busy, 0);
-	return tacho__record_slow(head, words, count, tacho__frame());
+	return tacho__record_slow_at(head, words, count, at, frame);
+}
+
+static inline __attribute__((always_inline)) uint64_t
+tacho__record(uint32_t head, const uint64_t *words, uint32_t count, int stateful)
+{
+	return tacho__record_from(head, words, count, stateful, 0, tacho__frame());
 }
 
 #endif

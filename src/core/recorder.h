@@ -29,6 +29,9 @@
 #define tacho__load(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define tacho__store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)
 
+/* Two words of the control area that are looked at together. */
+typedef uint64_t __attribute__((may_alias)) tacho__calls;
+
 /* Where one stream of one thread stores. */
 struct tacho__stream {
 	uint8_t *cur;	/* the next record goes here */
@@ -51,8 +54,13 @@ struct tacho__writer {
 	uint32_t loop;	/* that the thread runs, or 0 */
 	uint32_t depth; /* of open polls and spans, also those that open[] has no room for */
 	uint32_t parked;
-	uint32_t next_free; /* index + 1 in the list of free writers */
-	uint64_t park_ticks;
+	uint32_t next_free;  /* index + 1 in the list of free writers */
+	uint64_t park_ticks; /* since when it is parked, or not parked; 0: it never was */
+	/* `config` and `idle` of the control area, as one word, and what it was when it was heeded
+	   last. They are compared when a loop unparks, and `called` says that they differed. */
+	const tacho__calls *calls;
+	uint64_t calls_heeded;
+	uint32_t called;
 	uint64_t pending_ticks; /* poll threshold: a poll begun and not recorded yet */
 	uint64_t pending_task;
 	uint32_t pending_kind; /* 0: none */
@@ -100,6 +108,9 @@ struct tacho__recorder {
 	uint32_t inside;       /* threads between tacho__enter and tacho__leave */
 	uint32_t lost_early;   /* records lost while there was no box yet */
 	uint32_t process;      /* hooks: number of this process among its forks; 0: not given yet */
+	uint32_t
+		sealed_told; /* chunks that were sealed when an agent that follows was woken last */
+	int64_t pool_waits;  /* hooks: works given to a thread pool that it has not begun with */
 	char box_name[48];
 };
 
@@ -141,5 +152,8 @@ static inline void tacho__count(enum tacho_loss what, uint64_t n)
 
 /* Maps the memory above if it is not there yet; 0 or -ENOMEM. */
 int tacho__recorder_init(void);
+
+/* Private memory that a child finds empty; 0 or a negative errno. */
+int tacho__map_emptied(size_t size, void **out);
 
 #endif

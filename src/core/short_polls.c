@@ -177,12 +177,13 @@ static void put_end(struct tacho__writer *w, uint64_t t, uint32_t result)
 }
 
 /* A poll that cannot be pending, for want of room, begins. */
-static void put_begin(struct tacho__writer *w, uint32_t kind, uint64_t task)
+static uint64_t put_begin(struct tacho__writer *w, uint32_t kind, uint64_t task)
 {
 	uint32_t head = tacho_record_head(TACHO_REC_POLL_BEGIN, kind);
 	uint64_t t = tacho__stream_put(w, 0, 0, head, &task, 1);
 
 	tacho__apply(w, head, task, t ? t : tacho__ticks());
+	return t;
 }
 
 /* The pending poll ended at `t`: counts or records it. */
@@ -211,7 +212,7 @@ static void pending_end(struct tacho__writer *w, uint64_t t, uint32_t result)
 	put_end(w, t, result);
 }
 
-static void pending_begin(struct tacho__writer *w, uint64_t t, uint32_t kind, uint64_t task)
+static uint64_t pending_begin(struct tacho__writer *w, uint64_t t, uint32_t kind, uint64_t task)
 {
 	struct tacho_box_thread *entry = &tacho__rec->threads[w->index];
 
@@ -222,41 +223,10 @@ static void pending_begin(struct tacho__writer *w, uint64_t t, uint32_t kind, ui
 	tacho__store(&entry->pending_ticks, t);
 	__atomic_store_n(&entry->pending_kind, kind, __ATOMIC_RELEASE);
 	tacho__store(&w->stream[0].end, NULL);
+	return t;
 }
 
-void tacho__short_poll_begin(uint32_t kind, uint64_t task, uintptr_t frame)
-{
-	struct tacho__writer *w = claim(frame);
-
-	if (!w || !kind) {
-		if (w)
-			unclaim(w);
-		tacho__record_slow(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1, frame);
-		return;
-	}
-	tacho__pending_flush(w);
-	if (tacho__stream_room(w, 0, PENDING_ROOM))
-		pending_begin(w, tacho__ticks(), kind, task);
-	else
-		put_begin(w, kind, task);
-	unclaim(w);
-}
-
-void tacho__short_poll_end(uint32_t result, uintptr_t frame)
-{
-	struct tacho__writer *w = claim(frame);
-
-	if (!w || !w->pending_kind) {
-		if (w)
-			unclaim(w);
-		tacho__record_slow(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0, frame);
-		return;
-	}
-	pending_end(w, tacho__ticks(), result);
-	unclaim(w);
-}
-
-void tacho__short_poll_switch(uint32_t kind, uint64_t task, uintptr_t frame)
+uint64_t tacho__short_poll_begin(uint32_t kind, uint64_t task, uintptr_t frame)
 {
 	struct tacho__writer *w = claim(frame);
 	uint64_t t;
@@ -264,8 +234,45 @@ void tacho__short_poll_switch(uint32_t kind, uint64_t task, uintptr_t frame)
 	if (!w || !kind) {
 		if (w)
 			unclaim(w);
-		tacho__record_slow(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1, frame);
-		return;
+		return tacho__record_slow(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1,
+					  frame);
+	}
+	tacho__pending_flush(w);
+	if (tacho__stream_room(w, 0, PENDING_ROOM))
+		t = pending_begin(w, tacho__ticks(), kind, task);
+	else
+		t = put_begin(w, kind, task);
+	unclaim(w);
+	return t;
+}
+
+uint64_t tacho__short_poll_end(uint32_t result, uintptr_t frame)
+{
+	struct tacho__writer *w = claim(frame);
+	uint64_t t;
+
+	if (!w || !w->pending_kind) {
+		if (w)
+			unclaim(w);
+		return tacho__record_slow(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0,
+					  frame);
+	}
+	t = tacho__ticks();
+	pending_end(w, t, result);
+	unclaim(w);
+	return t;
+}
+
+uint64_t tacho__short_poll_switch(uint32_t kind, uint64_t task, uintptr_t frame)
+{
+	struct tacho__writer *w = claim(frame);
+	uint64_t t;
+
+	if (!w || !kind) {
+		if (w)
+			unclaim(w);
+		return tacho__record_slow(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1,
+					  frame);
 	}
 	t = tacho__ticks();
 	if (w->pending_kind)
@@ -276,8 +283,9 @@ void tacho__short_poll_switch(uint32_t kind, uint64_t task, uintptr_t frame)
 	if (t < w->stream[0].last)
 		t = w->stream[0].last;
 	if (tacho__stream_room(w, 0, PENDING_ROOM) && t >= w->stream[0].last)
-		pending_begin(w, t, kind, task);
+		t = pending_begin(w, t, kind, task);
 	else
-		put_begin(w, kind, task);
+		t = put_begin(w, kind, task);
 	unclaim(w);
+	return t;
 }

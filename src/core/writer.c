@@ -10,6 +10,7 @@
 #include "core/control.h"
 #include "core/pool.h"
 #include "core/record.h"
+#include "core/sentinel.h"
 #include "core/short_polls.h"
 #include "core/testpoint.h"
 
@@ -42,6 +43,7 @@ static void stream_seal(struct tacho__stream *s)
 	tacho__store(&s->end, NULL);
 	tacho__pool_release(tacho__chunk_index(c));
 	TACHO_TESTPOINT("seal-released");
+	tacho__chunk_sealed();
 }
 
 /* State of the thread at the beginning of the chunk, so that it can be read alone. */
@@ -127,6 +129,8 @@ static int next_chunk(struct tacho__writer *w, unsigned level)
 		return 0;
 	TACHO_TESTPOINT("chunk-taken");
 	stream_attach(w, level, index, size);
+	if (!level)
+		tacho__heed_config(w);
 	return 1;
 }
 
@@ -238,6 +242,9 @@ static void writer_begin(struct tacho__writer *w)
 	w->number = __atomic_add_fetch(&r->super->threads_seen, 1, __ATOMIC_RELAXED);
 	w->tid = (uint32_t)tacho__gettid();
 	w->loop = w->depth = w->parked = 0;
+	w->park_ticks = 0;
+	w->calls = tacho__calls_of(r->control);
+	w->calls_heeded = w->called = 0;
 	w->pending_kind = 0;
 	w->hist_count = 0;
 	t->number = w->number;
@@ -404,7 +411,11 @@ uint64_t tacho__stream_put(struct tacho__writer *w, unsigned level, uint64_t t, 
 		__atomic_fetch_add(&tacho__rec->threads[w->index].drops, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
-	return store_record(&w->stream[level], t ? t : tacho__ticks(), head, words, count);
+	if (!t)
+		t = tacho__ticks();
+	else if (t < w->stream[level].last)
+		t = w->stream[level].last; /* of a newer chunk, or of a handler in between */
+	return store_record(&w->stream[level], t, head, words, count);
 }
 
 void tacho__pending_flush(struct tacho__writer *w)
@@ -473,6 +484,12 @@ static int claim_stream(struct tacho__writer *w, uintptr_t frame)
 
 uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count, uintptr_t frame)
 {
+	return tacho__record_slow_at(head, words, count, 0, frame);
+}
+
+uint64_t tacho__record_slow_at(uint32_t head, const uint64_t *words, uint32_t count, uint64_t at,
+			       uintptr_t frame)
+{
 	struct tacho__writer *w;
 	uint64_t t;
 	int level;
@@ -496,7 +513,7 @@ uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count
 	}
 	if (level == 0)
 		tacho__pending_flush(w);
-	t = tacho__stream_put(w, (unsigned)level, 0, head, words, count);
+	t = tacho__stream_put(w, (unsigned)level, at, head, words, count);
 	if (level == 0)
 		tacho__apply(w, head, count ? words[0] : 0, t ? t : tacho__ticks());
 	tacho__signal_fence();

@@ -176,7 +176,9 @@ struct tacho_box_super {
 	uint64_t def_bytes;	/* bytes of DEF_DATA reserved */
 	uint64_t generation;	/* last generation handed out */
 	uint64_t recording;	/* number that all boxes of one `tacho run` share, or 0 */
-	uint64_t reserved0[3];
+	uint32_t keep;		/* 1: the program asked that the box stay when it ends in order */
+	uint32_t reserved2;
+	uint64_t reserved0[2];
 	struct tacho_box_region regions[16];
 	struct tacho_box_source sources[TACHO_SOURCE_MAX];
 	uint32_t parent_pid; /* of a box made after fork: the process forked from; else 0 */
@@ -189,16 +191,43 @@ struct tacho_box_super {
 	char reason[256]; /* a sentence, for state OFF and for degraded recording */
 };
 
-/* Written by agents as well; the recorder trusts none of it for memory safety. */
+/*
+ * Conditions that the recorder watches for an agent, because what they compare is at hand
+ * where it records. One that holds fires: a trigger is stored, with the sentinel in its
+ * flags, and the agent is woken.
+ */
+enum tacho_sentinel {
+	TACHO_SENTINEL_POLL,  /* ns that a poll took; where callbacks are not seen, a turn */
+	TACHO_SENTINEL_WAKE,  /* ns from the wake of a task to its poll */
+	TACHO_SENTINEL_LAG,   /* ns of a turn, and ns by which a timer was late */
+	TACHO_SENTINEL_SCHED, /* ns that a slow poll was runnable but did not run */
+	TACHO_SENTINEL_QUEUE, /* depth of a loop's queue; work that waits for a pool's thread */
+	TACHO_SENTINEL_COUNT
+};
+#define TACHO_SENTINEL_MAX 16u
+
+/*
+ * Written by agents as well; the recorder trusts none of it for memory safety. Each word has
+ * one writer, the recorder (R) or the agent (A), except `idle`. The recorder looks at
+ * `config` and `idle` when a loop unparks, and at `config` when a chunk is taken.
+ */
 struct tacho_box_control {
-	uint32_t wake_seq;  /* futex: the recorder adds one when something wants attention */
-	uint32_t agent_pid; /* an agent that looks after this box, or 0 */
-	uint64_t reserved[15];
+	uint32_t wake_seq;  /* R: futex; grows when something wants attention */
+	uint32_t agent_pid; /* A: an agent that looks after this box, or 0 */
+	uint32_t config;    /* A: grows after a change of `limit` or `follow` */
+	uint32_t idle;	    /* A: 1: wake me when a loop unparks; R: 0, when it does so */
+	uint32_t follow;    /* A: wake me after so many sealed chunks; 0: don't */
+	uint32_t sealed;    /* R: chunks sealed so far */
+	uint64_t limit[TACHO_SENTINEL_MAX];	 /* A: fires above this; 0: off */
+	uint32_t armed[TACHO_SENTINEL_MAX];	 /* A: grows when it wants to hear (again) */
+	uint32_t fired[TACHO_SENTINEL_MAX];	 /* R: `armed` when it fired last */
+	uint64_t suppressed[TACHO_SENTINEL_MAX]; /* R: how often it held since, unheard */
+	uint64_t reserved[13];
 };
 
 enum tacho_loss {
 	TACHO_LOSS_NO_CHUNK,		/* records dropped: every chunk was owned */
-	TACHO_LOSS_NO_THREAD,		/* records dropped: thread table full */
+	TACHO_LOSS_NO_THREAD,		/* records dropped: no place for their thread */
 	TACHO_LOSS_NESTING,		/* records dropped: signal handlers nested too deeply */
 	TACHO_LOSS_DEFS_FULL,		/* definitions that became "(names full)" */
 	TACHO_LOSS_TEXT_CUT,		/* names and texts that were cut */
@@ -225,10 +254,12 @@ struct tacho_box_trigger {
 	uint32_t tid;
 	uint64_t ticks;
 	uint32_t size;	/* bytes of reason */
-	uint32_t flags; /* TACHO_DEF_CUT */
+	uint32_t flags; /* TACHO_DEF_CUT; bits 8..15: enum tacho_sentinel that fired + 1, or 0 */
 	char reason[TACHO_REASON_MAX];
-	uint8_t reserved[32];
+	uint64_t value; /* of a sentinel: what was above its limit, in the limit's unit */
+	uint8_t reserved[24];
 };
+#define TACHO_TRIGGER_SENTINEL(flags) (((flags) >> 8) & 0xffu)
 
 #define TACHO_CRASHES 8u
 #define TACHO_CRASH_REGS 34u
@@ -357,7 +388,8 @@ struct tacho_chunk {
 	uint32_t drops;		    /* records of this thread dropped just before this chunk */
 	char name[16];		    /* of the thread */
 	struct tacho_open open[TACHO_OPEN_MAX]; /* outermost first */
-	uint64_t park_ticks;			/* PARKED: since when */
+	/* Since when it is PARKED; else, since when it is not parked, 0: it never was. */
+	uint64_t park_ticks;
 	uint64_t reserved[2];
 };
 

@@ -50,6 +50,10 @@ enum tacho_record_type {
 	TACHO_REC_SPAN_END = 0x05,   /* arg: name */
 	TACHO_REC_PAUSE = 0x06,	     /* arg: 1 recording paused, 0 resumed */
 	TACHO_REC_LOOP = 0x07,	     /* arg: loop that this thread runs from now on; 0: none */
+	/* Of stream TACHO_STREAM_KERNEL, which agents write into trace files: */
+	TACHO_REC_SWITCH_OUT = 0x08, /* the thread left its CPU; arg: 1 runnable (preempted), 0
+					it waits */
+	TACHO_REC_SWITCH_IN = 0x09,  /* it runs again; arg: CPU */
 
 	/* One payload word. */
 	TACHO_REC_TIME = 0x40,	      /* w0: absolute ticks of the next record */
@@ -58,7 +62,9 @@ enum tacho_record_type {
 	TACHO_REC_WAKE = 0x43,	      /* w0: task woken by this thread */
 	TACHO_REC_TASK_END = 0x44,    /* w0: task */
 	TACHO_REC_LOCK_WAIT = 0x45,   /* arg: place or stack; w0: lock */
-	TACHO_REC_LOCK_WAITED = 0x46, /* arg: 1 got it, 0 gave up; w0: lock */
+	TACHO_REC_LOCK_WAITED = 0x46, /* arg: bit 0: 1 got it, 0 gave up; bit 1: 1 what
+					was waited for is a signal (condition variable,
+					semaphore), not a lock; w0: lock */
 	TACHO_REC_QUEUE_DEPTH = 0x47, /* arg: loop; w0: depth */
 	TACHO_REC_COUNTER = 0x48,     /* arg: counter or gauge; w0: value, by its definition */
 	TACHO_REC_ASYNC_END = 0x49,   /* arg: name; w0: span id */
@@ -97,10 +103,17 @@ enum tacho_record_type {
 					data: stack or 0; w1: ns that it took; w2: descriptor, process,
 					or ~0: none; w3: path (text) or 0 | errno << 32 | enum
 					tacho_fd_kind << 48 */
+	TACHO_REC_KERNEL_SAMPLE = 0xc8, /* a sample of perf, in stream TACHO_STREAM_KERNEL: arg:
+					   frames of the kernel; data: 1 there were more; w1: ns of
+					   CPU time it stands for; w2...: the kernel's frames, then
+					   the program's, each innermost first */
 	TACHO_REC_SAMPLE_FRAMES = 0xc7, /* as SAMPLE, when no more stacks may be defined: arg: 0;
 					   data: 1 there were more frames; w1: ns; w2...: program
 					   counters, innermost first */
 };
+
+/* Stream of what the kernel reported of a thread. Those below are of the box. */
+#define TACHO_STREAM_KERNEL 15u
 
 /* What a descriptor is, as far as it matters to whoever waits for it. */
 enum tacho_fd_kind {

@@ -39,7 +39,7 @@
 #define TACHO_TRACE_MAGIC "TACHOTRC"
 #define TACHO_TRACE_END_MAGIC "TACHOEND"
 #define TACHO_TRACE_MAJOR 1u
-#define TACHO_TRACE_MINOR 0u
+#define TACHO_TRACE_MINOR 1u
 #define TACHO_BLOCK_MAGIC 0x4b4c4254u /* "TBLK" */
 #define TACHO_BLOCK_MAX (16u << 20)   /* stored and raw size of a payload */
 #define TACHO_BLOCK_EVENTS_MAX (1u << 20)
@@ -74,9 +74,9 @@ enum tacho_block_type {
 	TACHO_BLOCK_CRASHES = 10,
 	TACHO_BLOCK_SOURCES = 11,
 	TACHO_BLOCK_INDEX = 12,
-	TACHO_BLOCK_SYMBOLS = 13, /* reserved */
-	TACHO_BLOCK_KERNEL = 14,  /* reserved */
-	TACHO_BLOCK_GAPS = 15,	  /* reserved */
+	TACHO_BLOCK_SYMBOLS = 13,
+	/* 14 is not used */
+	TACHO_BLOCK_GAPS = 15,
 };
 
 struct tacho_trace_block {
@@ -133,6 +133,14 @@ enum tacho_meta_key {
 	TACHO_META_CUT_BEFORE = 26,    /* ns: events before were left out on request */
 	TACHO_META_UNREAD_CHUNKS = 27, /* chunks overwritten or damaged while being copied */
 	TACHO_META_THREADS_SEEN = 28,
+	TACHO_META_WHY = 29,	   /* text: why this trace was taken; not there: the end of the
+				      process, or somebody asked */
+	TACHO_META_WHY_MONO = 30,  /* ns: when what WHY says happened */
+	TACHO_META_SEGMENT = 31,   /* number of the segment, from 1, in its process's row */
+	TACHO_META_RECORDING = 32, /* number that all boxes of one `tacho run` share */
+	TACHO_META_AGENT_CPU = 33, /* ns of CPU time that the agent had used so far */
+	TACHO_META_PAST = 34,	   /* of a segment: records, delivered before or lost, of streams
+				      that it does not mention */
 };
 
 enum tacho_taken_by {
@@ -140,6 +148,7 @@ enum tacho_taken_by {
 	TACHO_TAKEN_CRASH = 2,	  /* by the crash handler */
 	TACHO_TAKEN_DUMP = 3,	  /* from outside */
 	TACHO_TAKEN_RECOVER = 4,  /* after the process was gone */
+	TACHO_TAKEN_SEGMENT = 5,  /* by an agent that records continuously */
 };
 
 /* CLOCK: u32 entry size, u32 count, struct tacho_anchor sorted by ticks. Between two
@@ -297,6 +306,24 @@ struct tacho_trace_frame {
 	uint32_t line;	   /* 0: not known */
 };
 
+/*
+ * GAPS: u32 entry size, u32 count, entries sorted by from_ns: stretches of time of which
+ * something is missing that an agent should have delivered, and why.
+ */
+enum tacho_gap_reason {
+	TACHO_GAP_NO_AGENT = 1,	  /* no agent ran */
+	TACHO_GAP_NO_SPACE = 2,	  /* the disk, or the cap on it, was full */
+	TACHO_GAP_UNWRITABLE = 3, /* the folder could not be written to */
+	TACHO_GAP_TOO_FAST = 4,	  /* the process overwrote records before they were copied */
+	TACHO_GAP_KERNEL = 5,	  /* the kernel dropped samples or switches */
+};
+struct tacho_trace_gap {
+	uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC */
+	uint64_t records;	 /* lost in it; 0 also when that is not known */
+	uint32_t reason;	 /* enum tacho_gap_reason */
+	int32_t error;		 /* errno, or 0 */
+};
+
 /* INDEX: u32 entry size, u32 count, entries sorted by offset. */
 struct tacho_trace_index {
 	uint64_t offset; /* of the block */
@@ -317,5 +344,6 @@ _Static_assert(sizeof(struct tacho_trace_index) == 40, "index entry is 40 bytes"
 _Static_assert(sizeof(struct tacho_trace_symbols) == 24, "symbols header is 24 bytes");
 _Static_assert(sizeof(struct tacho_trace_symbol) == 24, "symbol is 24 bytes");
 _Static_assert(sizeof(struct tacho_trace_frame) == 12, "frame is 12 bytes");
+_Static_assert(sizeof(struct tacho_trace_gap) == 32, "gap is 32 bytes");
 
 #endif

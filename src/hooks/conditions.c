@@ -82,14 +82,14 @@ TACHO_HOOK int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clo
 
 TACHO_HOOK int pthread_cond_signal(pthread_cond_t *c)
 {
-	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_SIGNAL)))
+	if (tacho__unlikely(tacho__maybe_awaited(c)))
 		signalled(c, __builtin_return_address(0));
 	return REAL(pthread_cond_signal)(c);
 }
 
 TACHO_HOOK int pthread_cond_broadcast(pthread_cond_t *c)
 {
-	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_SIGNAL)))
+	if (tacho__unlikely(tacho__maybe_awaited(c)))
 		signalled(c, __builtin_return_address(0));
 	return REAL(pthread_cond_broadcast)(c);
 }
@@ -163,7 +163,7 @@ TACHO_HOOK int sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *u
 
 TACHO_HOOK int sem_post(sem_t *s)
 {
-	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_SIGNAL)))
+	if (tacho__unlikely(tacho__maybe_awaited(s)))
 		signalled(s, __builtin_return_address(0));
 	return REAL(sem_post)(s);
 }

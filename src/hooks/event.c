@@ -12,6 +12,8 @@
 #include "core/control.h"
 #include "core/define.h"
 #include "core/record.h"
+#include "core/sentinel.h"
+#include "core/wakes.h"
 
 /* ---------------------------------------------------------------- events */
 
@@ -91,6 +93,19 @@ TACHO__EVENT_HOOK(event_active_later_, wake(a))
 TACHO__EVENT_HOOK(bufferevent_trigger, wake(a))
 TACHO__EVENT_HOOK(bufferevent_trigger_event, wake(a))
 
+/* What is not served yet never will be. */
+static inline void forget(tacho__word task)
+{
+	if (tacho__unlikely(tacho__load(&tacho__watching) & TACHO__WATCH(WAKE)))
+		tacho__wake_forgotten(task);
+}
+
+TACHO__EVENT_HOOK(event_del, forget(a))
+TACHO__EVENT_HOOK(event_del_block, forget(a))
+TACHO__EVENT_HOOK(event_del_noblock, forget(a))
+TACHO__EVENT_HOOK(event_free, forget(a))
+TACHO__EVENT_HOOK(bufferevent_free, forget(a))
+
 /* -------------------------------------------------------------- the loop */
 
 uint32_t tacho__event_loop(void)
@@ -107,6 +122,7 @@ uint32_t tacho__event_loop(void)
 					   TACHO_LEVEL_CALLBACKS, NULL);
 	t->known_epoch = tacho__load(&tacho__rec->epoch);
 	t->known = t->base;
+	tacho__source_on(TACHO_SOURCE_LIBEVENT);
 	return t->known_loop;
 }
 

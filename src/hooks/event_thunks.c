@@ -148,10 +148,12 @@ static __attribute__((noinline)) tacho__word run(tacho__word a, tacho__word b, t
 	struct tacho__writer *writer;
 	tacho__word result;
 	uint64_t begin;
+	uint32_t kind;
 
 	if (!tacho__recording())
 		return original(a, b, c, d, e, f);
-	tacho__poll_begin(kind_of(s, fired_of(s->use, b)), task_of(s->use, a, b, c, f));
+	kind = kind_of(s, fired_of(s->use, b));
+	tacho__poll_begin(kind, task_of(s->use, a, b, c, f));
 	writer = tacho__self;
 	begin = begun(writer);
 	if (s->use == TACHO__EVENT_FINALIZER)
@@ -165,7 +167,7 @@ static __attribute__((noinline)) tacho__word run(tacho__word a, tacho__word b, t
 		tacho__poll_end(TACHO_UNKNOWN);
 		/* A short poll may be only counted: then no record is newer than its begin. */
 		if (writer->stream[0].last > begin)
-			tacho__slow_poll(writer->stream[0].last - begin);
+			tacho__slow_poll(writer->stream[0].last - begin, kind);
 	}
 	return result;
 }

@@ -54,7 +54,7 @@ struct tacho__hook_thread {
 	uint32_t base_depth;  /* of callbacks where an event_base began to run, + 1; 0: none does */
 	uint32_t sampled;     /* process (tacho__recorder) in which its CPU timer was made */
 	uint32_t interrupted; /* 1: a sample's signal, and no other, ended its system call */
-	uint64_t turn;	      /* ticks of its last unpark, 0 none */
+	uint64_t turn;	      /* ticks of the unpark with which its turn began, 0 none */
 	uint64_t measured;    /* ticks of the last reading of sched.c */
 };
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
@@ -80,6 +80,9 @@ int tacho__uv_runs(void);
 /* The thread runs the loop with this definition, whose waits are on `fd` (-1: poll, select). */
 void tacho__loop_known(int fd, uint32_t loop, uint32_t level);
 
+/* A loop of libuv or libevent was seen: its callbacks are recorded. */
+void tacho__source_on(enum tacho_source source);
+
 /*
  * samples.c: CPU samples of the calling thread from now on. A thread calls it when it begins;
  * loop threads do when they park (the check is a compare).
@@ -92,20 +95,21 @@ void tacho__signals_begin(void);
 void tacho__sched_begin(void);
 
 /*
- * sched.c: a poll (or, where callbacks are not seen, a turn) that took `ticks` has just ended.
- * Records how the kernel treated the thread meanwhile if that was long (TACHO_SLOW_POLL).
+ * sched.c: a poll of kind `id` (or, where callbacks are not seen, a turn of loop `id`) that took
+ * `ticks` has just ended. Records how the kernel treated the thread meanwhile if that was long
+ * (TACHO_SLOW_POLL).
  */
-void tacho__sched_ended(uint64_t ticks);
+void tacho__sched_ended(uint64_t ticks, uint32_t id);
 extern uint64_t tacho__slow_ticks; /* UINT64_MAX: off; 0: not known yet */
 
 /* A turn begins at `ticks`; called when the last reading is older than that. */
 void tacho__sched_turn(uint64_t ticks);
 extern uint64_t tacho__measure_ticks; /* UINT64_MAX: off */
 
-static inline void tacho__slow_poll(uint64_t ticks)
+static inline void tacho__slow_poll(uint64_t ticks, uint32_t id)
 {
 	if (__builtin_expect(ticks >= tacho__slow_ticks, 0))
-		tacho__sched_ended(ticks);
+		tacho__sched_ended(ticks, id);
 }
 
 /* waits.c: a wait of a loop on `fd` (-1: on none that is known) that is neither of epoll nor of

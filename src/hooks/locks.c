@@ -139,13 +139,13 @@ static __attribute__((noinline)) void released(const pthread_mutex_t *m, const v
 
 void tacho__mutex_released(const pthread_mutex_t *m, const void *caller)
 {
-	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_LOCK)))
+	if (tacho__unlikely(tacho__anyone_waits()))
 		released(m, caller);
 }
 
 TACHO_HOOK int pthread_mutex_unlock(pthread_mutex_t *m)
 {
-	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_LOCK)))
+	if (tacho__unlikely(tacho__anyone_waits()))
 		released(m, __builtin_return_address(0));
 	return REAL(pthread_mutex_unlock)(m);
 }
@@ -208,7 +208,7 @@ TACHO_HOOK int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock,
 /* A reader's too, though others may go on reading: the last before the wait ends is the one. */
 TACHO_HOOK int pthread_rwlock_unlock(pthread_rwlock_t *l)
 {
-	if (tacho__unlikely(tacho__anyone_waits(TACHO__FOR_LOCK)) && tacho__recording()) {
+	if (tacho__unlikely(tacho__anyone_waits()) && tacho__recording()) {
 		uint64_t waiters = tacho__waiters_of(l);
 
 		if (waiters)

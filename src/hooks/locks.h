@@ -86,6 +86,7 @@ enum tacho__wait_for {
 	TACHO__FOR_SIGNAL = 1, /* condition variable, semaphore: idle threads wait there */
 };
 
+#define TACHO__WAIT_GROUPS 256u
 #define TACHO__WAIT_BUCKETS 1024u
 #define TACHO__WAIT_WAYS 8u /* a cache line */
 
@@ -93,7 +94,10 @@ enum tacho__wait_for {
    bucket; its waiters are their sum. The memory is emptied in a child made by fork, where
    nobody waits. */
 struct tacho__waiters {
-	uint32_t count[2]; /* in all, by enum tacho__wait_for */
+	uint32_t locks; /* who wait for locks, in all */
+	/* Who wait for signals, by a hash of the address: in many programs some thread idles at any
+	   time, which must not cost those that signal others. */
+	uint32_t signals[TACHO__WAIT_GROUPS];
 	uint64_t slot[TACHO__WAIT_BUCKETS][TACHO__WAIT_WAYS] __attribute__((aligned(64)));
 	/* Of each slot: who released it last, and when; 0 after somebody came to wait. */
 	uint64_t last[TACHO__WAIT_BUCKETS][TACHO__WAIT_WAYS];
@@ -113,10 +117,27 @@ void tacho__wait_begin(struct tacho__wait *w, enum tacho__wait_for what, const v
 /* It got what it waited for, or (0) gave up. Changes no errno. */
 void tacho__wait_end(struct tacho__wait *w, int got);
 
-/* Whether anyone waits for anything of the kind: what nearly every release finds out. */
-static inline int tacho__anyone_waits(enum tacho__wait_for what)
+/* The counter of what is at `address`. */
+static inline uint32_t *tacho__waits_counter(struct tacho__waiters *t, enum tacho__wait_for what,
+					     uint64_t address)
 {
-	return tacho__load(&tacho__load(&tacho__waiters)->count[what]) != 0;
+	return what == TACHO__FOR_LOCK ? &t->locks
+				       : &t->signals[(address >> 3) * 0x9e3779b97f4a7c15u >> 56];
+}
+
+/* Whether anyone waits for any lock: what nearly every release finds out. */
+static inline int tacho__anyone_waits(void)
+{
+	return tacho__load(&tacho__load(&tacho__waiters)->locks) != 0;
+}
+
+/* The same for a condition or semaphore: whether anyone may wait for it. */
+static inline int tacho__maybe_awaited(const void *address)
+{
+	struct tacho__waiters *t = tacho__load(&tacho__waiters);
+
+	return tacho__load(tacho__waits_counter(t, TACHO__FOR_SIGNAL,
+						(uint64_t)(uintptr_t)address)) != 0;
 }
 
 /* How many wait for what is at `address`. */

@@ -47,6 +47,6 @@ __attribute__((constructor)) static void begin(void)
 		return;
 	tacho__signals_begin();
 	tacho__samples_begin();
-	tacho__sched_begin();
-	tacho__arm();
+	if (!tacho__arm())
+		tacho__sched_begin();
 }

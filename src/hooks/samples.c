@@ -199,6 +199,7 @@ static void start(void)
 		return;
 	refused = key_ready ? choose(0) : EAGAIN;
 	__atomic_store_n(&state, refused ? REFUSED : ON, __ATOMIC_RELEASE);
+	tacho__samples_chosen();
 }
 
 /* ------------------------------------------------------------------- timers */
@@ -318,6 +319,7 @@ void tacho__samples_yield(int sig)
 	/* Threads see that their timers are gone when they next park. */
 	tacho__store(&tacho__rec->process, __atomic_add_fetch(&processes, 1, __ATOMIC_RELAXED));
 	__atomic_store_n(&state, refused ? REFUSED : ON, __ATOMIC_RELEASE);
+	tacho__samples_chosen();
 }
 
 /* ------------------------------------------------------------------ threads */

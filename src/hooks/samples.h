@@ -16,6 +16,9 @@ void tacho__samples_yield(int sig);
 /* The function of libc, found in the constructor: handlers need it. */
 int tacho__real_sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 
+/* Samples have a signal, or another one: it shall not interrupt what handles crashes. */
+void tacho__samples_chosen(void);
+
 /* What the program believes to be the action of our signal: the default one, or to ignore it. */
 void tacho__samples_believed(const struct sigaction *set, struct sigaction *old);
 

@@ -9,17 +9,14 @@
  * before the turn in which it ran. A fast poll costs a compare; a loop at full speed
  * about a hundred readings a second, 3 us each.
  */
-#include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
 
 #include "base/sys.h"
-#include "base/text.h"
+#include "core/control.h"
 #include "core/pool.h"
 #include "core/record.h"
+#include "core/sentinel.h"
 #include "hooks/hooks.h"
-
-#define DEFAULT_SLOW_NS 10000000ull
 
 uint64_t tacho__slow_ticks = UINT64_MAX;
 uint64_t tacho__measure_ticks = UINT64_MAX;
@@ -30,8 +27,6 @@ struct totals {
 
 /* Those of the last reading; tacho__hook.measured says when that was. */
 static __thread struct totals last __attribute__((tls_model("initial-exec")));
-
-static uint64_t slow_ns = DEFAULT_SLOW_NS;
 
 /* The second number of /proc/thread-self/schedstat; 0 or a negative errno. */
 static int read_delay(uint64_t *out)
@@ -110,7 +105,7 @@ static int rate_known(void)
 
 	if (tacho__load(&tacho__slow_ticks))
 		return 1;
-	slow = tacho__ticks_of_ns(slow_ns);
+	slow = tacho__ticks_of_ns(tacho__slow_poll_ns());
 	if (slow == UINT64_MAX)
 		return 0;
 	tacho__store(&tacho__slow_ticks, slow);
@@ -118,7 +113,7 @@ static int rate_known(void)
 	return 1;
 }
 
-void tacho__sched_ended(uint64_t ticks)
+void tacho__sched_ended(uint64_t ticks, uint32_t id)
 {
 	struct totals now;
 	uint64_t words[2];
@@ -135,6 +130,8 @@ void tacho__sched_ended(uint64_t ticks)
 				  (uint32_t)least(now.preempted - last.preempted, TACHO_ARG_MAX)),
 		words, 2, 0);
 	last = now;
+	if (words[0] && tacho__load(&tacho__watching) & TACHO__WATCH(SCHED))
+		tacho__above(TACHO_SENTINEL_SCHED, words[0], id);
 out:
 	errno = saved;
 }
@@ -147,11 +144,6 @@ void tacho__sched_turn(uint64_t ticks)
 
 void tacho__sched_begin(void)
 {
-	const char *text = getenv("TACHO_SLOW_POLL");
-
-	/* What is no duration counts as not given. */
-	if (text && *text && tacho__parse_duration(text, &slow_ns))
-		slow_ns = DEFAULT_SLOW_NS;
-	if (slow_ns)
+	if (tacho__slow_poll_ns())
 		tacho__measure_ticks = tacho__slow_ticks = 0;
 }

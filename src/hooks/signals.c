@@ -6,6 +6,8 @@
  *   another.
  * - The default action and SIG_IGN are only remembered: daemons set these for all signals.
  * - Waits for "all signals" wait for all but this one.
+ * - Handlers of crashes run with it blocked. They do what nothing may come in between of:
+ *   redis's tests all memory, ours included, by changing it and changing it back.
  */
 #include <signal.h>
 #include <string.h>
@@ -64,8 +66,81 @@ static int has_handler(const struct sigaction *act)
 	       (act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN);
 }
 
+/* ---------------------------------------------------------- handlers of crashes */
+
+static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
+#define CRASHES (sizeof(crashes) / sizeof(crashes[0]))
+
+/* What was added to the mask of the handler in place, for each of `crashes`; 0: nothing. */
+static int added[CRASHES];
+
+static int *added_for(int sig)
+{
+	for (size_t i = 0; i < CRASHES; i++)
+		if (crashes[i] == sig)
+			return &added[i];
+	return NULL;
+}
+
+static int is_same(const struct sigaction *a, const struct sigaction *b)
+{
+	return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags;
+}
+
+/* Our signal is blocked in the handler that is in place. Another thread may put its own there
+   meanwhile: then that one stays. */
+static void block_in_handler(int sig, int *mark)
+{
+	int ours = tacho__samples_signal();
+	struct sigaction now, before, was;
+
+	if (!ours || FIND(sigaction)(sig, NULL, &now))
+		return;
+	for (int tries = 0; tries < 4; tries++) {
+		if (!has_handler(&now) || sigismember(&now.sa_mask, ours) == 1)
+			return;
+		was = now;
+		if (tacho__load(mark))
+			sigdelset(&now.sa_mask, tacho__load(mark));
+		sigaddset(&now.sa_mask, ours);
+		tacho__store(mark, ours);
+		if (FIND(sigaction)(sig, &now, &before) || is_same(&before, &was))
+			return;
+		tacho__store(mark, 0);
+		now = before;
+	}
+}
+
+void tacho__samples_chosen(void)
+{
+	for (size_t i = 0; i < CRASHES; i++)
+		block_in_handler(crashes[i], &added[i]);
+}
+
+/* Of a crash: as the program means it, and as it shall be. */
+static int crash_action(int sig, int *mark, const struct sigaction *act, struct sigaction *old)
+{
+	int before = tacho__load(mark), ours = tacho__samples_signal(), add, result;
+	struct sigaction changed;
+
+	add = act && ours && has_handler(act) && sigismember(&act->sa_mask, ours) != 1;
+	if (add) {
+		changed = *act;
+		sigaddset(&changed.sa_mask, ours);
+	}
+	result = FIND(sigaction)(sig, add ? &changed : act, old);
+	if (!result && old && before && has_handler(old))
+		sigdelset(&old->sa_mask, before);
+	/* A child of vfork has no signal of ours, and must leave its parent's notes alone. */
+	if (!result && act && ours)
+		tacho__store(mark, add ? ours : 0);
+	return result;
+}
+
 TACHO_HOOK int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
+	int *mark = added_for(sig);
+
 	if (tacho__unlikely(is_ours(sig))) {
 		if (!act || !has_handler(act)) {
 			tacho__samples_believed(act, old);
@@ -73,7 +148,7 @@ TACHO_HOOK int sigaction(int sig, const struct sigaction *act, struct sigaction 
 		}
 		tacho__samples_yield(sig);
 	}
-	return FIND(sigaction)(sig, act, old);
+	return mark ? crash_action(sig, mark, act, old) : FIND(sigaction)(sig, act, old);
 }
 
 static int by_signal(int sig, sighandler_t handler, sighandler_t *before)
@@ -93,18 +168,32 @@ static int by_signal(int sig, sighandler_t handler, sighandler_t *before)
 	return 1;
 }
 
+/* signal() and kin have set a handler of their own mask. Gives `before`. */
+static sighandler_t was_set(int sig, sighandler_t before)
+{
+	int *mark = added_for(sig), saved = errno;
+
+	if (mark && before != SIG_ERR && tacho__samples_signal()) {
+		tacho__store(mark, 0);
+		block_in_handler(sig, mark);
+	}
+	errno = saved;
+	return before;
+}
+
 TACHO_HOOK sighandler_t signal(int sig, sighandler_t handler)
 {
 	sighandler_t before;
 
-	return by_signal(sig, handler, &before) ? before : FIND(signal)(sig, handler);
+	return by_signal(sig, handler, &before) ? before : was_set(sig, FIND(signal)(sig, handler));
 }
 
 TACHO_HOOK sighandler_t sysv_signal(int sig, sighandler_t handler)
 {
 	sighandler_t before;
 
-	return by_signal(sig, handler, &before) ? before : FIND(sysv_signal)(sig, handler);
+	return by_signal(sig, handler, &before) ? before
+						: was_set(sig, FIND(sysv_signal)(sig, handler));
 }
 
 /* What signal() is in programs that ask for strict POSIX. */
@@ -112,7 +201,8 @@ TACHO_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
 {
 	sighandler_t before;
 
-	return by_signal(sig, handler, &before) ? before : FIND(__sysv_signal)(sig, handler);
+	return by_signal(sig, handler, &before) ? before
+						: was_set(sig, FIND(__sysv_signal)(sig, handler));
 }
 
 /* `set`, or a copy of it without our signal. */

@@ -12,7 +12,9 @@
 #include "core/control.h"
 #include "core/define.h"
 #include "core/record.h"
+#include "core/sentinel.h"
 #include "core/short_polls.h"
+#include "core/wakes.h"
 
 #define KINDS 4096u
 #define KIND_PROBES 16u
@@ -102,10 +104,15 @@ static uint32_t define_kind(uint16_t type, uint64_t address)
 	return tacho__define_name(TACHO_CLASS_KIND, name, NULL, 0, address, 0, NULL);
 }
 
+static uint64_t kind_first(uint64_t key)
+{
+	return key * 0x9e3779b97f4a7c15ull >> 32;
+}
+
 /* The place of `key` in the list; NULL: it has none. */
 static uint64_t *kind_place(uint64_t key)
 {
-	uint64_t at = key * 0x9e3779b97f4a7c15ull >> 32;
+	uint64_t at = kind_first(key);
 
 	for (uint32_t i = 0; i < KIND_PROBES; i++, at++) {
 		uint64_t *place = &kinds[at % KINDS].key;
@@ -123,9 +130,8 @@ static uint64_t *kind_place(uint64_t key)
 	return NULL;
 }
 
-uint32_t tacho__uv_kind(uint16_t type, uv_any_cb fn)
+static __attribute__((noinline)) uint32_t kind_search(uint16_t type, uint64_t address)
 {
-	uint64_t address = (uint64_t)(uintptr_t)fn;
 	/* With 1 for no function: a key is never 0. */
 	uint64_t *place = address >> ADDRESS_BITS ? NULL : kind_place(address << 16 | type);
 	uint64_t id;
@@ -146,6 +152,19 @@ uint32_t tacho__uv_kind(uint16_t type, uv_any_cb fn)
 	return (uint32_t)id;
 }
 
+uint32_t tacho__uv_kind(uint16_t type, uv_any_cb fn)
+{
+	uint64_t address = (uint64_t)(uintptr_t)fn, key = address << 16 | type;
+	uint64_t at = kind_first(key) % KINDS, id = tacho__load(&kinds[at].id);
+
+	/* What most are: known, and at their first place. */
+	if (tacho__likely(tacho__load(&kinds[at].key) == key && id &&
+			  id >> 32 == tacho__load(&tacho__rec->epoch) &&
+			  !(address >> ADDRESS_BITS)))
+		return (uint32_t)id;
+	return kind_search(type, address);
+}
+
 /* ------------------------------------------------------- polls */
 
 void tacho__uv_poll_begin(struct tacho__uv_poll *poll, const struct tacho__uv_entry *entry,
@@ -161,12 +180,15 @@ void tacho__uv_poll_begin(struct tacho__uv_poll *poll, const struct tacho__uv_en
 	kind = tacho__uv_kind(entry->type, entry->fn);
 	if (!kind)
 		return;
+	poll->kind = kind;
 	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)) && !poll->whole) {
 		tacho__poll_begin(kind, word);
 		poll->since = tacho__ticks();
 	} else {
 		poll->since =
 			tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &word, 1, 1);
+		if (tacho__unlikely(tacho__load(&tacho__watching) & TACHO__WATCH(WAKE)))
+			tacho__wake_polled(word, poll->since, kind);
 	}
 }
 
@@ -182,9 +204,11 @@ void tacho__uv_poll_end(struct tacho__uv_poll *poll, uint32_t result)
 		now = tacho__ticks();
 	} else {
 		now = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0, 1);
+		if (now)
+			tacho__took(TACHO_SENTINEL_POLL, now - poll->since, poll->kind);
 	}
 	if (now)
-		tacho__slow_poll(now - poll->since);
+		tacho__slow_poll(now - poll->since, poll->kind);
 }
 
 /* ------------------------------------------------------ misses */
@@ -275,6 +299,7 @@ uint32_t tacho__uv_loop(int fd)
 				   (uint64_t)(uintptr_t)running.loop, TACHO_LEVEL_CALLBACKS, NULL);
 	known.epoch = tacho__load(&tacho__rec->epoch);
 	known.loop = running.loop;
+	tacho__source_on(TACHO_SOURCE_LIBUV);
 	return known.id;
 }
 

@@ -127,7 +127,8 @@ uint32_t tacho__uv_kind(uint16_t type, uv_any_cb fn);
 
 struct tacho__uv_poll {
 	uint64_t since; /* ticks; 0: not recorded */
-	int whole;	/* also if it is short: something was recorded about it */
+	uint32_t kind;
+	int whole; /* also if it is short: something was recorded about it */
 };
 
 void tacho__uv_poll_begin(struct tacho__uv_poll *poll, const struct tacho__uv_entry *entry,

@@ -8,7 +8,9 @@
 
 #include "base/clock.h"
 #include "core/record.h"
+#include "core/sentinel.h"
 #include "core/short_polls.h"
+#include "core/wakes.h"
 
 #define NS_PER_MS 1000000ull
 
@@ -115,7 +117,7 @@ static uint64_t loop_now(struct tacho__uv *uv, const void *handle)
 
 /* A poll follows whose timer was due at `due`. Under a poll threshold only what is late enough
    to matter is recorded, and then the poll as well: the record is about the next one. */
-static void record_late(struct tacho__uv_poll *poll, uint64_t due)
+static void record_late(struct tacho__uv_poll *poll, const struct tacho__uv_entry *e, uint64_t due)
 {
 	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC);
 	uint64_t late;
@@ -127,6 +129,8 @@ static void record_late(struct tacho__uv_poll *poll, uint64_t due)
 		return;
 	poll->whole = 1;
 	tacho__record(tacho_record_head(TACHO_REC_LATE, 0), &late, 1, 0);
+	if (tacho__unlikely(tacho__load(&tacho__watching) & TACHO__WATCH(LAG)))
+		tacho__above(TACHO_SENTINEL_LAG, late, tacho__uv_kind(e->type, e->fn));
 }
 
 /*
@@ -158,7 +162,7 @@ static void on_timer(void *handle)
 		return;
 	}
 	if (tacho__recording())
-		record_late(&poll, take_due(found, handle));
+		record_late(&poll, found, take_due(found, handle));
 	e = *found;
 	tacho__uv_poll_begin(&poll, &e, handle);
 	((uv_object_cb)e.fn)(handle);
@@ -205,7 +209,7 @@ TACHO_HOOK int uv_async_send(void *handle)
 	if (tacho__recording()) {
 		uint64_t task = (uint64_t)(uintptr_t)handle;
 
-		tacho__record(tacho_record_head(TACHO_REC_WAKE, 0), &task, 1, 0);
+		tacho__put1(TACHO_REC_WAKE, 0, task);
 	}
 	return UV_REAL(uv, uv_async_send)(handle);
 }
@@ -332,11 +336,19 @@ TACHO_HOOK int uv_udp_recv_start(void *handle, uv_alloc_cb alloc_cb, uv_udp_recv
 
 /* ------------------------------------------------------------ closing */
 
+/* A wake that was sent to the handle and is not served yet never will be. */
+static void forget_wake(const void *handle)
+{
+	if (tacho__unlikely(tacho__load(&tacho__watching) & TACHO__WATCH(WAKE)))
+		tacho__wake_forgotten((uint64_t)(uintptr_t)handle);
+}
+
 TACHO_HOOK void uv_close(void *handle, uv_object_cb cb)
 {
 	struct tacho__uv_start s = UV_START(handle);
 	uint16_t type = tacho__uv_type(s.uv, TACHO__UV_OP_CLOSE, handle);
 
+	forget_wake(handle);
 	/* Without a callback as well: the handle's entries go when it does. */
 	UV_REAL(s.uv, uv_close)(handle, UV_WRAP(&s, TACHO__UV_CLOSE, type, cb, on_close));
 }

@@ -144,7 +144,7 @@ static struct tacho__uv *look_up(const struct object *o)
 	return found ? library_of(found) : NULL;
 }
 
-static struct tacho__uv *find_out(const void *address)
+static __attribute__((cold, noinline)) struct tacho__uv *find_out(const void *address)
 {
 	struct object o = {.address = (uintptr_t)address};
 	int saved = errno;

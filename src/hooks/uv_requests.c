@@ -7,6 +7,7 @@
 #include "hooks/uv.h"
 
 #include "core/record.h"
+#include "core/sentinel.h"
 
 /* The program's callback begins; 0: there is none. */
 static int begin(struct tacho__uv_poll *poll, struct tacho__uv_entry *e, const void *req)
@@ -72,11 +73,12 @@ TACHO_HOOK int uv_write2(void *req, void *stream, const void *bufs, unsigned cou
 			 uv_status_cb cb)
 {
 	struct tacho__uv_start s = UV_START(req);
-	uv_status_cb use =
-		cb ? UV_WRAP(&s, TACHO__UV_MAIN, tacho__uv_type(s.uv, TACHO__UV_WRITE, stream), cb,
-			     on_status)
-		   : cb;
+	uv_status_cb use = cb;
 
+	/* libuv's uv_write calls it: then the entry is there. */
+	if (cb && cb != on_status)
+		use = UV_WRAP(&s, TACHO__UV_MAIN, tacho__uv_type(s.uv, TACHO__UV_WRITE, stream), cb,
+			      on_status);
 	return tacho__uv_started(&s, UV_REAL(s.uv, uv_write2)(req, stream, bufs, count, send, use));
 }
 
@@ -217,6 +219,25 @@ TACHO_HOOK int uv_random(void *loop, void *req, void *buf, size_t size, unsigned
 	return submitted(&s, UV_REAL(s.uv, uv_random)(loop, req, buf, size, flags, use));
 }
 
+/*
+ * Works that wait for a thread of the pool. Only those of uv_queue_work: when the pool begins
+ * with others cannot be seen. A child has a pool of its own, and finds 0.
+ */
+static void waits_for_pool(uint16_t type, uv_any_cb fn)
+{
+	int64_t n = __atomic_add_fetch(&tacho__rec->pool_waits, 1, __ATOMIC_RELAXED);
+
+	if (tacho__unlikely(n > 0 &&
+			    (uint64_t)n > tacho__load(&tacho__limit[TACHO_SENTINEL_QUEUE])) &&
+	    tacho__recording())
+		tacho__above(TACHO_SENTINEL_QUEUE, (uint64_t)n, tacho__uv_kind(type, fn));
+}
+
+static void waits_no_more(void)
+{
+	__atomic_sub_fetch(&tacho__rec->pool_waits, 1, __ATOMIC_RELAXED);
+}
+
 /* On a thread of the pool. The entry stays until the request is complete: one that is
    cancelled never gets here. */
 static void on_work(void *req)
@@ -225,6 +246,7 @@ static void on_work(void *req)
 	struct tacho__uv_entry e;
 	uint64_t task = (uint64_t)(uintptr_t)req;
 
+	waits_no_more();
 	if (tacho__unlikely(!found)) {
 		tacho__uv_missed();
 		return;
@@ -241,7 +263,8 @@ static void on_after_work(void *req, int status)
 	struct tacho__uv_poll poll = {0};
 	struct tacho__uv_entry e, gone;
 
-	tacho__uv_take(req, TACHO__UV_WORK, &gone);
+	if (tacho__uv_take(req, TACHO__UV_WORK, &gone) && status == -ECANCELED)
+		waits_no_more();
 	if (!tacho__uv_take(req, TACHO__UV_MAIN, &e)) {
 		tacho__uv_missed();
 		return;
@@ -258,7 +281,7 @@ TACHO_HOOK int uv_queue_work(void *loop, void *req, uv_object_cb work_cb, uv_sta
 	struct tacho__uv_start w = UV_START(req), a = w;
 	uint16_t type = TACHO__UV_TYPE(TACHO__UV_OP_WORK, 0);
 	uv_object_cb work = work_cb;
-	int result;
+	int counted, result;
 
 	if (!work_cb)
 		return UV_REAL(w.uv, uv_queue_work)(loop, req, work_cb, after_cb);
@@ -270,7 +293,12 @@ TACHO_HOOK int uv_queue_work(void *loop, void *req, uv_object_cb work_cb, uv_sta
 		/* Before the pool has it: its first record may come at once. */
 		record_work(TACHO_REC_WORK_SUBMIT, type, (uv_any_cb)work_cb, req);
 	}
+	counted = work == on_work;
+	if (counted)
+		waits_for_pool(type, (uv_any_cb)work_cb);
 	result = UV_REAL(w.uv, uv_queue_work)(loop, req, work, after_cb);
+	if (counted && result < 0)
+		waits_no_more();
 	tacho__uv_started(&w, result);
 	return tacho__uv_started(&a, result);
 }

@@ -38,11 +38,23 @@ static uint64_t key_of(const void *object, enum tacho__uv_slot slot)
 	return at & 7 ? 0 : at | slot;
 }
 
+/* Of the address alone: the callbacks of a handle lie beside each other. */
+static uint64_t hash_of(uint64_t key)
+{
+	return (key & ~7ull) * 0x9e3779b97f4a7c15ull;
+}
+
 static struct bucket *bucket_in(uint32_t level, struct bucket *buckets, uint64_t key)
 {
 	uint32_t bits = FIRST_BITS + LEVEL_BITS * level;
 
-	return &buckets[key * 0x9e3779b97f4a7c15ull >> (64 - bits)];
+	return &buckets[hash_of(key) >> (64 - bits)];
+}
+
+/* Where in its bucket a key is put if there is room: most are found there at once. */
+static uint32_t way_of(uint64_t key)
+{
+	return (uint32_t)((hash_of(key) >> 32) + key) % WAYS;
 }
 
 static struct bucket *level_at(uint32_t level)
@@ -66,7 +78,7 @@ static struct bucket *level_make(uint32_t level)
 	return none;
 }
 
-static struct tacho__uv_entry *find(uint64_t key, uint64_t **where)
+static __attribute__((noinline)) struct tacho__uv_entry *search(uint64_t key, uint64_t **where)
 {
 	for (uint32_t level = 0; level < LEVELS; level++) {
 		struct bucket *b = level_at(level);
@@ -83,9 +95,21 @@ static struct tacho__uv_entry *find(uint64_t key, uint64_t **where)
 	return NULL;
 }
 
+static inline struct tacho__uv_entry *find(uint64_t key, uint64_t **where)
+{
+	struct bucket *b = bucket_in(0, first, key);
+	uint32_t i = way_of(key);
+
+	if (tacho__unlikely(tacho__load(&b->key[i]) != key))
+		return search(key, where);
+	*where = &b->key[i];
+	return &b->entry[i];
+}
+
 static struct tacho__uv_entry *claim(struct bucket *b, uint64_t key)
 {
-	for (uint32_t i = 0; i < WAYS; i++) {
+	for (uint32_t n = 0; n < WAYS; n++) {
+		uint32_t i = (way_of(key) + n) % WAYS;
 		uint64_t none = 0;
 
 		if (tacho__load(&b->key[i]))

@@ -173,7 +173,7 @@ static void enter_table(struct tacho__wait *w)
 	if (!w->slot)
 		return;
 	tacho__store(last_of(t, w->slot), 0);
-	__atomic_fetch_add(&t->count[w->what], 1, __ATOMIC_SEQ_CST);
+	__atomic_fetch_add(tacho__waits_counter(t, w->what, w->address), 1, __ATOMIC_SEQ_CST);
 }
 
 static void leave_table(const struct tacho__wait *w)
@@ -189,7 +189,8 @@ static void leave_table(const struct tacho__wait *w)
 			return;
 	} while (!__atomic_compare_exchange_n(w->slot, &v, (v & WAITERS_MAX) > 1 ? v - 1 : 0, 0,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
-	__atomic_fetch_sub(&tacho__waiters->count[w->what], 1, __ATOMIC_RELAXED);
+	__atomic_fetch_sub(tacho__waits_counter(tacho__waiters, w->what, w->address), 1,
+			   __ATOMIC_RELAXED);
 }
 
 uint64_t tacho__waiters_of(const void *address)
@@ -268,12 +269,13 @@ void tacho__wait_begin(struct tacho__wait *w, enum tacho__wait_for what, const v
 
 void tacho__wait_end(struct tacho__wait *w, int got)
 {
+	uint32_t arg = (uint32_t)(got != 0) | (w->what == TACHO__FOR_SIGNAL ? 2 : 0);
 	uint64_t now;
 
 	leave_table(w);
 	if (!tacho__recording())
 		return;
-	now = tacho__record(tacho_record_head(TACHO_REC_LOCK_WAITED, got != 0), &w->address, 1, 0);
+	now = tacho__record(tacho_record_head(TACHO_REC_LOCK_WAITED, arg), &w->address, 1, 0);
 	if (w->begun && now && tacho__load(&tacho__stacks_ready) && is_long(now - w->begun)) {
 		int saved = errno;
 		uint32_t stack = tacho__stack();

@@ -20,6 +20,7 @@
 #include "core/define.h"
 #include "core/pool.h"
 #include "core/record.h"
+#include "core/sentinel.h"
 
 #define NO_DESCRIPTOR (-1)
 #define READY_MAX 64 /* descriptors of one wait that are recorded one by one */
@@ -52,8 +53,7 @@ void tacho__loop_known(int fd, uint32_t loop, uint32_t level)
 	tacho__calls_loop();
 }
 
-/* A loop of libuv or libevent was seen: its callbacks are recorded. */
-static void source_on(enum tacho_source source)
+void tacho__source_on(enum tacho_source source)
 {
 	uint64_t mask;
 
@@ -71,17 +71,17 @@ static uint32_t wait_loop(int fd, const char *what)
 	if (tacho__likely(h->loop && h->loop_fd == fd && tacho__rec &&
 			  h->loop_epoch == tacho__load(&tacho__rec->epoch)))
 		return h->loop;
-	if (!tacho__recorder_ready())
+	if (!tacho__recorder_ready()) {
+		tacho__recorder_lost();
 		return 0;
+	}
 	/* Threads that block all signals do so before they begin to wait. */
 	tacho__samples_thread();
 	loop = tacho__event_waits() ? tacho__event_loop() : tacho__uv_loop(fd);
-	if (loop) {
+	if (loop)
 		tacho__loop_known(fd, loop, TACHO_LEVEL_CALLBACKS);
-		source_on(tacho__event_waits() ? TACHO_SOURCE_LIBEVENT : TACHO_SOURCE_LIBUV);
-	} else {
+	else
 		tacho__loop_known(fd, define_loop(fd, what), TACHO_LEVEL_WAITS);
-	}
 	return h->loop;
 }
 
@@ -90,6 +90,16 @@ struct wait {
 	uint32_t loop;	/* 0: it is not recorded */
 	uint64_t since; /* ticks; 0: not known */
 };
+
+static inline void turn_ended(uint32_t loop, uint64_t ticks)
+{
+	/* Where callbacks are seen, each speaks for itself. */
+	int whole = tacho__hook.level == TACHO_LEVEL_WAITS;
+
+	if (whole)
+		tacho__slow_poll(ticks, loop);
+	tacho__turn_took(ticks, loop, whole);
+}
 
 /* Whether this wait is recorded, and the loop: not inside hooks, and not the waits that a
    callback of a known loop makes for itself with poll or select. */
@@ -110,13 +120,14 @@ static struct wait park(int fd, const char *what)
 	if (tacho__unlikely(h->sampled != process || !process))
 		tacho__samples_thread();
 	w.since = tacho__record(tacho_record_head(TACHO_REC_PARK, w.loop), NULL, 0, 1);
-	/* Where callbacks are seen, each speaks for itself. */
-	if (h->level == TACHO_LEVEL_WAITS && h->turn && w.since)
-		tacho__slow_poll(w.since - h->turn);
+	if (h->turn && w.since > h->turn)
+		turn_ended(w.loop, w.since - h->turn);
+	h->turn = 0;
 	return w;
 }
 
-static void unpark(const struct wait *w, int ready)
+/* Its ticks, or 0. */
+static uint64_t unpark(const struct wait *w, int ready)
 {
 	uint32_t count = ready > 0 ? (uint32_t)ready : 0;
 	int saved = errno;
@@ -130,7 +141,9 @@ static void unpark(const struct wait *w, int ready)
 	tacho__hook.turn = ticks;
 	if (tacho__unlikely(ticks - tacho__hook.measured >= tacho__measure_ticks))
 		tacho__sched_turn(ticks);
+	tacho__unparked();
 	errno = saved;
+	return ticks;
 }
 
 /*
@@ -186,15 +199,17 @@ static int goes_on_ns(const struct wait *w, const struct timespec *whole,
 	return 1;
 }
 
-/* What is ready, as the program will see it: descriptors where it keeps those. */
-static void record_ready(const struct epoll_event *events, int n)
+/* What is ready since the unpark at `ticks`, as the program will see it: descriptors where it keeps
+   those. */
+static void record_ready(const struct epoll_event *events, int n, uint64_t ticks)
 {
 	for (int i = 0; i < n && i < READY_MAX; i++) {
 		uint64_t data = events[i].data.u64;
 		uint64_t word = data <= INT32_MAX ? data : 1ull << 63 | data;
 
-		tacho__record(tacho_record_head(TACHO_REC_READY, events[i].events & TACHO_ARG_MAX),
-			      &word, 1, 0);
+		tacho__record_from(
+			tacho_record_head(TACHO_REC_READY, events[i].events & TACHO_ARG_MAX), &word,
+			1, 0, ticks, tacho__frame());
 	}
 }
 
@@ -207,10 +222,8 @@ TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int tim
 	do {
 		n = TACHO_REAL(epoll_wait)(epfd, events, max, left);
 	} while (n < 0 && goes_on_ms(&w, timeout, &left));
-	if (w.loop) {
-		unpark(&w, n);
-		record_ready(events, n);
-	}
+	if (w.loop)
+		record_ready(events, n, unpark(&w, n));
 	return n;
 }
 
@@ -224,10 +237,8 @@ TACHO_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 	do {
 		n = TACHO_REAL(epoll_pwait)(epfd, events, max, left, mask);
 	} while (n < 0 && goes_on_ms(&w, timeout, &left));
-	if (w.loop) {
-		unpark(&w, n);
-		record_ready(events, n);
-	}
+	if (w.loop)
+		record_ready(events, n, unpark(&w, n));
 	return n;
 }
 
@@ -242,10 +253,8 @@ TACHO_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 	do {
 		n = TACHO_REAL(epoll_pwait2)(epfd, events, max, left, mask);
 	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
-	if (w.loop) {
-		unpark(&w, n);
-		record_ready(events, n);
-	}
+	if (w.loop)
+		record_ready(events, n, unpark(&w, n));
 	return n;
 }
 

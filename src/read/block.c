@@ -120,7 +120,6 @@ static const char *type_name(uint16_t type)
 		[TACHO_BLOCK_SOURCES] = "SOURCES",
 		[TACHO_BLOCK_INDEX] = "INDEX",
 		[TACHO_BLOCK_SYMBOLS] = "SYMBOLS",
-		[TACHO_BLOCK_KERNEL] = "KERNEL",
 		[TACHO_BLOCK_GAPS] = "GAPS",
 	};
 	const char *name = type < sizeof(names) / sizeof(names[0]) ? names[type] : NULL;

@@ -151,6 +151,21 @@ static void read_losses(struct tacho__box *b)
 	memcpy(p->sources, b->super.sources, sizeof(p->sources));
 }
 
+/* An agent wrote this part, and boxes of older recorders have less of it. */
+static void read_control(struct tacho__box *b)
+{
+	struct tacho__process *p = b->reader->processes[b->reader->sources[b->source].process];
+	const struct tacho_box_region *g = &b->super.regions[TACHO_REGION_CONTROL];
+	struct tacho_box_control control = {0};
+	size_t size = g->entry_size < sizeof(control) ? g->entry_size : sizeof(control);
+
+	if (!tacho__box_region(b, TACHO_REGION_CONTROL, g->entry_size ? g->entry_size : 1, 1) ||
+	    tacho__box_entry(b, TACHO_REGION_CONTROL, 0, &control, size))
+		return;
+	p->pub.agent_pid = control.agent_pid;
+	memcpy(p->limits, control.limit, sizeof(p->limits));
+}
+
 static int read_definition(struct tacho__box *b, uint32_t id, const struct tacho_box_def *d)
 {
 	struct tacho__source *s = &b->reader->sources[b->source];
@@ -175,6 +190,7 @@ static int read_definition(struct tacho__box *b, uint32_t id, const struct tacho
 
 static int read_definitions(struct tacho__box *b)
 {
+	const struct tacho__news *news = b->reader->news;
 	struct tacho__source *s = &b->reader->sources[b->source];
 	struct tacho_box_def some[DEFINITIONS_AT_ONCE];
 	uint32_t limit = b->super.next_def < TACHO_ARG_MAX ? b->super.next_def : TACHO_ARG_MAX + 1;
@@ -187,8 +203,10 @@ static int read_definitions(struct tacho__box *b)
 		if (tacho__box_entry(b, TACHO_REGION_DEF_DIR, i, some, count * sizeof(some[0])))
 			break;
 		for (uint32_t k = 0; k < count; k++, i++) {
-			int err = i && some[k].offset ? read_definition(b, i, &some[k]) : 0;
+			int err = 0;
 
+			if (i && some[k].offset && !(news && news->skip_definition(news->arg, i)))
+				err = read_definition(b, i, &some[k]);
 			if (err)
 				return err;
 		}
@@ -226,6 +244,7 @@ static int describe(struct tacho__box *b, const struct tacho__host *host)
 		.created_mono_ns = u->created.mono_ns,
 		.created_real_ns = u->created.real_ns,
 		.threads_seen = u->threads_seen,
+		.recording = u->recording,
 	};
 	uint8_t *build_id = tacho__arena_get(&b->reader->arena, sizeof(u->build_id));
 	int err;
@@ -307,10 +326,13 @@ static uint64_t baseline(const struct tacho__timebase *t)
 static int settle_clock(struct tacho__box *b, const struct tacho__host *host)
 {
 	struct tacho__timebase *t = &b->reader->sources[b->source].timebase;
+	const struct tacho__news *news = b->reader->news;
 	int use_host = host && host->same_boot;
 	int state = tacho__timebase_add(t, b->super.created.ticks, b->super.created.mono_ns, 0);
 
 	t->kind = b->super.clock;
+	for (uint32_t i = 0; !state && news && i < news->anchor_count; i++)
+		state = tacho__timebase_add(t, news->anchors[i].ticks, news->anchors[i].mono_ns, 0);
 	if (!state && use_host && host->alive == 1)
 		state = tacho__timebase_add(t, host->now.ticks, host->now.mono_ns, 0);
 	if (!state)
@@ -344,6 +366,7 @@ static int read_rest(struct tacho__box *b, const struct tacho_box_thread *before
 		return -EBADMSG;
 	err = read_definitions(b);
 	read_losses(b);
+	read_control(b);
 	if (!err)
 		err = read_incidents(b);
 	if (!err)
@@ -356,6 +379,8 @@ static int read_rest(struct tacho__box *b, const struct tacho_box_thread *before
 		return err;
 	keep_lasting_polls(p, before, before_count);
 	err = tacho__parts_threads(b->reader, b->source, p);
+	if (b->reader->news && !b->reader->news->last)
+		return err;
 	return err ? err : tacho__parts_tails(b->reader, b->source, p, first);
 }
 

@@ -39,6 +39,8 @@ static int find_chunk(struct tacho__box *b, struct finds *f, uint32_t slot, uint
 	if (tacho__input_read(b->in, at.offset, &head, sizeof(head)) || !head.generation ||
 	    head.size != at.room || (b->newest && head.generation > b->newest))
 		return 0;
+	if (b->reader->news && b->reader->news->skip_chunk(b->reader->news->arg, &head))
+		return 0;
 	at.generation = head.generation;
 	if (TACHO__GROW(f->items, f->capacity, f->count + 1))
 		return -ENOMEM;

@@ -20,7 +20,11 @@ static uint32_t least_words(unsigned type)
 		return 3;
 	case TACHO_REC_TRACE_ID:
 	case TACHO_REC_POLL_HIST:
+	case TACHO_REC_CALL:
 		return 4;
+	case TACHO_REC_SAMPLE_FRAMES:
+	case TACHO_REC_KERNEL_SAMPLE:
+		return 2;
 	default:
 		return 0;
 	}

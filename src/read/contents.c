@@ -120,6 +120,20 @@ static int take_meta(struct tacho_reader *r, struct meta *m, unsigned key, const
 	case TACHO_META_THREADS_SEEN:
 		p->threads_seen = (uint32_t)n;
 		break;
+	case TACHO_META_WHY:
+		return meta_text(r, &p->why, value, size);
+	case TACHO_META_WHY_MONO:
+		p->why_mono_ns = n;
+		break;
+	case TACHO_META_SEGMENT:
+		p->segment = n;
+		break;
+	case TACHO_META_RECORDING:
+		p->recording = n;
+		break;
+	case TACHO_META_AGENT_CPU:
+		p->agent_cpu_ns = n;
+		break;
 	default:
 		break;
 	}
@@ -361,6 +375,11 @@ static int read_incidents(struct tacho__trace *t, uint16_t type, const uint8_t *
 				 sizeof(struct tacho_box_source));
 		for (uint32_t i = 0; !err && i < count && i < TACHO_SOURCE_MAX; i++)
 			p->sources[i] = ((struct tacho_box_source *)items)[i];
+	} else if (type == TACHO_BLOCK_GAPS) {
+		err = copy_array(t->reader, data, size, &items, &count,
+				 sizeof(struct tacho_trace_gap));
+		if (!err)
+			err = tacho__gaps_add(t->reader, t->source, items, count);
 	} else {
 		err = copy_array(t->reader, data, size, &items, &count, sizeof(uint64_t));
 		/* Counters only grow: of two files of one process, the newer has the larger. */
@@ -395,6 +414,7 @@ static int read_block(struct tacho__trace *t, uint16_t type, struct tacho__parts
 	case TACHO_BLOCK_CRASHES:
 	case TACHO_BLOCK_SOURCES:
 	case TACHO_BLOCK_LOSSES:
+	case TACHO_BLOCK_GAPS:
 		return read_incidents(t, type, data, size);
 	default:
 		return 0;

@@ -102,6 +102,14 @@ static void cut_front(struct tacho__records *r, uint32_t n, uint64_t from_ns)
 	}
 }
 
+void tacho__records_skip(struct tacho__records *r, uint32_t n)
+{
+	if (n > r->head.count)
+		n = r->head.count;
+	if (n)
+		cut_front(r, n, r->ns[n - 1]);
+}
+
 /* Records before ns. */
 static uint32_t count_before(const struct tacho__records *r, uint64_t ns)
 {

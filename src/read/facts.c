@@ -16,11 +16,34 @@ static int same_process(const struct tacho_process *a, const struct tacho_proces
 
 static void no_nulls(struct tacho_process *p)
 {
-	const char **texts[] = {&p->exe, &p->comm, &p->service, &p->host, &p->version, &p->reason};
+	const char **texts[] = {&p->exe,     &p->comm,	 &p->service, &p->host,
+				&p->version, &p->reason, &p->why};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (!*texts[i])
 			*texts[i] = "";
+}
+
+/* Of two files of one process the newer one tells. Why somebody wanted one of them is a
+   fact of its own, and stays when the other was merely next. */
+static void take_newer(struct tacho_process *old, const struct tacho_process *p)
+{
+	const char *why = p->why && p->why[0] ? p->why : NULL;
+
+	if (p->taken_mono_ns >= old->taken_mono_ns) {
+		const char *old_why = old->why;
+		uint64_t old_why_mono_ns = old->why_mono_ns;
+
+		*old = *p;
+		no_nulls(old);
+		if (!why) {
+			old->why = old_why;
+			old->why_mono_ns = old_why_mono_ns;
+		}
+	} else if (why && !old->why[0]) {
+		old->why = why;
+		old->why_mono_ns = p->why_mono_ns;
+	}
 }
 
 int tacho__process_add(struct tacho_reader *r, const struct tacho_process *p, int known,
@@ -33,10 +56,7 @@ int tacho__process_add(struct tacho_reader *r, const struct tacho_process *p, in
 
 		if (!old->known || !same_process(&old->pub, p))
 			continue;
-		if (p->taken_mono_ns >= old->pub.taken_mono_ns) {
-			old->pub = *p;
-			no_nulls(&old->pub);
-		}
+		take_newer(&old->pub, p);
 		*index = i;
 		return 0;
 	}
@@ -231,10 +251,31 @@ static void settle_incidents(struct tacho_reader *r)
 	r->crash_count = kept;
 }
 
+/* Counters of a newer recorder have no name here; what they count is not to be taken for
+   nothing, nor for something else. */
+static int settle_losses(struct tacho_reader *r)
+{
+	char name[] = "unknown_00";
+
+	r->loss_count = TACHO_LOSS_COUNT;
+	for (uint32_t i = TACHO_LOSS_COUNT; i < TACHO_LOSS_MAX; i++) {
+		for (uint32_t p = 0; p < r->process_count; p++)
+			if (r->processes[p]->losses[i])
+				r->loss_count = i + 1;
+		name[sizeof(name) - 3] = (char)('0' + i / 10);
+		name[sizeof(name) - 2] = (char)('0' + i % 10);
+		r->unknown_losses[i] = tacho__arena_text(&r->arena, name, strlen(name));
+		if (!r->unknown_losses[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
 int tacho__facts_settle(struct tacho_reader *r)
 {
 	settle_threads(r);
 	settle_incidents(r);
+	tacho__gaps_settle(r);
 	for (uint32_t i = 0; i < r->process_count; i++) {
 		struct tacho__process *p = r->processes[i];
 
@@ -243,7 +284,7 @@ int tacho__facts_settle(struct tacho_reader *r)
 		if (p->wall_count)
 			qsort(p->walls, p->wall_count, sizeof(*p->walls), compare_walls);
 	}
-	return 0;
+	return settle_losses(r);
 }
 
 uint32_t tacho_read_trigger_count(const struct tacho_reader *reader)
@@ -306,8 +347,11 @@ static const struct {
 	[TACHO_LOSS_NO_CHUNK] = {"no_chunk",
 				 "records were dropped because every chunk of the box was in use",
 				 1},
-	[TACHO_LOSS_NO_THREAD] = {"no_thread",
-				  "records were dropped because the thread table was full", 1},
+	[TACHO_LOSS_NO_THREAD] =
+		{"no_thread",
+		 "records were dropped because their thread had no place: the table "
+		 "was full, or the box was just being made",
+		 1},
 	[TACHO_LOSS_NESTING] = {"nesting",
 				"records were dropped because signal handlers nested too deeply",
 				1},
@@ -342,19 +386,25 @@ static const struct {
 
 uint32_t tacho_read_loss_count(const struct tacho_reader *reader)
 {
-	(void)reader;
-	return TACHO_LOSS_COUNT;
+	return reader->loss_count;
 }
 
 int tacho_read_loss(const struct tacho_reader *reader, uint32_t process, uint32_t index,
 		    struct tacho_loss_info *info)
 {
-	if (process >= reader->process_count || index >= TACHO_LOSS_COUNT)
+	if (process >= reader->process_count || index >= reader->loss_count ||
+	    index >= TACHO_LOSS_MAX)
 		return -EINVAL;
+	info->count = reader->processes[process]->losses[index];
+	if (index >= TACHO_LOSS_COUNT) {
+		info->name = reader->unknown_losses[index];
+		info->text = "counted by a newer tacho: this one does not know what it means";
+		info->lossy = 1;
+		return 0;
+	}
 	info->name = losses[index].name;
 	info->text = losses[index].text;
 	info->lossy = losses[index].lossy;
-	info->count = reader->processes[process]->losses[index];
 	return 0;
 }
 

@@ -168,7 +168,7 @@ static int is_same_boot(const uint8_t boot_id[16])
 {
 	static const uint8_t unknown[16];
 	uint8_t ours[16] = {0};
-	char text[64];
+	char text[64] = "";
 	unsigned n = 0;
 
 	if (!memcmp(boot_id, unknown, sizeof(unknown)) ||
@@ -455,17 +455,11 @@ static int open_path(struct tacho_reader *r, const char *path, char *message, si
 	return f ? add_file(r, f, is_link, message, message_size) : -ENOMEM;
 }
 
-int tacho_read_open(struct tacho_reader **out, const char *path,
-		    const struct tacho_read_options *options, char *message, size_t message_size)
+/* A reader to which something was added, or could not be: `err` says which. */
+static int open_end(struct tacho_reader **out, struct tacho_reader *r, const char *path, int err,
+		    char *message, size_t message_size)
 {
-	struct tacho_reader *r = tacho__reader_new(options);
-	int err = -ENOMEM;
-
 	*out = NULL;
-	if (message && message_size)
-		message[0] = 0;
-	if (r)
-		err = open_path(r, path, message, message_size);
 	if (!err)
 		err = tacho__reader_settle(r, message, message_size);
 	if (err && message && message_size && !message[0])
@@ -479,4 +473,47 @@ int tacho_read_open(struct tacho_reader **out, const char *path,
 	}
 	*out = r;
 	return 0;
+}
+
+int tacho_read_open(struct tacho_reader **out, const char *path,
+		    const struct tacho_read_options *options, char *message, size_t message_size)
+{
+	struct tacho_reader *r = tacho__reader_new(options);
+	int err = -ENOMEM;
+
+	if (message && message_size)
+		message[0] = 0;
+	if (r)
+		err = open_path(r, path, message, message_size);
+	return open_end(out, r, path, err, message, message_size);
+}
+
+int tacho__read_news(struct tacho_reader **out, int fd, const char *path,
+		     const struct tacho__news *news, char *message, size_t message_size)
+{
+	struct tacho_reader *r = tacho__reader_new(NULL);
+	struct file_input *f = NULL;
+	struct stat st = {0};
+	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int err = own < 0 || fstat(own, &st) ? -errno : 0;
+
+	if (message && message_size)
+		message[0] = 0;
+	if (!err && r)
+		f = file_input(own, path, &st, NULL);
+	else if (own >= 0)
+		close(own);
+	if (!err && !f)
+		err = -ENOMEM;
+	if (!err && !tacho__is_box(&f->base)) {
+		f->base.close(&f->base);
+		tacho__say(message, message_size, "cannot read %s: it is not a box", path);
+		err = -EBADMSG;
+	}
+	if (!err) {
+		r->news = news;
+		err = add_file(r, f, 0, message, message_size);
+		r->news = NULL;
+	}
+	return open_end(out, r, path, err, message, message_size);
 }

@@ -311,6 +311,8 @@ int tacho__parts_trigger(struct tacho_reader *r, uint32_t source, const struct t
 	info->tid = t->tid;
 	info->ns = to_ns(s, t->ticks);
 	info->reason = tacho__arena_text(&r->arena, t->reason, size);
+	info->sentinel = tacho__sentinel_name(TACHO_TRIGGER_SENTINEL(t->flags));
+	info->value = info->sentinel[0] ? t->value : 0;
 	if (!info->reason)
 		return -ENOMEM;
 	r->triggers[r->trigger_count++] = info;

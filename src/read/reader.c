@@ -118,6 +118,7 @@ void tacho_read_close(struct tacho_reader *reader)
 	free(reader->threads);
 	free(reader->triggers);
 	free(reader->crashes);
+	free(reader->gaps);
 	free(reader->problems);
 	free(reader->stored);
 	free(reader->raw);

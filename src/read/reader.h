@@ -15,6 +15,7 @@
  *   merge.c           events in the order of time
  *   event.c           what stands in an event
  *   facts.c           processes, threads, losses, triggers, crashes
+ *   agent.c           what an agent adds: gaps, sentinels
  *   symbols.c         what code addresses are called
  *   problem.c         what is wrong with the input
  */
@@ -29,6 +30,7 @@
 #include "read/definitions.h"
 #include "read/input.h"
 #include "read/memory.h"
+#include "read/news.h"
 #include "read/records.h"
 #include "read/timebase.h"
 #include "tacho_read.h"
@@ -53,6 +55,7 @@ struct tacho__process {
 	int known; /* its identity is: files of one process can be told to be that */
 	struct tacho__definitions definitions;
 	uint64_t losses[TACHO_LOSS_MAX];
+	uint64_t limits[TACHO_SENTINEL_MAX]; /* of a box: what an agent asked to hear of */
 	struct tacho_box_source sources[TACHO_SOURCE_MAX];
 	struct tacho__wall *walls;
 	uint32_t wall_count, wall_capacity;
@@ -110,7 +113,8 @@ struct tacho__merge;
 
 struct tacho_reader {
 	struct tacho_read_options options;
-	uint64_t from_ns, to_ns; /* of all three limits together */
+	const struct tacho__news *news; /* while a box is opened: what is wanted of it; else NULL */
+	uint64_t from_ns, to_ns;	/* of all three limits together */
 	uint64_t progress_done, progress_at;
 	struct tacho__arena arena;
 	uint64_t input_bytes; /* backed, of all inputs: measure for what may be held */
@@ -125,6 +129,10 @@ struct tacho_reader {
 	uint32_t trigger_count, trigger_capacity;
 	struct tacho_crash_info **crashes;
 	uint32_t crash_count, crash_capacity;
+	struct tacho_gap *gaps; /* sorted once all are there */
+	uint32_t gap_count, gap_capacity;
+	uint32_t loss_count; /* those that are known, and all before the last one counted */
+	const char *unknown_losses[TACHO_LOSS_MAX]; /* names of those that are not */
 	struct tacho_problem **problems;
 	uint32_t problem_count, problem_capacity;
 
@@ -237,6 +245,16 @@ int tacho__process_wall(struct tacho__process *p, uint64_t mono_ns, uint64_t rea
 /* The thread is there afterwards; with what `t` knows. Its name is copied. */
 int tacho__thread_add(struct tacho_reader *r, const struct tacho_thread *t);
 int tacho__facts_settle(struct tacho_reader *r);
+
+/* ----------------------------------------------------------------- agent.c */
+
+/* Entries of a GAPS block. 0 or -ENOMEM; those that cannot be are left out and reported. */
+int tacho__gaps_add(struct tacho_reader *r, uint32_t source, const struct tacho_trace_gap *gaps,
+		    uint32_t count);
+/* Sorts them and leaves out what several files tell of one. */
+void tacho__gaps_settle(struct tacho_reader *r);
+/* Of enum tacho_sentinel + 1; "" for 0, "unknown" for one of a newer tacho. */
+const char *tacho__sentinel_name(uint32_t sentinel);
 
 /* --------------------------------------------------------------- symbols.c */
 

@@ -57,4 +57,9 @@ uint32_t tacho__stretch_count(const struct tacho_reader *reader);
 const struct tacho__stretch *tacho__stretch_at(const struct tacho_reader *reader, uint32_t index);
 int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tacho__records *out);
 
+/* What a name that the reader gave stands for: enum tacho_gap_reason, enum tacho_sentinel + 1.
+   0: nothing; of "unknown": a number that stays unknown. */
+uint32_t tacho__gap_reason(const char *name);
+uint32_t tacho__sentinel_number(const char *name);
+
 #endif

@@ -116,6 +116,43 @@ def names_what_is_missing(folder):
           done.stderr)
 
 
+def measures_servers(folder):
+    missing = [name for name in ('redis-server', 'memcached')
+               if not shutil.which(name)]
+    if missing or (os.cpu_count() or 1) < 2 or not (BUILD / 'bench/bench-daemons_uv').exists():
+        print(f'skip bench measures servers: {", ".join(missing) or "a second CPU, or libuv"} is '
+              f'not there')
+        return
+    results = pathlib.Path(folder, 'daemons.json')
+    script = ROOT / 'bench' / 'daemons.py'
+
+    def run(*arguments, build=BUILD):
+        done = subprocess.run([sys.executable, script, '--quick', '--output', results, *arguments],
+                              env=dict(os.environ, TACHO_BUILD=str(build)), text=True,
+                              capture_output=True, timeout=LIMIT)
+        print(done.stdout, done.stderr, sep='\n')
+        return done
+    done = run('--only', 'libuv,redis')
+    found = json.loads(results.read_text()) if results.exists() else {'servers': {}, 'goals': []}
+    whole = all(server['ways'][way][key] > 0 for server in found['servers'].values()
+                for way in ('plain', 'again', 'default', 'all') for key in ('cpu', 'p99'))
+    check('bench measures servers', done.returncode == 0 and len(found['servers']) == 2 and
+          whole and len(found['goals']) == 4 and 'goals missed' in done.stdout, done.stderr)
+    done = run('--only', 'httpd')
+    check('bench knows its servers', done.returncode == 2 and 'httpd' in done.stderr, done.stderr)
+    # A tacho that runs the command and records nothing.
+    build = pathlib.Path(folder, 'build-servers')
+    (build / 'src/cli').mkdir(parents=True)
+    (build / 'bench').symlink_to(BUILD / 'bench')
+    false = build / 'src/cli/tacho'
+    false.write_text('#!/bin/bash\nwhile [ "$1" != -- ]; do shift || exit; done\nshift\n'
+                     'trap "kill $!" TERM\n"$@" & wait\n')
+    false.chmod(0o755)
+    done = run('--only', 'redis', build=build)
+    check('bench refuses servers that were not recorded', done.returncode == 1 and
+          'not recorded' in done.stderr and not results.exists(), done.stderr)
+
+
 def carriers(mark):
     """Processes that were started with the mark in their environment."""
     found = []
@@ -158,6 +195,7 @@ def main():
         measures_lttng(folder)
         refuses(folder)
         names_what_is_missing(folder)
+        measures_servers(folder)
         interrupted(folder)
     return 1 if failed else 0
 

@@ -5,39 +5,19 @@ The builder follows src/format/*.h; cli_boxes.py and cli_bad_input.py use it too
 """
 import json
 import os
-import shutil
 import struct
 import subprocess
 import sys
 import tempfile
 
-BIN = os.path.abspath(shutil.which(os.environ.get("TACHO_BIN", "tacho")) or "")
-if not os.path.isfile(BIN):
-    print("not ok cli_program: TACHO_BIN does not name the tacho program")
-    sys.exit(1)
+from libcheck import BIN, check, failures, said, skip  # noqa: F401
+
 S = 1_000_000_000
 T0 = 5000 * S  # CLOCK_MONOTONIC of the first event
 REAL0 = 1_700_000_000 * S  # the same instant in wall time: 2023-11-14T22:13:20Z
 
 
-# ------------------------------------------------------------------ checks
-
-failures = 0
-
-
-def check(name, condition, why=""):
-    global failures
-    if condition:
-        print(f"ok {name}")
-    else:
-        failures += 1
-        why = str(why).replace("\n", " | ")[:600]
-        print(f"not ok {name}: {why or 'false'}")
-    sys.stdout.flush()
-
-
-def skip(name, reason):
-    print(f"skip {name}: {reason}")
+# ---------------------------------------------------------------- program
 
 
 def tacho(*arguments, env=None, cwd=None, binary=None, text=True, **more):
@@ -51,10 +31,6 @@ def tacho(*arguments, env=None, cwd=None, binary=None, text=True, **more):
     except subprocess.TimeoutExpired:
         empty = "" if text else b""
         return subprocess.CompletedProcess(arguments, -999, empty, "timed out" if text else b"")
-
-
-def said(p):
-    return f"exit {p.returncode}, out: {p.stdout!r}, err: {p.stderr!r}"
 
 
 # ----------------------------------------------------------------- builder

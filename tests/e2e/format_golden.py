@@ -5,6 +5,7 @@
     format_golden.py --update    writes what tacho says now beside them; the files themselves
                                  are never made again (docs/format.md, section 16)
 """
+import json
 import os
 import pathlib
 import re
@@ -13,18 +14,20 @@ import struct
 import sys
 import tempfile
 
-import format_reader
+import libcolumns
 import libformat
-from format_reader import Trace
+from libcontainer import Trace
 from libformat import check, difference, first_difference, tacho
+from librecords import Bad
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 GOLDEN = ROOT / 'tests/golden'
 sys.path.insert(0, str(GOLDEN))
 sys.dont_write_bytecode = True
 import make  # noqa: E402
+import make_segment  # noqa: E402
 
-NAMES = ['v1-chunks', 'v1-cut', 'v1-dump', 'v1-events', 'v1-newer']
+NAMES = ['v1-chunks', 'v1-cut', 'v1-dump', 'v1-events', 'v1-newer', 'v1-segment']
 # What is wrong with them, as the stable names of problems.
 PROBLEMS = {'v1-cut': ['cut'], 'v1-events': ['overwritten-while-read']}
 
@@ -66,7 +69,7 @@ def example():
     rows = re.findall(r'^\| (\d+) \| ([0-9a-f]{2}) \w+ \| (\d+) \| ?(\d*) ?\|$', section, re.M)
     code = section.split('```')[1]
     payload = bytes.fromhex(''.join(line.split(';')[0] for line in code.splitlines()))
-    s = format_reader.read_events(payload)
+    s = libcolumns.read_events(payload)
     got = [(str(r.time), f'{r.type:02x}', str(r.arg), str(r.words[0]) if r.words else '')
            for r in s.records]
     check('the worked example of the specification decodes to its table', rows == got and len(rows) == 9,
@@ -101,7 +104,7 @@ def newer_major(folder):
     try:
         Trace(data)
         check('a file of major 2 is refused by the independent reader', False, 'it was read')
-    except format_reader.Bad as why:
+    except Bad as why:
         check('a file of major 2 is refused by the independent reader', 'version 2' in str(why), why)
 
 
@@ -118,6 +121,15 @@ def boxes(folder):
     said = libformat.cat(out) if p.returncode == 0 else p.stderr
     why = difference(libformat.cat(GOLDEN / 'v1-chunks.tacho'), said)
     check('a trace that is dumped from the box holds the same events', not why, why)
+    path.write_bytes(make_segment.watched_box(os.geteuid()))
+    p = tacho('status', '--json', path)
+    said = json.loads(p.stdout) if p.returncode == 0 else {}
+    check('the agent and the sentinels of a box are shown',
+          said.get('agent_pid') == 1 and said.get('sentinels') == {'poll': 50_000_000, 'queue': 1000},
+          p.stdout or p.stderr)
+    p = tacho('info', '--json', path)
+    said = json.loads(p.stdout)['processes'][0] if p.returncode == 0 else {}
+    check('the number of its recording, too', said.get('recording_number') == 4711, said or p.stderr)
     path.write_bytes(make.box(os.geteuid(), version=2))
     refused('a box of version 2', path,
             'it is a box of version 2 and this tacho knows up to 1; use a newer tacho')
@@ -127,7 +139,7 @@ def main():
     update = sys.argv[1:] == ['--update']
     check('every golden file is checked',
           sorted(p.stem for p in GOLDEN.glob('*.tacho')) == NAMES, list(GOLDEN.glob('*.tacho')))
-    for name, function in make.FILES.items():
+    for name, function in {**make.FILES, **make_segment.FILES}.items():
         check(f'make.py makes {name}', function() == (GOLDEN / name).read_bytes(),
               'it differs from the golden file')
     for name in NAMES:
@@ -140,7 +152,7 @@ def main():
         boxes(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)
-    return libformat.failures != 0
+    return bool(libformat.failures)
 
 
 if __name__ == '__main__':

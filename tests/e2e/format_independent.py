@@ -10,10 +10,11 @@ import sys
 import tempfile
 import time
 
-import format_reader
+import libcolumns
 import libformat
-from format_reader import CHUNK, EVENTS, Record, Trace
+from libcontainer import CHUNK, EVENTS, Trace
 from libformat import check, difference, first_difference, tacho
+from librecords import Bad, Record
 
 BUILD = os.environ.get('TACHO_BUILD', '')
 EXAMPLES = os.environ.get('TACHO_EXAMPLES', BUILD + '/examples')
@@ -25,7 +26,7 @@ kept = []
 def compare(name, path):
     try:
         trace = Trace(pathlib.Path(path).read_bytes())
-    except (OSError, format_reader.Bad) as error:
+    except (OSError, Bad) as error:
         check(name, False, error)
         return None
     check(f'{name}: nothing is wrong with the file', not trace.problems, trace.problems)
@@ -172,16 +173,16 @@ def main():
         for r in kept:
             r.end()
         shutil.rmtree(folder, ignore_errors=True)
-    known = set(libformat.NAMES)
+    known = set(libformat.API)
     check('records of every type were compared', known <= types,
           f'none of {[hex(t) for t in sorted(known - types)]}')
     check('EVENTS in zstd and CHUNK in plain were compared',
           {(EVENTS, 1), (CHUNK, 0)} <= encodings, encodings)
-    check('columns of every transform were compared', format_reader.transforms >= set(range(5)),
-          format_reader.transforms)
+    check('columns of every transform were compared', libcolumns.transforms >= set(range(5)),
+          libcolumns.transforms)
     check('columns of bits and of several bytes were compared',
-          format_reader.widths >= {0, 1, 2, 0x81, 0x82, 0x84}, format_reader.widths)
-    return libformat.failures != 0
+          libcolumns.widths >= {0, 1, 2, 0x81, 0x82, 0x84}, libcolumns.widths)
+    return bool(libformat.failures)
 
 
 if __name__ == '__main__':

@@ -6,11 +6,11 @@ import math
 import os
 import struct
 import subprocess
-import sys
 
-from format_reader import ID_MAX, Record
+from libcheck import BIN, check, failures  # noqa: F401
+from librecords import ID_MAX, Record
 
-NAMES = {
+API = {
     0x01: 'park', 0x02: 'unpark', 0x03: 'poll-end', 0x04: 'span-begin', 0x05: 'span-end',
     0x06: 'pause', 0x07: 'loop', 0x41: 'poll-begin', 0x42: 'poll-switch', 0x43: 'wake',
     0x44: 'task-end', 0x45: 'lock-wait', 0x46: 'lock-waited', 0x47: 'queue-depth',
@@ -18,28 +18,27 @@ NAMES = {
     0x82: 'async-begin', 0xC0: 'spawn', 0xC1: 'task-waits', 0xC2: 'trace-id', 0xC3: 'log',
     0xC4: 'event', 0xC5: 'poll-hist',
 }
+NAMES = {
+    **API, 0x08: 'switch-out', 0x09: 'switch-in', 0x4B: 'work-submit', 0x4C: 'work-begin',
+    0x4D: 'work-end', 0x4E: 'ready', 0x4F: 'late', 0x50: 'stack', 0x51: 'sample', 0x83: 'sched',
+    0xC6: 'call', 0xC7: 'sample', 0xC8: 'kernel-sample',
+}
+SENTINELS = [None, 'poll', 'wake', 'lag', 'sched', 'queue']
+READY = ['in', 'pri', 'out', 'err', 'hup', 'nval', 'rdnorm', 'rdband', 'wrnorm', 'wrband', 'msg',
+         None, None, 'rdhup']
+DESCRIPTORS = [None, 'file', 'folder', 'pipe', 'terminal', 'TCP', 'UDP', 'UNIX', 'socket',
+               'eventfd', 'device']
 CLASSES = [None, 'text', 'kind', 'loop', 'span', 'counter', 'gauge', 'place', 'schema', 'stack',
            'module']
 LEVELS = [None, 'waits', 'callbacks', 'api']
-failures = 0
 
 
-# ----------------------------------------------------------------------- checks
-
-
-def check(name, condition, why=''):
-    global failures
-    if condition:
-        print(f'ok {name}')
-    else:
-        failures += 1
-        print(f'not ok {name}: ' + (str(why).replace('\n', ' | ')[:900] or 'false'))
-    sys.stdout.flush()
+# ---------------------------------------------------------------------- program
 
 
 def tacho(*arguments, **more):
     """The program's outcome, texts as UTF-8."""
-    return subprocess.run([os.environ.get('TACHO_BIN', 'tacho'), *map(str, arguments)],
+    return subprocess.run([BIN, *map(str, arguments)],
                           capture_output=True, timeout=120, stdin=subprocess.DEVNULL,
                           encoding='utf-8', env=dict(os.environ, TZ='UTC'), **more)
 
@@ -203,6 +202,12 @@ class Json:
 
     put_07 = put_01
 
+    def put_08(self, arg, _):
+        return {'preempted': arg != 0}
+
+    def put_09(self, arg, _):
+        return {'cpu': arg}
+
     def put_41(self, arg, w):
         return {'kind': self.id(arg), 'task': number(w[0]) or None}
 
@@ -217,7 +222,7 @@ class Json:
         return {'lock': number(w[0]), 'at': self.id(arg)}
 
     def put_46(self, arg, w):
-        return {'lock': number(w[0]), 'taken': arg != 0}
+        return {'lock': number(w[0]), 'taken': bool(arg & 1), 'signal': bool(arg & 2)}
 
     def put_47(self, arg, w):
         return {'loop': self.id(arg), 'depth': number(w[0])}
@@ -231,7 +236,32 @@ class Json:
         return {'span': self.id(arg), 'span_id': number(w[0])}
 
     def put_4a(self, arg, w):
-        return {'reason': self.id(arg), 'number': number(w[0])}
+        found = [t for t in self.trace.triggers if t['number'] == w[0]]
+        return {'reason': self.id(arg), 'number': number(w[0]), **sentinel(found[0] if found else None)}
+
+    def put_4b(self, arg, w):
+        return {'kind': self.id(arg), 'work': number(w[0]) or None}
+
+    put_4c = put_4b
+
+    def put_4d(self, _, w):
+        return {'work': number(w[0]) or None}
+
+    def put_4e(self, arg, w):
+        names = [n for i, n in enumerate(READY) if n and arg >> i & 1]
+        rest = arg & ~sum(1 << i for i, n in enumerate(READY) if n)
+        data = w[0] >> 63
+        return {'fd': None if data else number(w[0]), 'data': hex(w[0] & ~(1 << 63)) if data else None,
+                'events': names + ([hex(rest)] if rest else [])}
+
+    def put_4f(self, _, w):
+        return {'late_ns': number(w[0])}
+
+    def put_50(self, arg, w):
+        return {'of': number(w[0]), 'at': self.id(arg)}
+
+    def put_51(self, arg, w):
+        return {'cpu_ns': number(w[0]), 'at': self.id(arg)}
 
     def put_80(self, arg, w):
         return {'lock': number(w[0]), 'waiters': number(w[1]), 'at': self.id(arg)}
@@ -241,6 +271,10 @@ class Json:
 
     def put_82(self, arg, w):
         return {**self.put_49(arg, w), 'parent': number(w[1]) or None}
+
+    def put_83(self, arg, w):
+        return {'runnable_ns': number(w[0]), 'involuntary_switches': arg,
+                'minor_faults': w[1] & 0xFFFFFFFF, 'major_faults': w[1] >> 32}
 
     def put_c0(self, arg, w):
         return {'kind': self.id(arg), 'task': number(w[1]) or None,
@@ -286,10 +320,33 @@ class Json:
                             for b, n in pairs]}
 
 
+    def put_c6(self, arg, w):
+        error, kind = w[3] >> 32 & 0xFFFF, w[3] >> 48
+        return {'call': self.id(arg), 'duration_ns': number(w[1]),
+                'on': None if w[2] == (1 << 64) - 1 else number(w[2]),
+                'fd_kind': DESCRIPTORS[kind] if kind < len(DESCRIPTORS) else None,
+                'path': self.id(w[3] & 0xFFFFFFFF), 'errno': error or None,
+                'error': os.strerror(error) if error else None, 'at': self.id(w[0] >> 16)}
+
+    def put_c7(self, _, w):
+        at = {'id': None, 'class': 'stack', 'frames': self.stack(w[2:], True)}
+        if w[0] >> 16 & 1:
+            at['cut'] = True
+        return {'cpu_ns': number(w[1]), 'at': at}
+
+    def put_c8(self, arg, w):
+        out, kernel = self.put_c7(arg, w), min(arg, len(w) - 2)
+        out['at']['frames'] = [
+            {**({'kernel': True} if i < kernel else {}), **self.address(a, i not in (0, kernel))}
+            for i, a in enumerate(w[2:])]
+        return {**out, 'kernel_frames': kernel}
+
+
 # What `tacho info --json` must say ---------------------------------------------
 
 STATES = [None, 'off', 'recording', 'paused', 'stopped']
-TAKEN_BY = ['box', 'snapshot', 'crash handler', 'dump', 'recover']
+TAKEN_BY = ['box', 'snapshot', 'crash handler', 'dump', 'recover', 'segment']
+GAPS = [None, 'no-agent', 'no-space', 'unwritable', 'too-fast', 'kernel']
 CLOCKS = [None, 'CLOCK_MONOTONIC', 'TSC', 'CNTVCT']
 ARCHS = {62: 'x86-64', 183: 'arm64'}
 SOURCES = 'api crash_handler waits threads locks calls libuv libevent cpu_samples sched'.split()
@@ -316,8 +373,25 @@ def counted(items):
     return out
 
 
+def sentinel(t):
+    if not t or not t['sentinel']:
+        return {'sentinel': None, 'value': None}
+    return {'sentinel': pick(SENTINELS, t['sentinel']), 'value': number(t['value'])}
+
+
+def gap_info(t):
+    return [{'from_ns': number(from_), 'to_ns': number(to), 'wall': utc(t.wall(from_)),
+             'records': number(records) or None, 'reason': pick(GAPS, reason),
+             'error': os.strerror(error) if error else None}
+            for from_, to, records, reason, error in sorted(t.gaps)]
+
+
 def process_info(t):
+    why_ns = t.number(30)
     return {
+        'why': known(t.meta.get(29)), 'why_ns': number(why_ns or 0) or None,
+        'why_wall': utc(t.wall(why_ns)) if why_ns else None, 'segment': t.number(31),
+        'recording_number': number(t.number(32, 0)) or None, 'agent_cpu_ns': t.number(33),
         'pid': t.number(1, 0), 'uid': t.number(2, 0), 'parent_pid': t.number(15) or None,
         'start_time': t.number(3, 0), 'boot_id': t.meta.get(4, bytes(16)).hex(),
         'program': known(t.meta.get(6)), 'exe': known(t.meta.get(5)),
@@ -379,10 +453,14 @@ def info(t):
     states = ['absent', 'off', 'on', 'refused']
     process['sources'] = [{'name': n, 'state': states[t.sources[i][0] if i < len(t.sources) else 0]}
                           for i, n in enumerate(SOURCES)]
-    process['losses'] = [{'name': n, 'count': listed(t.losses, i)} for i, n in enumerate(LOSSES)]
+    unknown = [i for i in range(len(LOSSES), len(t.losses)) if t.losses[i]]
+    names = LOSSES + [f'unknown_{i:02}' for i in range(len(LOSSES), max(unknown, default=0) + 1)]
+    process['losses'] = [{'name': n, 'count': listed(t.losses, i)} for i, n in enumerate(names)]
+    process['gaps'] = gap_info(t)
     process['triggers'] = [
         {'number': g['number'], 'tid': g['tid'], 'ns': number(t.clock.ns(g['ticks'])),
-         'wall': utc(t.wall(t.clock.ns(g['ticks']))), 'reason': string(g['reason'])}
+         'wall': utc(t.wall(t.clock.ns(g['ticks']))), 'reason': string(g['reason']),
+         **sentinel(g)}
         for g in sorted(t.triggers, key=lambda g: g['number'])]
     process['crashes'] = [crash_info(t, c) for c in sorted(t.crashes, key=lambda c: c['tid'])]
     return dict(out, processes=[process])
@@ -396,7 +474,7 @@ def tacho_info(path, **more):
     said = json.loads(p.stdout)
     del said['path'], said['problems']
     for process in said['processes']:
-        for part, members in (('sources', ['reason']), ('losses', ['text', 'lossy']),
+        for part, members in (('sources', ['reason']), ('losses', ['text', 'lossy']), ('gaps', ['text']),
                               ('crashes', ['signal'])):
             for entry in process[part]:
                 for member in members:

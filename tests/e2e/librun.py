@@ -9,28 +9,9 @@ import sys
 import tempfile
 import time
 
-BIN = os.path.abspath(shutil.which(os.environ.get("TACHO_BIN", "tacho")) or "")
-if not os.path.isfile(BIN):
-    print("not ok run_program: TACHO_BIN does not name the tacho program")
-    sys.exit(1)
+from libcheck import BIN, check, failures, said, skip  # noqa: F401
+
 PYTHON = os.path.realpath(sys.executable)
-failures = 0
-
-
-def check(name, condition, why=""):
-    global failures
-    if condition:
-        print(f"ok {name}")
-    else:
-        failures += 1
-        why = str(why).replace("\n", " | ")[:800]
-        print(f"not ok {name}: {why or 'false'}")
-    sys.stdout.flush()
-
-
-def skip(name, reason):
-    print(f"skip {name}: {reason}")
-    sys.stdout.flush()
 
 
 def environment(**more):
@@ -52,6 +33,20 @@ def start(*arguments, cwd=None, env=None, **more):
                             stderr=subprocess.PIPE, text=True, **more)
 
 
+def agent(*options, **more):
+    return subprocess.Popen([BIN, "agent", *options], env=environment(), stdin=subprocess.DEVNULL,
+                            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, **more)
+
+
+def recorded(*steps, env=None, **more):
+    """The watched program, recording without a `tacho run`."""
+    p = subprocess.run([BIN, "run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"],
+                       capture_output=True, text=True, env=environment(LD_PRELOAD=None),
+                       cwd=tempfile.gettempdir())
+    return subprocess.Popen([watched(), *steps], stdin=subprocess.DEVNULL,
+                            env=environment(LD_PRELOAD=p.stdout.strip(), **(env or {})), **more)
+
+
 def finish(process, timeout=30):
     """Its end and what it said; killed when it does not come to an end."""
     try:
@@ -61,10 +56,6 @@ def finish(process, timeout=30):
         process.kill()
         out, err = process.communicate()
         return -999, out, "timed out: " + err
-
-
-def said(p):
-    return f"exit {p.returncode}, out: {p.stdout!r}, err: {p.stderr!r}"
 
 
 def traces(folder):
@@ -82,6 +73,47 @@ def events(path, *options):
 
 def count(path, kind):
     return sum(e["type"] == kind for e in events(path) or [])
+
+
+def info(path):
+    """What tacho info says of the process of a trace."""
+    p = subprocess.run([BIN, "info", path, "--json"], capture_output=True, text=True, timeout=60)
+    if p.returncode != 0:
+        return {}
+    return json.loads(p.stdout)["processes"][0]
+
+
+def why(path):
+    return info(path).get("why") or ""
+
+
+def watched():
+    """The program whose arguments say what it does; "": it was not built."""
+    build = os.environ.get("TACHO_BUILD", "")
+    path = os.path.join(build, "tests/e2e/watched_program")
+    return path if os.path.isfile(path) else ""
+
+
+def child(process):
+    with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
+        return int(f.read().split()[0])
+
+
+def switches_of_threads(pid):
+    """By thread: how often it went to sleep by itself."""
+    found = {}
+    for path in glob.glob(f"/proc/{pid}/task/*/status"):
+        with open(path) as f:
+            for line in f:
+                if line.startswith("voluntary_ctxt_switches"):
+                    found[path] = int(line.split()[1])
+    return found
+
+
+def fresh(tmp, name):
+    place = os.path.join(tmp, name)
+    os.mkdir(place)
+    return place
 
 
 def boxes():

@@ -1,112 +1,20 @@
 #!/usr/bin/env python3
-"""tacho run with real programs: servers, daemons, crashes, and what they leave behind."""
+"""tacho run and what programs do: daemons, crashes, workers, and what they leave behind."""
 import os
-import re
-import shutil
 import signal
-import socket
 import subprocess
 import sys
 import time
-import urllib.request
 
-from librun import (BIN, LOOP, PYTHON, alive, boxes, check, count, end, environment, events,
-                    finish, folder, run, said, script, skip, start, traces, until)
+from librun import (BIN, LOOP, PYTHON, alive, boxes, check, count, end, environment, finish,
+                    folder, run, said, script, skip, start, traces, until)
 import librun
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def listens(port):
-    with socket.socket() as s:
-        return s.connect_ex(("127.0.0.1", port)) == 0
 
 
 def fresh(tmp, name):
     place = os.path.join(tmp, name)
     os.mkdir(place)
     return place
-
-
-def test_asyncio(tmp):
-    out = os.path.join(tmp, "asyncio.tacho")
-    p = run("-o", out, "--", PYTHON, "-c",
-            "import asyncio\n"
-            "async def main():\n"
-            "    for i in range(40): await asyncio.sleep(0.002)\n"
-            "asyncio.run(main())\n", cwd=tmp)
-    parks = count(out, "park")
-    # A sleep is a wait; asyncio may wait again when it woke a little early.
-    check("asyncio_waits_are_there", p.returncode == 0 and 40 <= parks <= 200, (parks, said(p)))
-
-
-def test_redis(tmp):
-    if not shutil.which("redis-server") or not shutil.which("redis-benchmark"):
-        skip("redis", "redis-server and redis-benchmark are not installed")
-        return
-    out, port = os.path.join(tmp, "redis.tacho"), free_port()
-    p = start("-o", out, "--", "redis-server", "--port", str(port), "--save", "", "--bind",
-              "127.0.0.1", cwd=tmp)
-    until(lambda: listens(port))
-    bench = subprocess.run(["redis-benchmark", "-p", str(port), "-n", "20000", "-q", "-t", "set"],
-                           capture_output=True, text=True, timeout=60)
-    subprocess.run(["redis-cli", "-p", str(port), "shutdown", "nosave"], capture_output=True,
-                   timeout=10)
-    status, _, err = finish(p)
-    found = events(out) or []
-    parks = sum(e["type"] == "park" for e in found)
-    ready = sum(e["type"] == "ready" for e in found)
-    check("redis_is_recorded", status == 0 and bench.returncode == 0 and parks > 100 and
-          ready >= 20000, (status, err, parks, ready))
-    check("redis_loop_has_its_level", all(e["loop"]["level"] == "waits" for e in found
-                                          if e["type"] == "park"), err)
-    text = subprocess.run([BIN, "info", out], capture_output=True, text=True, timeout=60).stdout
-    on = set(re.findall(r"^(?:sources)? +(\w+) +on$", text, re.M))
-    check("redis_says_what_was_recorded", {"waits", "threads", "locks", "calls"} <= on and
-          not {"libuv", "libevent"} & on, text)
-
-
-def nginx_config(place, port, extra=""):
-    return script(place, "nginx.conf", f"""
-user www-data; worker_processes 2; error_log {place}/error.log; pid {place}/pid; {extra}
-events {{ worker_connections 64; }}
-http {{ access_log off; client_body_temp_path {place}/b; proxy_temp_path {place}/p;
-  fastcgi_temp_path {place}/f; uwsgi_temp_path {place}/u; scgi_temp_path {place}/s;
-  server {{ listen 127.0.0.1:{port}; location / {{ return 200 ok; }} }} }}
-""")
-
-
-def test_nginx(tmp):
-    nginx = shutil.which("nginx", path=os.environ.get("PATH", "") + ":/usr/sbin")
-    if not nginx or os.geteuid() != 0:
-        skip("nginx", "nginx is not installed, or this is not root")
-        return
-    # Workers are another user's: their boxes are in that user's folder.
-    env = {"TACHO_BOX_DIR": None}
-    for name, extra in (("foreground", "daemon off;"), ("daemon", "")):
-        place, port = fresh(tmp, "nginx-" + name), free_port()
-        out = fresh(place, "out")
-        p = start("-o", out, "--", nginx, "-c", nginx_config(place, port, extra), cwd=place,
-                  env=env)
-        until(lambda: listens(port))
-        for _ in range(20):
-            with urllib.request.urlopen(f"http://127.0.0.1:{port}/", timeout=5) as answer:
-                answer.read()
-        time.sleep(0.2)
-        waits = p.poll() is None
-        os.kill(p.pid, signal.SIGQUIT)  # nginx: end in order
-        status, _, err = finish(p)
-        files = traces(out)
-        ready = sum(count(f, "ready") for f in files)
-        check(f"nginx_{name}_workers_are_recorded", status == 0 and waits and len(files) == 2 and
-              ready >= 20, (status, waits, files, ready, err))
-        check(f"nginx_{name}_port_is_free", not listens(port))
-        if name == "daemon":
-            check("daemon_is_told", "go on and are recorded" in err, err)
 
 
 def test_worker_that_cannot_record(tmp):
@@ -302,9 +210,6 @@ def test_full_disk(tmp):
 def main():
     with folder() as tmp:
         os.chmod(tmp, 0o755)
-        test_asyncio(tmp)
-        test_redis(tmp)
-        test_nginx(tmp)
         test_worker_that_cannot_record(tmp)
         test_refused_option(tmp)
         test_threads_outlive_main(tmp)

@@ -77,8 +77,8 @@ def test_usage(tmp):
     for name, arguments, words in [
         ("no_command", [], "which command"),
         ("unknown_option", ["--frobnicate", "true"], "no option --frobnicate"),
-        ("bytes", ["--max-bytes", "many", "--", "true"], "no size"),
-        ("too_few_bytes", ["--max-bytes", "5K", "--", "true"], "between 1 MiB"),
+        ("bytes", ["--memory", "many", "--", "true"], "no size"),
+        ("too_few_bytes", ["--memory", "5K", "--", "true"], "between 1 MiB"),
         ("duration", ["--min-age", "5", "--", "true"], "has no unit"),
         ("negative_duration", ["--call-threshold", "-5ms", "--", "true"], "not a duration"),
         ("signal", ["--trigger-signal", "NOISE", "--", "true"], "no signal"),
@@ -126,7 +126,7 @@ def test_places(tmp):
 def test_files(tmp):
     out = os.path.join(tmp, "out")
     os.mkdir(out)
-    p = run("--service", "shop", "--max-bytes", "2M", "--", PYTHON, "-c", LOOP, cwd=out)
+    p = run("--service", "shop", "--memory", "2M", "--", PYTHON, "-c", LOOP, cwd=out)
     files = traces(out)
     check("default_name_is_here", p.returncode == 0 and len(files) == 1 and
           os.path.basename(files[0]).startswith("tacho-python3"), (said(p), files))

@@ -88,11 +88,28 @@ static inline void fuzz_facts(struct tacho_reader *r)
 
 		fuzz_bytes(p->exe, strlen(p->exe));
 		fuzz_bytes(p->reason, strlen(p->reason));
+		fuzz_bytes(p->why, strlen(p->why));
 		fuzz_bytes(p->build_id, p->build_id_size);
 		fuzz_sink += tacho_read_real_ns(r, i, 12345);
 	}
 	for (uint32_t i = 0; i < tacho_read_thread_count(r); i++)
 		fuzz_bytes(tacho_read_thread(r, i)->name, strlen(tacho_read_thread(r, i)->name));
+	for (uint32_t i = 0; i < tacho_read_gap_count(r); i++) {
+		const struct tacho_gap *g = tacho_read_gap(r, i);
+
+		FUZZ_CHECK(g->from_ns <= g->to_ns && g->process < tacho_read_process_count(r));
+		FUZZ_CHECK(!i || g->process > g[-1].process || g->from_ns >= g[-1].from_ns);
+		fuzz_bytes(g->text, strlen(g->text));
+	}
+	for (uint32_t i = 0; i < tacho_read_loss_count(r); i++) {
+		struct tacho_loss_info l;
+
+		if (!tacho_read_loss(r, 0, i, &l))
+			fuzz_bytes(l.name, strlen(l.name));
+	}
+	for (uint32_t i = 0; i < tacho_read_trigger_count(r); i++)
+		fuzz_bytes(tacho_read_trigger(r, i)->sentinel,
+			   strlen(tacho_read_trigger(r, i)->sentinel));
 	for (uint32_t i = 0; i < tacho_read_trigger_count(r); i++)
 		fuzz_bytes(tacho_read_trigger(r, i)->reason,
 			   strlen(tacho_read_trigger(r, i)->reason));

@@ -8,8 +8,8 @@ docs/format.md. The files in this folder are never made again once a version was
 newer version of the format gets files of its own beside them. format_golden.py checks that
 this program still makes what is here.
 
-v1-dump.tacho alone is not made by it: tacho 0.1.0 wrote it, with its own choice of columns
-and with libzstd, from the box that box() makes.
+v1-segment.tacho is made by make_segment.py. v1-dump.tacho alone is made by neither: tacho 0.1.0
+wrote it, with its own choice of columns and with libzstd, from the box that box() makes.
 """
 import pathlib
 import struct
@@ -21,6 +21,7 @@ REAL0 = 1_700_000_000 * S  # the same in wall time: 2023-11-14T22:13:20Z
 TICKS0 = 77_000_000_000  # the same in ticks
 META, CLOCK, THREADS, DEFINITIONS, EVENTS, CHUNK, HISTOGRAMS, LOSSES, TRIGGERS, CRASHES, \
     SOURCES, INDEX = range(1, 13)
+GAPS = 15
 TEXT, KIND, LOOP, SPAN, COUNTER, GAUGE, PLACE, SCHEMA, STACK, MODULE = range(1, 11)
 M64 = (1 << 64) - 1
 
@@ -323,7 +324,8 @@ class File:
                     clock=9, max_bytes=10, min_age=11, poll_threshold=12, state=13, reason=14,
                     parent_pid=15, box_name=16, host=17, arch=18, created_mono=19,
                     created_real=20, taken_mono=21, taken_real=22, taken_by=23, version=24,
-                    alive=25, cut_before=26, unread_chunks=27, threads_seen=28, unknown=999)
+                    alive=25, cut_before=26, unread_chunks=27, threads_seen=28, why=29, why_mono=30,
+                    segment=31, recording=32, agent_cpu=33, unknown=999)
         out = b''
         for key, value in values.items():
             value = struct.pack('<Q', value) if isinstance(value, int) else value
@@ -359,8 +361,8 @@ def thread_entry(state, number, tid, start, name, pending=(0, 0, 0)):
                        0, name)
 
 
-def trigger_entry(number, tid, ticks, reason, flags=0):
-    return struct.pack('<IIQII200s32x', number, tid, ticks, len(reason), flags, reason)
+def trigger_entry(number, tid, ticks, reason, flags=0, value=0):
+    return struct.pack('<IIQII200sQ24x', number, tid, ticks, len(reason), flags, reason, value)
 
 
 def crash_entry(state, ticks, regs=(), frames=(), flags=0, tid=77, number=11):
@@ -511,12 +513,13 @@ def v1_newer():
     f.array(LOSSES, 8, [struct.pack('<Q', i) for i in range(20)])
     f.array(TRIGGERS, 256, [trigger_entry(1, 77, TICKS0, b'slow request')], 64)
     f.array(CRASHES, 848, [crash_entry(3, TICKS0, range(34), [0x401234])], 8)
+    f.array(GAPS, 32, [struct.pack('<QQQIi', T0, T0 + S, 0, 99, 0)], 16)
     f.definitions(definitions(TICKS0) + [(16, 77, 0, b'a class of its own')])
     new = [(0x3E, 5, []), (0x7F, 6, [7]), (0xBF, 8, [9, 10]), (0xFE, 11, variable(12, 13)),
            (0xFF, 0, variable(1, 2, 3, 4, 5, 6)), (0x03, 7, []), (0x41, 16, [1]),
            (0xC0, 4, variable(9, 1234, 55, 66, 77, 88)), (0x03, 2, [])]
     f.events(events(at(T0 + 1000, new), more=b'\xEE' * 24), compress=True)
-    f.block(15, b'')
+    f.block(98, b'')
     f.block(CHUNK, chunk(1, [(3000, *r) for r in new], (TICKS0 + 30000, T0 + 10000), sequence=1,
                          prior=len(new), flags=0x80))
     return f.index()
@@ -525,9 +528,9 @@ def v1_newer():
 # The box -------------------------------------------------------------------------------
 
 
-def box(uid, version=1, state=2):
+def box(uid, version=1, state=2, control=bytes(128), recording=0):
     """A box with what v1-chunks.tacho holds, and what a reader must not take for more."""
-    sizes = [(128, 1), (8, 64), (256, 64), (848, 8), (64, 8), (256, 8), (16, 64), (4, 64),
+    sizes = [(len(control), 1), (8, 64), (256, 64), (848, 8), (64, 8), (256, 8), (16, 64), (4, 64),
              (1, 8192), (16, 4), (65536, 4)]
     offset, regions, places = 4096, b'', []
     for i, (entry, count) in enumerate(sizes):
@@ -547,6 +550,7 @@ def box(uid, version=1, state=2):
                          flags, 0, 0)
         data += pad(payload)
     whole, later, in_handler, gone, busy = chunks()
+    put(0, control)
     put(2, trigger_entry(1, 77, TICKS0 + 3 * S, b'slow request'))
     put(3, b''.join(chunk_crashes()))
     put(4, b''.join(chunk_threads()))
@@ -570,7 +574,8 @@ def box(uid, version=1, state=2):
     sup = struct.pack('<8sIIQIiIIQ16sII', b'TACHOBOX', version, 4096, offset, state, 0, p['pid'],
                       uid, p['start_time'], p['boot_id'], 2, 11)
     sup += struct.pack('<QQQQQ', TICKS0, T0, REAL0, p['min_age'], p['poll_threshold'])
-    sup += struct.pack('<IIIIIIIIQQ32x', 65536, 4096, 4, 3, 4, p['threads_seen'], 16, 1, len(data), 6)
+    sup += struct.pack('<IIIIIIIIQQQ24x', 65536, 4096, 4, 3, 4, p['threads_seen'], 16, 1, len(data),
+                       6, recording)
     sup += regions + bytes(24 * 5)
     sup += struct.pack('<HHi', 2, 0, 0) * 2 + bytes(8 * 30)
     sup += struct.pack('<IB3x20s16s64s512s256s', 0, 20, p['build_id'], p['comm'], p['service'],

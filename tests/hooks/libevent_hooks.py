@@ -1,51 +1,10 @@
-"""What the tests of the libevent hooks share: running programs under them, reading what was
-recorded."""
+"""What the tests of the libevent hooks share: reading what was recorded."""
 import collections
 import json
 import os
-import subprocess
-import sys
-import tempfile
 
-BUILD = os.environ.get("TACHO_BUILD") or "build"
-BIN = os.environ.get("TACHO_BIN") or os.path.join(BUILD, "src/cli/tacho")
-PRELOAD = os.path.join(os.path.abspath(BUILD), "src/hooks/libtacho-preload.so")
-failures = 0
-
-
-def check(name, condition, why=""):
-    global failures
-    if condition:
-        print(f"ok {name}")
-    else:
-        failures += 1
-        why = str(why).replace("\n", " | ")[:600]
-        print(f"not ok {name}: {why or 'false'}")
-    sys.stdout.flush()
-    return condition
-
-
-def skip(name, reason):
-    print(f"skip {name}: {reason}")
-
-
-def finish():
-    sys.exit(1 if failures else 0)
-
-
-def hooked(boxes, more=None):
-    """The environment of a program whose boxes stay in a folder."""
-    return dict(os.environ, LD_PRELOAD=PRELOAD, TACHO_BOX_DIR=boxes, TACHO_KEEP_BOX="1",
-                TACHO_SAMPLE_HZ="0", **(more or {}))
-
-
-def box_folder():
-    return tempfile.TemporaryDirectory(prefix="tacho-event-", dir="/dev/shm")
-
-
-def run(argv, env, limit=60):
-    return subprocess.run(argv, env=env, timeout=limit, capture_output=True, text=True,
-                          stdin=subprocess.DEVNULL)
+from libhooks import (BIN, BUILD, PRELOAD, box_folder, boxes_in, check, finish,  # noqa: F401
+                      hooked, run, skip)
 
 
 class Recorded:
@@ -99,7 +58,3 @@ class Recorded:
         check(f"{name}: every poll begins and ends", not self.unbalanced, self.unbalanced[:3])
         misses = [c for c in self.counters if "libevent callbacks not hooked" in c]
         check(f"{name}: no callback was left out", not misses, misses[:3])
-
-
-def boxes_in(folder):
-    return sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".box"))

@@ -1,57 +1,10 @@
-"""What the tests of the libuv hooks share: running programs under them, reading what was
-recorded, fetching Debian's packages."""
+"""What the tests of the libuv hooks share: reading what was recorded."""
 import collections
 import json
 import os
-import shutil
-import subprocess
-import sys
-import tempfile
 
-BUILD = os.path.abspath(os.environ.get("TACHO_BUILD") or "build")
-BIN = os.environ.get("TACHO_BIN") or os.path.join(BUILD, "src/cli/tacho")
-PRELOAD = os.path.join(BUILD, "src/hooks/libtacho-preload.so")
-HERE = os.path.dirname(os.path.abspath(__file__))
-failures = 0
-
-
-def check(name, condition, why=""):
-    global failures
-    if condition:
-        print(f"ok {name}")
-    else:
-        failures += 1
-        why = str(why).replace("\n", " | ")[:600]
-        print(f"not ok {name}: {why or 'false'}")
-    sys.stdout.flush()
-    return condition
-
-
-def skip(name, reason):
-    print(f"skip {name}: {reason}")
-
-
-def finish():
-    sys.exit(1 if failures else 0)
-
-
-def hooked(boxes, more=None):
-    """The environment of a program whose boxes stay in a folder."""
-    return dict(os.environ, LD_PRELOAD=PRELOAD, TACHO_BOX_DIR=boxes, TACHO_KEEP_BOX="1",
-                TACHO_SAMPLE_HZ="0", **(more or {}))
-
-
-def box_folder():
-    return tempfile.TemporaryDirectory(prefix="tacho-uv-", dir="/dev/shm")
-
-
-def boxes_in(folder):
-    return sorted(os.path.join(folder, f) for f in os.listdir(folder) if f.endswith(".box"))
-
-
-def run(argv, env, limit=60, **more):
-    return subprocess.run(argv, env=env, timeout=limit, capture_output=True, text=True,
-                          errors="replace", stdin=subprocess.DEVNULL, **more)
+from libhooks import (BIN, BUILD, PRELOAD, box_folder, boxes_in, check, finish,  # noqa: F401
+                      hooked, run, skip)
 
 
 class Recorded:
@@ -129,62 +82,3 @@ class Recorded:
               self.late_wrong[:2])
         check(f"{name}: all its waits are libuv's, level callbacks",
               set(self.parks) == {("uv loop", "callbacks")}, self.parks)
-
-
-# Debian's packages ---------------------------------------------------------------------
-
-
-class Unavailable(Exception):
-    pass
-
-
-def must(argv, limit=300, **more):
-    p = subprocess.run(argv, capture_output=True, text=True, stdin=subprocess.DEVNULL,
-                       timeout=limit, **more)
-    if p.returncode:
-        last = (p.stderr or p.stdout).strip().splitlines()[-1:] or ["no message"]
-        raise Unavailable(f"{os.path.basename(argv[0])} failed: {last[0]}")
-    return p.stdout
-
-
-class Apt:
-    """apt with lists and archives in a folder of its own; the system's are left alone."""
-
-    def __init__(self, folder):
-        for needed in ("apt-get", "dpkg-deb", "dpkg-query", "dpkg-source"):
-            if not shutil.which(needed):
-                raise Unavailable(f"there is no {needed}")
-        self.folder = folder
-        os.makedirs(f"{folder}/lists/partial")
-        os.makedirs(f"{folder}/archives/partial")
-        key = "/usr/share/keyrings/debian-archive-keyring.gpg"
-        with open(f"{folder}/sources.list", "w", encoding="ascii") as f:
-            for where, suite in (("debian", "bookworm"), ("debian", "bookworm-updates"),
-                                 ("debian-security", "bookworm-security")):
-                for what in ("deb", "deb-src"):
-                    f.write(f"{what} [signed-by={key}] http://deb.debian.org/{where} {suite} "
-                            "main\n")
-        self.apt = ["apt-get", "-qq", "-o", f"Dir::Etc::SourceList={folder}/sources.list",
-                    "-o", "Dir::Etc::SourceParts=-", "-o", f"Dir::State::Lists={folder}/lists",
-                    "-o", "Dir::State::status=/dev/null", "-o", f"Dir::Cache={folder}",
-                    "-o", "Debug::NoLocking=1",
-                    "-o", "APT::Sandbox::User=" + must(["id", "-un"]).strip()]
-        must(self.apt + ["update"])
-
-    def source(self, package):
-        """The folder of the unpacked source of the version that is installed."""
-        installed = must(["dpkg-query", "-W", "-f=${source:Package}=${source:Version}", package])
-        must(self.apt + ["source", installed], cwd=self.folder)
-        name = installed.split("=")[0] + "-"
-        found = [d for d in os.listdir(self.folder) if d.startswith(name) and
-                 os.path.isdir(f"{self.folder}/{d}")]
-        if not found:
-            raise Unavailable("apt-get source unpacked nothing")
-        return f"{self.folder}/{found[0]}"
-
-    def unpack(self, packages, root):
-        """Downloads packages (not what they depend on) and unpacks them under `root`."""
-        with tempfile.TemporaryDirectory(dir=self.folder) as folder:
-            must(self.apt + ["download"] + packages, cwd=folder)
-            for package in sorted(os.listdir(folder)):
-                must(["dpkg-deb", "-x", f"{folder}/{package}", root])

@@ -163,7 +163,7 @@ static void handover(const char *mode)
 			CHECK(place_is_in(e->arg, printed(&program, "wait_here")),
 			      "a wait is at another place than wait_here");
 		else if (e->type == TACHO_EV_LOCK_WAITED)
-			CHECK(e->arg == 1, "a wait was given up");
+			CHECK(e->arg == 1, "a wait was given up, or passes for one for a signal");
 		else if (e->type == TACHO_EV_STACK)
 			CHECK(stack_passes(e->arg, printed(&program, "wait_here")),
 			      "wait_here is not on the stack of a waiter");
@@ -226,10 +226,12 @@ static void conditions(void)
 		const struct lock_event *e = &events[i];
 		size_t from = releaser(i);
 
-		gave_up += e->type == TACHO_EV_LOCK_WAITED && !e->arg;
+		gave_up += e->type == TACHO_EV_LOCK_WAITED && !(e->arg & 1);
+		CHECK(e->type != TACHO_EV_LOCK_WAITED || e->arg & 2,
+		      "a wait for a signal passes for one for a lock");
 		waiting += e->type == TACHO_EV_LOCK_WAIT;
 		waiting -= e->type == TACHO_EV_LOCK_WAITED;
-		if (e->type == TACHO_EV_LOCK_WAITED && e->arg)
+		if (e->type == TACHO_EV_LOCK_WAITED && e->arg & 1)
 			CHECK(from != NONE && events[from].tid != e->tid,
 			      "a thread goes on that no other signalled");
 		if (e->type == TACHO_EV_LOCK_RELEASE)
@@ -248,7 +250,7 @@ static void cancelled(void)
 	CHECK_COUNT(TACHO_EV_LOCK_WAITED, 1);
 	CHECK_COUNT(TACHO_EV_LOCK_RELEASE, 0);
 	for (size_t i = 0; i < event_count; i++)
-		CHECK(events[i].type != TACHO_EV_LOCK_WAITED || !events[i].arg,
+		CHECK(events[i].type != TACHO_EV_LOCK_WAITED || !(events[i].arg & 1),
 		      "a cancelled wait got what it waited for");
 }
 

@@ -176,10 +176,14 @@ def main():
     run = Run('fork')
     stretch(run, 'fork', known, most=1.6, least=0.4)
     stretch(run, 'child', known)
-    for what in ('defaults', 'takeover', 'waiting'):
+    for what in ('defaults', 'takeover', 'waiting', 'crashes'):
         run = Run(what)
         run.behaviour()
         stretch(run, what, known)
+        inside = run.stretches('inside')
+        check(f'{what}: handlers of crashes are not sampled',
+              len(inside) == 3 * (what == 'crashes') and
+              not [e for s in inside for e in run.of('sample', *s[:3])], inside)
         Run(what, preload=False).behaviour()
     for what in ('killed', 'many', 'interrupted'):
         Run(what).behaviour()

@@ -196,6 +196,57 @@ static void takeover(void)
 	say("also after samples go on", handled == 1);
 }
 
+/* What handles a crash may do anything, and nothing of ours comes in between. */
+static void crash_handler(int sig)
+{
+	uint64_t begin = now(), cpu = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+
+	(void)sig;
+	callback(100000000);
+	printf("inside tid %ld from %" PRIu64 " to %" PRIu64 " cpu %" PRIu64 "\n",
+	       syscall(SYS_gettid), begin, now(), clock_ns(CLOCK_THREAD_CPUTIME_ID) - cpu);
+	handled++;
+}
+
+/* Whether the mask of a handler holds what was put there: SIGUSR1, and SIGRTMAX if `all`. */
+static int has_mask(int sig, int all)
+{
+	struct sigaction sa;
+
+	return !sigaction(sig, NULL, &sa) && sa.sa_handler == crash_handler &&
+	       sigismember(&sa.sa_mask, SIGUSR1) && sigismember(&sa.sa_mask, SIGRTMAX) == all;
+}
+
+static void crashes(void)
+{
+	struct sigaction sa = {.sa_handler = crash_handler}, all = sa, old;
+	sigset_t mask;
+
+	sigaddset(&sa.sa_mask, SIGUSR1);
+	sigfillset(&all.sa_mask);
+	sigaction(SIGSEGV, &sa, NULL);
+	sigaction(SIGBUS, &all, NULL);
+	turn();
+	callback(50000000);
+	sigaction(SIGFPE, &sa, NULL);
+	sigaction(SIGTRAP, &all, NULL);
+	signal(SIGILL, crash_handler);
+	say("handlers of crashes have the masks that they were given",
+	    has_mask(SIGSEGV, 0) && has_mask(SIGFPE, 0) && has_mask(SIGBUS, 1) &&
+		    has_mask(SIGTRAP, 1));
+	say("signal() gives back the handler", signal(SIGILL, crash_handler) == crash_handler);
+	raise(SIGSEGV);
+	raise(SIGFPE);
+	raise(SIGILL);
+	say("they run", handled == 3);
+	pthread_sigmask(SIG_BLOCK, NULL, &mask);
+	say("and leave no signal blocked", sigisemptyset(&mask));
+	say("the old action is the one that was set",
+	    !sigaction(SIGSEGV, &all, &old) && old.sa_handler == crash_handler &&
+		    !sigismember(&old.sa_mask, SIGRTMAX) && has_mask(SIGSEGV, 1));
+	busy("crashes", 300000000);
+}
+
 static void killed(void)
 {
 	int status = 0;
@@ -409,6 +460,8 @@ int main(int argc, char **argv)
 		defaults();
 	} else if (!strcmp(what, "takeover")) {
 		takeover();
+	} else if (!strcmp(what, "crashes")) {
+		crashes();
 	} else if (!strcmp(what, "killed")) {
 		killed();
 	} else if (!strcmp(what, "waiting")) {

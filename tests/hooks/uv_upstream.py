@@ -13,9 +13,10 @@ import sys
 import tempfile
 
 sys.dont_write_bytecode = True
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from libuv_hooks import (PRELOAD, Apt, Unavailable, box_folder, check, finish,  # noqa: E402
-                         must, run, skip)
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [HERE, os.path.dirname(HERE)]
+from libapt import Apt, Unavailable, must  # noqa: E402
+from libuv_hooks import PRELOAD, box_folder, check, finish, run, skip  # noqa: E402
 
 SOAK = os.environ.get("TACHO_SOAK") == "1"
 # Half a second and more each.

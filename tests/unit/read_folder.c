@@ -118,6 +118,41 @@ static void files_of_one_process_are_one(void **state)
 	tacho_read_close(r);
 }
 
+/* Segments of one process, each of which tells of the gap before it and of the one that is not
+   over yet; one of them was wanted for a reason. */
+static void segments_tell_of_each_gap_once(void **state)
+{
+	struct tacho_reader *r;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		const struct tacho_trace_gap gaps[] = {
+			{1000, 2000, 10, TACHO_GAP_NO_SPACE, 28},
+			{5000, 6000 + i, i, TACHO_GAP_TOO_FAST, 0},
+		};
+		struct tb t, meta = {0};
+
+		begin(&t, 42, 9000 + i);
+		tb_meta_u64(&meta, TACHO_META_SEGMENT, i + 1);
+		if (i == 1)
+			tb_meta_put(&meta, TACHO_META_WHY, "asked", 5);
+		tb_plain(&t, TACHO_BLOCK_META, meta.data, meta.size);
+		free(meta.data);
+		tb_array(&t, TACHO_BLOCK_GAPS, gaps, sizeof(gaps[0]), 2);
+		put(&t, i, 100 * i, 10000 * (i + 1), 100);
+		save(&t, 1);
+	}
+	r = open_folder();
+	assert_int_equal(tacho_read_gap_count(r), 2);
+	assert_int_equal(tacho_read_gap(r, 0)->records, 10);
+	assert_int_equal(tacho_read_gap(r, 0)->error, 28);
+	assert_int_equal(tacho_read_gap(r, 1)->to_ns, 6003);
+	assert_int_equal(tacho_read_gap(r, 1)->records, 3);
+	assert_int_equal(tacho_read_process(r, 0)->segment, 4);
+	assert_string_equal(tacho_read_process(r, 0)->why, "asked");
+	tacho_read_close(r);
+}
+
 static void more_files_than_may_be_open(void **state)
 {
 	struct tacho_reader *r;
@@ -184,6 +219,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(files_of_one_process_are_one, make_folder,
+						remove_folder),
+		cmocka_unit_test_setup_teardown(segments_tell_of_each_gap_once, make_folder,
 						remove_folder),
 		cmocka_unit_test_setup_teardown(more_files_than_may_be_open, make_folder,
 						remove_folder),

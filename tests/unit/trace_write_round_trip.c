@@ -48,6 +48,8 @@ static void add_incidents(struct build *b)
 	struct tacho_box_trigger trigger = {.number = 3,
 					    .tid = 1001,
 					    .size = 9,
+					    .flags = (TACHO_SENTINEL_LAG + 1) << 8,
+					    .value = 120,
 					    .ticks = BUILD_BEGIN_NS + 70,
 					    .reason = "slow poll"};
 	struct tacho_box_crash crash = {.state = TACHO_CRASH_STACK_DONE,
@@ -77,14 +79,19 @@ static void add_incidents(struct build *b)
 		 .chunk = TACHO_NO_CHUNK,
 		 .start_ticks = BUILD_BEGIN_NS + 2},
 	};
-	uint64_t losses[TACHO_LOSS_COUNT] = {[TACHO_LOSS_NO_CHUNK] = 12, [TACHO_LOSS_TEXT_CUT] = 1};
+	uint64_t losses[TACHO_LOSS_COUNT + 2] = {
+		[TACHO_LOSS_NO_CHUNK] = 12, [TACHO_LOSS_TEXT_CUT] = 1, [TACHO_LOSS_COUNT + 1] = 5};
+	struct tacho_trace_gap gaps[2] = {
+		{BUILD_BEGIN_NS + 90, BUILD_BEGIN_NS + 95, 4, TACHO_GAP_UNWRITABLE, 30},
+		{BUILD_BEGIN_NS + 96, BUILD_BEGIN_NS + 97, 0, 1234, 0}};
 	struct tacho_box_source sources[3] = {{.state = TACHO_SOURCE_ON},
 					      {.state = TACHO_SOURCE_REFUSED, .error = 13}};
 
 	build_array(b, TACHO_BLOCK_TRIGGERS, &trigger, sizeof(trigger), 1);
 	build_array(b, TACHO_BLOCK_CRASHES, &crash, sizeof(crash), 1);
 	build_array(b, TACHO_BLOCK_THREADS, threads, sizeof(threads[0]), 2);
-	build_array(b, TACHO_BLOCK_LOSSES, losses, sizeof(losses[0]), TACHO_LOSS_COUNT);
+	build_array(b, TACHO_BLOCK_LOSSES, losses, sizeof(losses[0]), TACHO_LOSS_COUNT + 2);
+	build_array(b, TACHO_BLOCK_GAPS, gaps, sizeof(gaps[0]), 2);
 	build_array(b, TACHO_BLOCK_SOURCES, sources, sizeof(sources[0]), 3);
 }
 
@@ -277,6 +284,14 @@ static void incidents_of_a_written_trace_are_the_same(void **state)
 	assert_int_equal(tacho_read_trigger_count(p.reader[1]), 1);
 	assert_string_equal(tacho_read_trigger(p.reader[1], 0)->reason, "slow poll");
 	assert_int_equal(tacho_read_trigger(p.reader[1], 0)->ns, BUILD_BEGIN_NS + 70);
+	assert_string_equal(tacho_read_trigger(p.reader[1], 0)->sentinel, "lag");
+	assert_int_equal(tacho_read_trigger(p.reader[1], 0)->value, 120);
+	assert_int_equal(tacho_read_gap_count(p.reader[1]), 2);
+	assert_string_equal(tacho_read_gap(p.reader[1], 0)->reason, "unwritable");
+	assert_int_equal(tacho_read_gap(p.reader[1], 0)->from_ns, BUILD_BEGIN_NS + 90);
+	assert_int_equal(tacho_read_gap(p.reader[1], 0)->records, 4);
+	assert_int_equal(tacho_read_gap(p.reader[1], 0)->error, 30);
+	assert_string_equal(tacho_read_gap(p.reader[1], 1)->reason, "unknown");
 	assert_int_equal(tacho_read_crash_count(p.reader[1]), 1);
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->address, 0xdead);
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->ns, BUILD_BEGIN_NS + 80);
@@ -291,10 +306,133 @@ static void incidents_of_a_written_trace_are_the_same(void **state)
 			 BUILD_BEGIN_NS + 1);
 	assert_true(tacho_read_loss(p.reader[1], 0, TACHO_LOSS_NO_CHUNK, &loss) >= 0);
 	assert_int_equal(loss.count, 12);
+	assert_true(tacho_read_loss(p.reader[1], 0, TACHO_LOSS_COUNT + 1, &loss) >= 0);
+	assert_int_equal(loss.count, 5);
 	assert_true(tacho_read_source(p.reader[1], 0, 1, &source) >= 0);
 	assert_int_equal(source.state, TACHO_SOURCE_REFUSED);
 	assert_int_equal(source.error, 13);
 	close_pair(&p);
+}
+
+/* Writes what `reader` holds with these options and opens that. */
+static struct tacho_reader *written(struct tacho_reader *reader,
+				    const struct tacho__trace_options *options, void **data)
+{
+	struct tacho__trace_result result;
+	char message[300];
+	int fd = memfd_create("written", MFD_CLOEXEC);
+
+	if (tacho__trace_write(reader, fd, options, &result, message, sizeof(message)))
+		fail_msg("%s", message);
+	*data = malloc(result.bytes);
+	assert_int_equal(pread(fd, *data, result.bytes, 0), (ssize_t)result.bytes);
+	close(fd);
+	return open_bytes(*data, result.bytes);
+}
+
+static void a_trace_says_why_it_was_written(void **state)
+{
+	const struct tacho_trace_gap gaps[] = {
+		{BUILD_BEGIN_NS + 99, BUILD_BEGIN_NS + 100, 8, TACHO_GAP_KERNEL, 0},
+		{BUILD_BEGIN_NS + 1, BUILD_BEGIN_NS + 50, 2, TACHO_GAP_NO_AGENT, 0}};
+	struct tacho__trace_options options = {.taken_by = TACHO_TAKEN_SEGMENT,
+					       .why = "stall>2s: it did not come back",
+					       .why_mono_ns = 77,
+					       .segment = 12,
+					       .agent_cpu_ns = 345,
+					       .gaps = gaps,
+					       .gap_count = 2};
+	struct tacho_reader *from, *first, *again;
+	void *data, *first_data, *again_data;
+	const struct tacho_process *p;
+	struct build b;
+	size_t size;
+
+	(void)state;
+	build_begin(&b);
+	build_process(&b);
+	build_meta_u64(&b, TACHO_META_RECORDING, 99);
+	build_block(&b, TACHO_BLOCK_META);
+	add_incidents(&b);
+	data = build_end(&b, &size);
+	from = open_bytes(data, size);
+	first = written(from, &options, &first_data);
+	/* Written once more, by somebody who has nothing to add. */
+	options = (struct tacho__trace_options){0};
+	again = written(first, &options, &again_data);
+	p = tacho_read_process(again, 0);
+	assert_string_equal(p->why, "stall>2s: it did not come back");
+	assert_int_equal(p->why_mono_ns, 77);
+	assert_int_equal(p->segment, 12);
+	assert_int_equal(p->agent_cpu_ns, 345);
+	assert_int_equal(p->recording, 99);
+	assert_int_equal(p->taken_by, TACHO_TAKEN_SEGMENT);
+	assert_int_equal(tacho_read_gap_count(again), 4);
+	assert_string_equal(tacho_read_gap(again, 0)->reason, "no-agent");
+	assert_string_equal(tacho_read_gap(again, 3)->reason, "kernel");
+	tacho_read_close(from);
+	tacho_read_close(first);
+	tacho_read_close(again);
+	free(data);
+	free(first_data);
+	free(again_data);
+}
+
+/* Damages the payload of the EVENTS block number `which`. */
+static void damage_events(uint8_t *data, size_t size, uint32_t which)
+{
+	uint64_t at = sizeof(struct tacho_trace_file);
+
+	while (at + sizeof(struct tacho_trace_block) < size) {
+		struct tacho_trace_block block;
+
+		memcpy(&block, data + at, sizeof(block));
+		if (block.type == TACHO_BLOCK_EVENTS && which-- == 0) {
+			data[at + sizeof(block) + block.stored_size / 2] ^= 1;
+			return;
+		}
+		at += sizeof(block) + ((block.stored_size + 7u) & ~7u);
+	}
+	fail_msg("there is no such block");
+}
+
+/* What could not be read while a trace was written is known only behind the records: the file
+   says so in its closing META block. */
+static void stretches_that_could_not_be_read_are_counted_at_the_end(void **state)
+{
+	const struct tacho__trace_options options = {.taken_by = TACHO_TAKEN_DUMP};
+
+	(void)state;
+	for (uint32_t damaged = 0; damaged < 3; damaged++) {
+		struct tacho_reader *from, *to;
+		void *data, *written_data;
+		struct build b;
+		size_t size;
+		uint32_t problems = 0;
+
+		build_begin(&b);
+		build_process(&b);
+		build_random_events(&b, 5, 1, 4, 100);
+		data = build_end(&b, &size);
+		for (uint32_t i = 0; i < damaged; i++)
+			damage_events(data, size, 2 * i + 1);
+		from = open_bytes(data, size);
+		to = written(from, &options, &written_data);
+		for (uint32_t i = 0; i < tacho_read_problem_count(to); i++) {
+			const struct tacho_problem *p = tacho_read_problem(to, i);
+			char count[32];
+
+			snprintf(count, sizeof(count), "%u chunks", damaged);
+			problems += !strcmp(p->name, "overwritten-while-read") &&
+				    strstr(p->text, count) == p->text;
+		}
+		assert_int_equal(problems, damaged != 0);
+		assert_int_equal(tacho_read_problem_count(to), damaged != 0);
+		tacho_read_close(from);
+		tacho_read_close(to);
+		free(data);
+		free(written_data);
+	}
 }
 
 /* Blocks are listed in the index as they stand in the file, and the end finds it. */
@@ -336,6 +474,8 @@ int main(void)
 		cmocka_unit_test(definitions_of_a_written_trace_are_the_same),
 		cmocka_unit_test(a_written_trace_tells_of_its_process),
 		cmocka_unit_test(incidents_of_a_written_trace_are_the_same),
+		cmocka_unit_test(a_trace_says_why_it_was_written),
+		cmocka_unit_test(stretches_that_could_not_be_read_are_counted_at_the_end),
 		cmocka_unit_test(the_index_lists_every_block),
 	};
 

@@ -1,8 +1,8 @@
-// What uv_programs.py asks of node: sockets, files, the thread pool, timers.
+// What the tests ask of node: sockets, files, the thread pool, timers.
 const http = require('http');
 const fs = require('fs');
 const crypto = require('crypto');
-const counts = {served: 0, files: 0, keys: 0, timers: 0};
+const counts = {served: 0, connections: 0, files: 0, keys: 0, timers: 0};
 
 function answer(request, response) {
   counts.served++;
@@ -25,6 +25,9 @@ function answer(request, response) {
       response.end('timer');
     }, 2);
     break;
+  case '/counts':
+    response.end(JSON.stringify({open: open.size, ...counts}));
+    break;
   case '/stop':
     response.end(JSON.stringify(counts));
     setTimeout(() => process.exit(0), 50);
@@ -34,5 +37,11 @@ function answer(request, response) {
   }
 }
 
+const open = new Set();
 const server = http.createServer(answer);
+server.on('connection', (socket) => {
+  counts.connections++;
+  open.add(socket);
+  socket.on('close', () => open.delete(socket));
+});
 server.listen(0, '127.0.0.1', () => console.log(server.address().port));

@@ -1,0 +1,49 @@
+/*
+ * What the kernel tells of the threads of recorded processes: samples with kernel frames, and
+ * context switches. Kept in memory, at most so many bytes for each process, until a trace is
+ * written.
+ */
+#ifndef TACHO_AGENT_KERNEL_H
+#define TACHO_AGENT_KERNEL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct tacho__records;
+struct tacho__kernel; /* of one process */
+
+struct tacho__kernel_options {
+	uint32_t sample_hz; /* 0: no samples */
+	bool switches;	    /* --sched */
+	uint64_t max_bytes; /* that are kept; older ones make room */
+};
+
+/* 0: perf can do this here, for processes of this user; else -errno and a sentence that says
+   what to do. Asked before a command is started, and by tacho doctor. */
+int tacho__kernel_possible(const struct tacho__kernel_options *options, char *message,
+			   size_t message_size);
+
+/* NULL with a sentence when it cannot be had. */
+struct tacho__kernel *tacho__kernel_new(uint32_t pid, const struct tacho__kernel_options *options,
+					char *message, size_t message_size);
+/* Threads that begin later are followed by themselves; where the kernel can't do that (before
+   Linux 5.13), call this now and then. */
+void tacho__kernel_threads(struct tacho__kernel *k);
+/* Threads that could not be followed, and the last reason (an errno). */
+uint32_t tacho__kernel_missed(const struct tacho__kernel *k, int *error);
+/* A descriptor for poll(2): readable when tacho__kernel_drain should be called. */
+int tacho__kernel_fd(const struct tacho__kernel *k);
+void tacho__kernel_drain(struct tacho__kernel *k);
+/*
+ * What is kept, as stretches for struct tacho__trace_options, one or more for each thread that
+ * `thread` knows: it gives the number of a thread in the box, 0: none. They live until the
+ * next call of any function here. *lost: samples and switches that the kernel dropped so far.
+ * It stays kept: what two traces share is told by its number, as with chunks.
+ */
+int tacho__kernel_take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid),
+		       void *arg, const struct tacho__records **out, uint32_t *count,
+		       uint64_t *lost);
+void tacho__kernel_free(struct tacho__kernel *k);
+
+#endif

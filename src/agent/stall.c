@@ -1,0 +1,557 @@
+#include "agent/stall.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "format/box.h"
+#include "format/definition.h"
+#include "read/reader.h"
+
+#define THREADS_MAX 16384u /* more than a recorder has; what a false box may make us hold */
+#define THREADS_AT_ONCE 64u
+#define TRIES 4
+
+/* What is known of a thread from its records. Opens and loop are kept as the recorder keeps
+   them (core/record.h, tacho__apply). */
+struct seen {
+	uint32_t number, tid;
+	uint64_t generation; /* of the chunk that was read last; 0: none */
+	uint32_t at;	     /* bytes of it that were read */
+	bool live, sure, parked, gone;
+	uint32_t loop;
+	uint32_t level; /* enum tacho_level of `level_loop` */
+	uint32_t level_loop;
+	uint64_t ticks;	  /* of the last record */
+	uint64_t unpark;  /* ticks of the last unpark; 0: it is parked, or never was */
+	uint64_t step;	  /* ticks of the last unpark, or begin or end of an outermost poll */
+	uint64_t pending; /* ticks at which a poll began that is not recorded yet; 0: none */
+	uint32_t pending_kind;
+	uint32_t depth;
+	struct tacho_open open[TACHO_OPEN_MAX];
+	uint64_t told[2]; /* by way in which it was stalled: since when, once that was told */
+};
+
+struct tacho__stall {
+	int fd;
+	pid_t pid;
+	struct tacho_box_super super;
+	struct seen *seen;
+	uint32_t count, capacity;
+	uint64_t pause; /* ticks of the last known moment without recording */
+	uint64_t now_ticks, now_ns;
+	uint64_t buffer[TACHO_SLOT_SIZE / 8];
+};
+
+struct tacho__stall *tacho__stall_new(int fd, pid_t pid)
+{
+	struct tacho__stall *s = calloc(1, sizeof(*s));
+
+	if (s) {
+		s->fd = fd;
+		s->pid = pid;
+	}
+	return s;
+}
+
+void tacho__stall_free(struct tacho__stall *s)
+{
+	if (!s)
+		return;
+	free(s->seen);
+	free(s);
+}
+
+/* ------------------------------------------------------------- reading */
+
+/* All or an error: -EBADMSG beyond the end, also of a file that was cut meanwhile. */
+static int read_at(const struct tacho__stall *s, void *to, size_t size, uint64_t offset)
+{
+	size_t got = 0;
+
+	if (offset > INT64_MAX - size)
+		return -EBADMSG;
+	while (got < size) {
+		ssize_t n = pread(s->fd, (char *)to + got, size - got, (off_t)(offset + got));
+
+		if (n < 0 && errno == EINTR)
+			continue;
+		if (n < 0)
+			return -errno;
+		if (!n)
+			return -EBADMSG;
+		got += (size_t)n;
+	}
+	return 0;
+}
+
+static const struct tacho_box_region *region_of(const struct tacho__stall *s,
+						enum tacho_region which, uint32_t entry_size)
+{
+	const struct tacho_box_region *r = &s->super.regions[which];
+
+	if (s->super.region_count <= (uint32_t)which || r->entry_size != entry_size ||
+	    r->offset > INT64_MAX || r->size > INT64_MAX - r->offset)
+		return NULL;
+	return r;
+}
+
+static int read_super(struct tacho__stall *s)
+{
+	int err = read_at(s, &s->super, sizeof(s->super), 0);
+
+	if (err)
+		return err;
+	if (memcmp(s->super.magic, TACHO_BOX_MAGIC, sizeof(s->super.magic)) ||
+	    s->super.version != TACHO_BOX_VERSION || s->super.region_count > 16)
+		return -EBADMSG;
+	return 0;
+}
+
+/* Name, and level if it is a loop; "" and 0 when there is no such definition. */
+static uint32_t read_name(const struct tacho__stall *s, uint32_t id, char *name, size_t room)
+{
+	const struct tacho_box_region *dir =
+		region_of(s, TACHO_REGION_DEF_DIR, sizeof(struct tacho_box_def));
+	const struct tacho_box_region *data = region_of(s, TACHO_REGION_DEF_DATA, 1);
+	uint8_t payload[TACHO_NAME_HEAD + TACHO_NAME_MAX];
+	struct tacho_box_def def;
+	uint64_t offset;
+	uint16_t bytes;
+
+	name[0] = 0;
+	if (!dir || !data || !id || id >= dir->count ||
+	    read_at(s, &def, sizeof(def), dir->offset + (uint64_t)id * sizeof(def)) ||
+	    !def.offset || (def.class != TACHO_CLASS_LOOP && def.class != TACHO_CLASS_KIND) ||
+	    def.size < TACHO_NAME_HEAD)
+		return 0;
+	offset = ((uint64_t)def.offset - 1) * 8;
+	if (def.size > sizeof(payload))
+		def.size = sizeof(payload);
+	if (offset > data->size || data->size - offset < def.size ||
+	    read_at(s, payload, def.size, data->offset + offset))
+		return 0;
+	memcpy(&bytes, payload + 12, sizeof(bytes));
+	if (bytes > def.size - TACHO_NAME_HEAD)
+		bytes = (uint16_t)(def.size - TACHO_NAME_HEAD);
+	if (bytes > room - 1)
+		bytes = (uint16_t)(room - 1);
+	memcpy(name, payload + TACHO_NAME_HEAD, bytes);
+	name[bytes] = 0;
+	return def.class == TACHO_CLASS_LOOP ? payload[16] : 0;
+}
+
+/* ------------------------------------------- what the records of a thread say */
+
+static const struct tacho_open *outer_poll(const struct seen *t)
+{
+	for (uint32_t i = 0; i < t->depth && i < TACHO_OPEN_MAX; i++)
+		if (t->open[i].what == TACHO_REC_POLL_BEGIN)
+			return &t->open[i];
+	return NULL;
+}
+
+static void push(struct seen *t, uint32_t what, uint32_t id, uint64_t ticks)
+{
+	if (what == TACHO_REC_POLL_BEGIN && !outer_poll(t))
+		t->step = ticks;
+	if (t->depth < TACHO_OPEN_MAX)
+		t->open[t->depth] = (struct tacho_open){id, what, 0, ticks};
+	if (t->depth < UINT32_MAX)
+		t->depth++;
+}
+
+static void pop_poll(struct seen *t, uint64_t ticks)
+{
+	while (t->depth) {
+		t->depth--;
+		if (t->depth >= TACHO_OPEN_MAX || t->open[t->depth].what == TACHO_REC_POLL_BEGIN)
+			break;
+	}
+	if (!outer_poll(t))
+		t->step = ticks;
+}
+
+static void pop_span(struct seen *t)
+{
+	if (t->depth > TACHO_OPEN_MAX ||
+	    (t->depth && t->open[t->depth - 1].what == TACHO_REC_SPAN_BEGIN))
+		t->depth--;
+}
+
+static void apply(struct tacho__stall *s, struct seen *t, const struct tacho__raw_record *r)
+{
+	switch (r->type) {
+	case TACHO_REC_PARK:
+		t->loop = r->arg;
+		t->parked = true;
+		break;
+	case TACHO_REC_UNPARK:
+		t->parked = false;
+		t->unpark = t->step = r->ticks;
+		break;
+	case TACHO_REC_LOOP:
+		t->loop = r->arg;
+		break;
+	case TACHO_REC_POLL_SWITCH:
+		pop_poll(t, r->ticks);
+		push(t, TACHO_REC_POLL_BEGIN, r->arg, r->ticks);
+		break;
+	case TACHO_REC_POLL_BEGIN:
+		push(t, TACHO_REC_POLL_BEGIN, r->arg, r->ticks);
+		break;
+	case TACHO_REC_POLL_END:
+		pop_poll(t, r->ticks);
+		break;
+	case TACHO_REC_SPAN_BEGIN:
+		push(t, TACHO_REC_SPAN_BEGIN, r->arg, r->ticks);
+		break;
+	case TACHO_REC_SPAN_END:
+		pop_span(t);
+		break;
+	case TACHO_REC_PAUSE:
+		if (r->ticks > s->pause)
+			s->pause = r->ticks;
+		break;
+	default:
+		break;
+	}
+}
+
+/* The state at the beginning of a chunk that was not read before. */
+static void enter_chunk(struct seen *t, const struct tacho_chunk *c)
+{
+	const struct tacho_open *outer;
+
+	t->generation = c->generation;
+	t->at = TACHO_CHUNK_HEAD;
+	t->ticks = c->anchor.ticks;
+	t->loop = c->loop;
+	t->parked = c->flags & TACHO_CHUNK_PARKED;
+	t->unpark = t->parked ? 0 : c->park_ticks;
+	t->depth = c->open_count;
+	memcpy(t->open, c->open, sizeof(t->open));
+	outer = outer_poll(t);
+	/* Without an open poll, all that is known is that the last one ended before. */
+	t->step = outer ? outer->since : t->unpark ? c->anchor.ticks : 0;
+	if (t->step < t->unpark)
+		t->step = t->unpark;
+}
+
+static bool is_chunk_of(const struct tacho_chunk *c, const struct seen *t)
+{
+	return c->generation && c->magic == TACHO_CHUNK_MAGIC && c->thread == t->number &&
+	       c->stream == 0 && (c->size == TACHO_SMALL_SIZE || c->size == TACHO_SLOT_SIZE) &&
+	       c->commit >= TACHO_CHUNK_HEAD && c->commit <= c->size;
+}
+
+/* Reads what is new in the chunk at `offset`. 0; -EAGAIN: it changed meanwhile, or is not the
+   thread's (any more); else an error of reading. */
+static int read_chunk(struct tacho__stall *s, struct seen *t, uint64_t offset)
+{
+	struct tacho__raw_record record;
+	struct tacho__chunk_cursor cursor;
+	struct tacho_chunk head, again;
+	uint32_t from;
+	int err = read_at(s, &head, sizeof(head), offset);
+
+	if (err)
+		return err;
+	if (!is_chunk_of(&head, t))
+		return -EAGAIN;
+	if (head.generation == t->generation && head.commit == t->at)
+		return 0;
+	if (head.generation != t->generation || head.commit < t->at)
+		from = TACHO_CHUNK_HEAD;
+	else
+		from = t->at;
+	if (head.commit > from)
+		err = read_at(s, s->buffer, (size_t)head.commit - from, offset + from);
+	if (!err)
+		err = read_at(s, &again, offsetof(struct tacho_chunk, magic), offset);
+	if (err)
+		return err;
+	if (again.generation != head.generation)
+		return -EAGAIN;
+	if (from == TACHO_CHUNK_HEAD)
+		enter_chunk(t, &head);
+	cursor = (struct tacho__chunk_cursor){
+		.data = (const uint8_t *)s->buffer,
+		.end = ((uint32_t)head.commit - from) & ~7u,
+		.ticks = t->ticks,
+	};
+	t->at = from + cursor.end;
+	while ((err = tacho__chunk_next(&cursor, &record)) > 0)
+		apply(s, t, &record);
+	t->ticks = cursor.ticks;
+	return err;
+}
+
+/* 0, or -EAGAIN: what the thread does could not be seen this time. */
+static int follow_thread(struct tacho__stall *s, struct seen *t,
+			 const struct tacho_box_thread *entry, uint64_t entry_offset)
+{
+	struct tacho_box_thread again;
+	const struct tacho_box_region *pool =
+		region_of(s, TACHO_REGION_POOL, s->super.regions[TACHO_REGION_POOL].entry_size);
+	uint64_t offset = (uint64_t)entry->chunk * TACHO_SMALL_SIZE;
+	int err;
+
+	t->live = entry->state == TACHO_THREAD_LIVE;
+	if (!t->live)
+		return 0;
+	if (t->number != entry->number)
+		*t = (struct seen){.number = entry->number, .live = true};
+	t->tid = entry->tid;
+	t->sure = false;
+	if (!pool || entry->chunk == TACHO_NO_CHUNK || offset > pool->size ||
+	    pool->size - offset < TACHO_SMALL_SIZE)
+		return 0;
+	err = read_chunk(s, t, pool->offset + offset);
+	if (err)
+		return err == -EAGAIN ? err : 0;
+	t->sure = entry->drops == 0;
+	t->pending = 0;
+	/* The entry was copied while the thread may have written to it: once more. */
+	if (entry->pending_kind && entry->pending_ticks >= t->step &&
+	    !read_at(s, &again, sizeof(again), entry_offset) &&
+	    again.pending_kind == entry->pending_kind &&
+	    again.pending_ticks == entry->pending_ticks) {
+		t->pending = entry->pending_ticks;
+		t->pending_kind = entry->pending_kind;
+	}
+	return 0;
+}
+
+static int reserve(struct tacho__stall *s, uint32_t count)
+{
+	struct seen *more;
+
+	if (count <= s->capacity)
+		return 0;
+	more = realloc(s->seen, count * sizeof(*more));
+	if (!more)
+		return -ENOMEM;
+	memset(more + s->capacity, 0, (count - s->capacity) * sizeof(*more));
+	s->seen = more;
+	s->capacity = count;
+	return 0;
+}
+
+/* *busy: a thread changed its chunk faster than we could read; it does not stand still. */
+static int follow_threads(struct tacho__stall *s, bool *busy)
+{
+	const struct tacho_box_region *r =
+		region_of(s, TACHO_REGION_THREADS, sizeof(struct tacho_box_thread));
+	struct tacho_box_thread entries[THREADS_AT_ONCE] = {0};
+	uint32_t used = s->super.threads_used;
+
+	if (!r)
+		return -EBADMSG;
+	if (used > r->count || used > THREADS_MAX)
+		used = r->count < THREADS_MAX ? r->count : THREADS_MAX;
+	s->count = 0;
+	for (uint32_t i = 0; i < used; i += THREADS_AT_ONCE) {
+		uint32_t n = used - i < THREADS_AT_ONCE ? used - i : THREADS_AT_ONCE;
+		uint64_t offset = r->offset + (uint64_t)i * sizeof(entries[0]);
+		int err = read_at(s, entries, n * sizeof(entries[0]), offset);
+
+		if (!err)
+			err = reserve(s, i + n);
+		if (err)
+			return err;
+		for (uint32_t k = 0; k < n; k++) {
+			uint64_t at = offset + k * sizeof(entries[0]);
+			int tries = 0;
+
+			while (follow_thread(s, &s->seen[i + k], &entries[k], at) == -EAGAIN) {
+				if (++tries == TRIES ||
+				    read_at(s, &entries[k], sizeof(entries[k]), at)) {
+					*busy = true;
+					break;
+				}
+			}
+		}
+		s->count = i + n;
+	}
+	return 0;
+}
+
+/* ------------------------------------------------------------- judging */
+
+static uint64_t ns_since(const struct tacho__stall *s, uint64_t ticks)
+{
+	const struct tacho_anchor *created = &s->super.created;
+	unsigned __int128 ns;
+
+	if (ticks >= s->now_ticks || created->ticks >= s->now_ticks ||
+	    created->mono_ns >= s->now_ns)
+		return 0;
+	ns = (unsigned __int128)(s->now_ticks - ticks) * (s->now_ns - created->mono_ns) /
+	     (s->now_ticks - created->ticks);
+	return ns < s->now_ns ? (uint64_t)ns : s->now_ns;
+}
+
+/* Threads that end by themselves are marked as ended only when there is need of their entry.
+   Another pid than the box says: the process counts its threads in another namespace. */
+static bool is_gone(struct tacho__stall *s, struct seen *t)
+{
+	char path[64];
+
+	if (t->gone || s->pid <= 0 || (uint32_t)s->pid != s->super.pid)
+		return t->gone;
+	snprintf(path, sizeof(path), "/proc/%u/task/%u", (unsigned)s->pid, (unsigned)t->tid);
+	t->gone = faccessat(AT_FDCWD, path, F_OK, 0) && errno == ENOENT;
+	return t->gone;
+}
+
+/* Ticks since when a poll is open around all that the thread does, 0: none is. */
+static uint64_t poll_since(const struct seen *t, uint32_t *kind)
+{
+	const struct tacho_open *o = outer_poll(t);
+
+	*kind = o ? o->id : t->pending ? t->pending_kind : 0;
+	return o ? o->since : t->pending;
+}
+
+/* Ticks since when the loop has not come back, 0: it waits, or never did. */
+static uint64_t turn_since(const struct tacho__stall *s, const struct seen *t)
+{
+	if (t->parked || !t->unpark)
+		return 0;
+	if (t->level != TACHO_LEVEL_API)
+		return t->unpark;
+	if (t->pending || outer_poll(t))
+		return t->pending > t->step ? t->pending : t->step;
+	/* Between two polls. Those that are only counted leave no trace of when they ended. */
+	return s->super.poll_threshold_ns ? 0 : t->step;
+}
+
+/* The ways in which a thread may be stalled. */
+enum way { WAY_TURN, WAY_POLL, WAY_COUNT };
+
+/* Ticks since when, by way; 0: not. */
+static void ways_of(struct tacho__stall *s, struct seen *t, uint64_t since[WAY_COUNT])
+{
+	char name[8];
+	uint32_t kind;
+
+	since[WAY_TURN] = since[WAY_POLL] = 0;
+	if (!t->live || !t->loop || !t->sure || t->gone)
+		return;
+	if (t->level_loop != t->loop) {
+		t->level = read_name(s, t->loop, name, sizeof(name));
+		t->level_loop = t->loop;
+	}
+	since[WAY_TURN] = turn_since(s, t);
+	since[WAY_POLL] = poll_since(t, &kind);
+	/* A poll of this turn is part of it; one from before it is a loop around this one. */
+	if (since[WAY_TURN] && since[WAY_POLL] >= since[WAY_TURN])
+		since[WAY_POLL] = 0;
+	for (int i = 0; i < WAY_COUNT; i++)
+		if (since[i] <= s->pause)
+			since[i] = 0;
+}
+
+struct worst {
+	struct seen *thread;
+	enum way way;
+	uint64_t since;
+};
+
+static void find_worst(struct tacho__stall *s, struct seen *t, uint64_t limit,
+		       struct tacho__stalled *out, struct worst *worst)
+{
+	uint64_t since[WAY_COUNT];
+
+	ways_of(s, t, since);
+	for (int i = 0; i < WAY_COUNT; i++) {
+		uint64_t took = since[i] ? ns_since(s, since[i]) : 0;
+		bool fresh = since[i] != t->told[i];
+
+		if (took <= limit || is_gone(s, t))
+			continue;
+		out->stalled++;
+		if (out->found &&
+		    (out->fresh > fresh || (out->fresh == fresh && out->took_ns >= took)))
+			continue;
+		out->found = true;
+		out->fresh = fresh;
+		out->took_ns = took;
+		*worst = (struct worst){t, (enum way)i, since[i]};
+	}
+}
+
+static void describe(const struct tacho__stall *s, const struct worst *w,
+		     struct tacho__stalled *out)
+{
+	out->tid = w->thread->tid;
+	out->thread = w->thread->number;
+	out->since_ns = s->now_ns - out->took_ns;
+	(void)poll_since(w->thread, &out->kind);
+	read_name(s, out->kind, out->kind_name, sizeof(out->kind_name));
+	read_name(s, w->thread->loop, out->loop_name, sizeof(out->loop_name));
+}
+
+/* When something can be told of the thread that was not told yet. */
+static uint64_t due_of(struct tacho__stall *s, struct seen *t, uint64_t limit)
+{
+	uint64_t since[WAY_COUNT], due = UINT64_MAX;
+
+	ways_of(s, t, since);
+	for (int i = 0; i < WAY_COUNT; i++) {
+		uint64_t at = s->now_ns - ns_since(s, since[i]) + limit + 1;
+
+		if (since[i] && since[i] != t->told[i] && at < due)
+			due = at;
+		/* It comes back by the end of a poll, of which nobody is woken. */
+		if (since[i] && t->level == TACHO_LEVEL_API && s->now_ns + limit < due)
+			due = s->now_ns + limit;
+	}
+	return due;
+}
+
+int tacho__stall_look(struct tacho__stall *s, uint64_t limit_ns, struct tacho__stalled *out)
+{
+	struct worst worst = {0};
+	bool busy = false;
+	int err;
+
+	*out = (struct tacho__stalled){.due_ns = UINT64_MAX};
+	if (limit_ns > UINT64_MAX / 4)
+		limit_ns = UINT64_MAX / 4;
+	err = read_super(s);
+	if (!err && (s->super.state == TACHO_BOX_RECORDING || s->super.state == TACHO_BOX_PAUSED))
+		err = follow_threads(s, &busy);
+	if (err)
+		return err;
+	/* After the records: none of them is from the future. */
+	tacho__clock_pair(s->super.clock != TACHO_CLOCK_MONOTONIC, &s->now_ticks, &s->now_ns);
+	if (s->super.state != TACHO_BOX_RECORDING) {
+		s->pause = s->now_ticks;
+		out->idle = true;
+		return 0;
+	}
+	for (uint32_t i = 0; i < s->count; i++) {
+		out->loops += s->seen[i].live && s->seen[i].loop;
+		find_worst(s, &s->seen[i], limit_ns, out, &worst);
+	}
+	if (worst.thread) {
+		describe(s, &worst, out);
+		worst.thread->told[worst.way] = worst.since;
+	}
+	if (busy)
+		out->due_ns = s->now_ns + limit_ns;
+	for (uint32_t i = 0; i < s->count; i++) {
+		uint64_t due = due_of(s, &s->seen[i], limit_ns);
+
+		out->due_ns = due < out->due_ns ? due : out->due_ns;
+	}
+	out->idle = out->due_ns == UINT64_MAX;
+	return 0;
+}

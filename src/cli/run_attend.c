@@ -1,0 +1,377 @@
+/*
+ * What one followed box wants: windows for its triggers, a look at its loops, its records in
+ * segments.
+ *
+ * No time is waited for but for these: a loop that has unparked and might stall, a window that
+ * is to be taken later, the end of a cooldown, a segment that is due, and what could not be
+ * saved.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/exec.h"
+#include "agent/follow.h"
+#include "agent/keep.h"
+#include "agent/kernel.h"
+#include "agent/segments.h"
+#include "agent/stall.h"
+#include "cli/boxes.h"
+#include "cli/cli.h"
+#include "cli/run_boxes.h"
+#include "cli/watch_options.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+#define RETRY_NS (30000 * NS_PER_MS)
+#define SETTLE_NS (10 * NS_PER_MS) /* until a loop that was unparking has said so */
+#define LOOK_LEAST_NS (1 * NS_PER_MS)
+#define SAMPLE_HZ 99u
+#define KERNEL_BYTES (UINT64_C(16) << 20)
+
+/*
+ * Samples with frames of the kernel, and switches, as far as the kernel gives them: switches it
+ * gives to users to whom it does not show its own frames.
+ */
+static void ask_kernel(struct run_boxes *b)
+{
+	const struct watch_options *o = b->watch;
+	struct tacho__kernel_options switches = {.switches = true, .max_bytes = KERNEL_BYTES};
+	char message[CLI_MESSAGE] = "";
+
+	b->kernel =
+		(struct tacho__kernel_options){.sample_hz = SAMPLE_HZ, .max_bytes = KERNEL_BYTES};
+	if (o->no_kernel || tacho__kernel_possible(&b->kernel, NULL, 0) < 0)
+		b->kernel.sample_hz = 0;
+	if (!o->sched)
+		return;
+	b->kernel.switches = tacho__kernel_possible(&switches, message, sizeof(message)) == 0;
+	if (!b->kernel.switches)
+		cli_warn("--sched has no effect, all else is recorded: %s",
+			 message[0] ? message : "perf cannot be used");
+}
+
+/* What all boxes share. False without memory. */
+bool run_attend_setup(struct run_boxes *b)
+{
+	const struct watch_options *o = b->watch;
+
+	b->keep = tacho__keep_new(o->keep, o->rules.sentinels.count ? o->max_bytes : 0);
+	if (o->exec)
+		b->exec = tacho__exec_new(o->exec, environ);
+	if (!b->keep || (o->exec && !b->exec)) {
+		cli_error("out of memory.");
+		return false;
+	}
+	ask_kernel(b);
+	if (!o->no_symbols)
+		cli_allow_debuginfod(o->debuginfod);
+	return true;
+}
+
+static void begin_kernel(struct run_boxes *b, struct run_box *box)
+{
+	char message[CLI_MESSAGE] = "";
+
+	if (!b->kernel.sample_hz && !b->kernel.switches)
+		return;
+	box->kernel = tacho__kernel_new(box->pid, &b->kernel, message, sizeof(message));
+	if (!box->kernel && b->kernel.switches && box_process_runs(box->pid, box->start_time) == 1)
+		cli_warn("%s (%" PRIu32 ") is recorded without context switches: %s", box->comm,
+			 box->pid, message);
+}
+
+void run_attend_begin(struct run_boxes *b, struct run_box *box)
+{
+	const struct tacho_box_super *super = tacho__follow_super(box->follow);
+	const struct tacho__sentinels *s = &b->watch->rules.sentinels;
+	bool past = b->recording || super->created.mono_ns >= b->begun_ns;
+	uint64_t limit[TACHO_SENTINEL_COUNT];
+	struct tacho_box_control control;
+	uint32_t chunks = 0;
+
+	if (b->segments) {
+		box->row = tacho__segments_row(b->segments, box->path);
+		chunks = super->regions[TACHO_REGION_SLOTS].count / 4;
+		chunks = chunks ? chunks : 1;
+	}
+	if (box->ended)
+		return;
+	box->listens = tacho__follow_begin(box->follow, b->poke, past) == 0;
+	if (!box->listens)
+		return;
+	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++)
+		limit[i] = tacho__sentinels_limit(s, (enum tacho__watched)i);
+	if (tacho__follow_control(box->follow, &control) == 0)
+		tacho__demand_begin(&b->watch->rules, &box->demand, &control);
+	tacho__follow_limits(box->follow, limit, chunks);
+	if (watch_options_on(b->watch, TACHO__WATCH_STALL)) {
+		box->stall = tacho__stall_new(tacho__follow_fd(box->follow), (pid_t)box->pid);
+		box->look_ns = 0;
+	}
+	if (box->row)
+		box->drain_ns = cli_now_ns() + b->watch->segment_ns;
+	begin_kernel(b, box);
+}
+
+/* ------------------------------------------------------------------- triggers */
+
+static void read_triggers(struct run_boxes *b, struct run_box *box, uint64_t now)
+{
+	struct tacho_box_control control;
+	struct tacho_box_trigger trigger;
+	uint32_t missed;
+
+	if (tacho__follow_control(box->follow, &control) < 0)
+		return;
+	while (tacho__follow_trigger(box->follow, &trigger, &missed)) {
+		box->demand.unheard += missed;
+		tacho__demand_trigger(&b->watch->rules, &box->demand, now, &trigger, &control);
+	}
+}
+
+static void take_window(struct run_boxes *b, struct run_box *box, uint64_t now)
+{
+	struct tacho__demand *d = &box->demand;
+
+	if (run_save_window(b, box, d->why, d->why_ns, d->trigger) == 0)
+		tacho__demand_taken(d);
+	else
+		d->due_ns = now + RETRY_NS;
+}
+
+/* ---------------------------------------------------------------------- stalls */
+
+static void report_stall(struct run_boxes *b, struct run_box *box, uint64_t now,
+			 const struct tacho__stalled *s)
+{
+	char what[256];
+
+	snprintf(what, sizeof(what), "%s%s%s%s, thread %" PRIu32, s->loop_name[0] ? ", loop " : "",
+		 s->loop_name, s->kind_name[0] ? ", in " : "", s->kind_name, s->tid);
+	tacho__demand_value(&b->watch->rules, &box->demand, TACHO__WATCH_STALL, now, s->took_ns,
+			    what);
+}
+
+/* When the loops are all parked, their recorder is asked to tell when one unparks, and no
+   time is waited for. One that was just unparking then may not have seen that: hence a
+   second look. */
+static void look_at_loops(struct run_boxes *b, struct run_box *box, uint64_t now)
+{
+	uint64_t limit = tacho__sentinels_limit(&b->watch->rules.sentinels, TACHO__WATCH_STALL);
+	struct tacho__stalled s;
+
+	if (tacho__stall_look(box->stall, limit, &s) < 0) {
+		/* It is damaged, or cut: there is nothing to be seen in it any more. */
+		tacho__stall_free(box->stall);
+		box->stall = NULL;
+		box->look_ns = UINT64_MAX;
+		return;
+	}
+	if (s.found && s.fresh)
+		report_stall(b, box, now, &s);
+	if (!s.idle) {
+		box->settled = false;
+		box->look_ns = s.due_ns < now + limit ? s.due_ns : now + limit;
+		if (box->look_ns < now + LOOK_LEAST_NS)
+			box->look_ns = now + LOOK_LEAST_NS;
+	} else if (!box->settled) {
+		box->settled = true;
+		tacho__follow_idle(box->follow);
+		box->look_ns = now + SETTLE_NS;
+	} else {
+		box->look_ns = UINT64_MAX;
+	}
+}
+
+/* -------------------------------------------------------------------- segments */
+
+static void segment_finished(void *arg, const char *path, uint64_t bytes)
+{
+	struct run_boxes *b = arg;
+
+	(void)bytes;
+	b->segment_count++;
+	run_save_file(b, b->current, path, "");
+}
+
+static void segment_said(void *arg, const char *sentence)
+{
+	(void)arg;
+	cli_warn("%s", sentence);
+}
+
+int run_boxes_segments(struct run_boxes *b, const char *service)
+{
+	struct tacho__segments_options options = {
+		.folder = b->folder,
+		.service = service,
+		.segment_bytes = b->watch->segment_bytes,
+		.segment_ns = b->watch->segment_ns,
+		.max_bytes = b->watch->max_bytes,
+		.no_symbols = b->watch->no_symbols,
+		.finished = segment_finished,
+		.say = segment_said,
+		.arg = b,
+	};
+	char message[CLI_MESSAGE] = "";
+	int result = tacho__segments_open(&b->segments, &options, message, sizeof(message));
+
+	if (result < 0)
+		cli_error("%s", message[0] ? message : strerror(-result));
+	return result;
+}
+
+struct threads {
+	struct tacho_box_thread *of;
+	uint32_t count;
+};
+
+/* An id may have been used again: the last one counts. */
+static uint32_t thread_number(void *arg, uint32_t tid)
+{
+	const struct threads *t = arg;
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; i < t->count; i++)
+		if (t->of[i].state != TACHO_THREAD_FREE && t->of[i].tid == tid &&
+		    t->of[i].number > number)
+			number = t->of[i].number;
+	return number;
+}
+
+static void deliver_kernel(struct run_boxes *b, struct run_box *box)
+{
+	const struct tacho__records *records;
+	struct threads threads;
+	uint32_t count;
+	uint64_t lost;
+
+	if (!box->kernel)
+		return;
+	tacho__kernel_drain(box->kernel);
+	threads.of = tacho__follow_threads(box->follow, &threads.count);
+	if (tacho__kernel_take(box->kernel, thread_number, &threads, &records, &count, &lost) == 0)
+		tacho__segments_kernel(b->segments, box->row, records, count, lost);
+	free(threads.of);
+}
+
+int run_attend_drain(struct run_boxes *b, struct run_box *box, int how)
+{
+	int result;
+
+	b->current = box;
+	/* What the kernel told finds a segment only where the box was read before. */
+	if (how == TACHO__DRAIN_END && box->kernel)
+		tacho__segments_drain(b->segments, box->row, TACHO__DRAIN_ALL);
+	deliver_kernel(b, box);
+	result = tacho__segments_drain(b->segments, box->row, (enum tacho__drain)how);
+	b->current = NULL;
+	if (result < 0)
+		box->drain_ns = cli_now_ns() + RETRY_NS;
+	return result;
+}
+
+/*
+ * Sealed chunks are taken when the recorder says that a part of its pool is full of them. What
+ * a quiet program has in chunks that are not full is taken when it may be as old as a
+ * segment may get; then the recorder is asked to tell when a loop unparks, so that a
+ * program in which nothing happens is left alone.
+ */
+static void attend_segments(struct run_boxes *b, struct run_box *box, uint64_t now, bool poked)
+{
+	struct tacho_box_control control;
+
+	if (poked && tacho__follow_control(box->follow, &control) == 0) {
+		if (control.sealed != box->sealed) {
+			box->sealed = control.sealed;
+			run_attend_drain(b, box, TACHO__DRAIN_SEALED);
+		}
+		if (box->drain_ns == UINT64_MAX)
+			box->drain_ns = now + b->watch->segment_ns;
+	}
+	if (now >= box->drain_ns) {
+		box->drain_ns = UINT64_MAX;
+		tacho__follow_idle(box->follow);
+		run_attend_drain(b, box, TACHO__DRAIN_ALL);
+	} else if (tacho__row_due(box->row, now)) {
+		run_attend_drain(b, box, TACHO__DRAIN_ALL);
+	}
+}
+
+/* ------------------------------------------------------------------------- all */
+
+void run_attend(struct run_boxes *b, struct run_box *box, uint64_t now)
+{
+	bool poked;
+
+	if (box->kernel)
+		tacho__kernel_drain(box->kernel);
+	if (!box->listens)
+		return;
+	poked = tacho__follow_poked(box->follow);
+	if (poked)
+		read_triggers(b, box, now);
+	if (poked)
+		box->settled = false;
+	if (box->stall && (poked || now >= box->look_ns))
+		look_at_loops(b, box, now);
+	/* Before the window is taken, which takes its time. */
+	if (tacho__demand_arm(&box->demand, now))
+		tacho__follow_arm(box->follow);
+	if (tacho__demand_due(&box->demand, now))
+		take_window(b, box, now);
+	if (box->row)
+		attend_segments(b, box, now, poked);
+}
+
+uint64_t run_attend_due(const struct run_boxes *b, const struct run_box *box)
+{
+	uint64_t due;
+
+	if (box->done || !box->follow)
+		return UINT64_MAX;
+	if (box->ended)
+		return b->closing ? UINT64_MAX : box->retry_ns;
+	due = tacho__demand_next(&box->demand);
+	if (box->stall && box->look_ns < due)
+		due = box->look_ns;
+	if (box->row && box->drain_ns < due)
+		due = box->drain_ns;
+	return due;
+}
+
+void run_attend_last(struct run_boxes *b, struct run_box *box)
+{
+	uint64_t now = cli_now_ns();
+
+	if (box->kernel)
+		tacho__kernel_drain(box->kernel);
+	read_triggers(b, box, now);
+	/* We leave a process that goes on: what was wanted is taken as it stands. */
+	if (!box->ended && box->demand.wanted)
+		take_window(b, box, now);
+	if (!box->ended && box->row)
+		run_attend_drain(b, box, TACHO__DRAIN_ALL);
+}
+
+void run_attend_end(struct run_boxes *b, struct run_box *box)
+{
+	if (box->row) {
+		b->current = box;
+		tacho__row_free(b->segments, box->row);
+		b->current = NULL;
+	}
+	if (box->stall)
+		tacho__stall_free(box->stall);
+	if (box->kernel)
+		tacho__kernel_free(box->kernel);
+	tacho__follow_end(box->follow);
+	box->row = NULL;
+	box->stall = NULL;
+	box->kernel = NULL;
+	box->follow = NULL;
+}

@@ -1,0 +1,180 @@
+/*
+ * Options that `tacho run` and `tacho agent` share.
+ */
+#include "cli/watch_options.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "base/text.h"
+#include "cli/cli.h"
+#include "cli/parse.h"
+
+#define NS_PER_S UINT64_C(1000000000)
+#define COOLDOWN_NS (60 * NS_PER_S)
+#define AFTER_NS (1 * NS_PER_S)
+#define SEGMENT_BYTES (UINT64_C(64) << 20)
+#define SEGMENT_NS (60 * NS_PER_S)
+#define SEGMENTS_BYTES (UINT64_C(1) << 30)
+#define BYTES_LEAST (UINT64_C(4) << 10)
+#define KEEP_MAX 100000u
+
+/* Nought has a meaning of its own, also without a unit. */
+static int read_time(const char *option, const char *text, uint64_t *out)
+{
+	struct parse_instant time = {.ns = 0};
+
+	if (strcmp(text, "0") != 0 && !parse_instant(option, text, &time))
+		return CLI_USAGE;
+	if (time.from_end) {
+		parse_complain(option, text, 0, "is negative");
+		return CLI_USAGE;
+	}
+	*out = time.ns;
+	return 0;
+}
+
+static int read_bytes(const char *option, const char *text, uint64_t *out)
+{
+	if (tacho__parse_bytes(text, out) || *out < BYTES_LEAST)
+		return cli_usage("%s: '%s' is no size of 4K or more; give one such as 64M.", option,
+				 text);
+	return 0;
+}
+
+static int read_condition(struct watch_options *o, const char *text)
+{
+	char message[CLI_MESSAGE] = "";
+	size_t at = 0, n;
+
+	if (tacho__sentinels_add(&o->rules.sentinels, text, &at, message, sizeof(message)) == 0)
+		return 0;
+	n = strlen(message);
+	if (n > 0 && message[n - 1] == '.')
+		message[n - 1] = 0;
+	cli_error("--on: %s.", message[0] ? message : "this is no condition");
+	parse_point_at(text, at);
+	return CLI_USAGE;
+}
+
+static int read_keep(struct watch_options *o, const char *text)
+{
+	uint64_t count;
+
+	if (!parse_count("--keep", text, &count))
+		return CLI_USAGE;
+	if (count == 0 || count > KEEP_MAX)
+		return cli_usage("--keep: give a number of windows from 1 to %u.", KEEP_MAX);
+	o->keep = (uint32_t)count;
+	return 0;
+}
+
+static int read_exec(struct watch_options *o, const char *text)
+{
+	if (!text[strspn(text, " \t\n")])
+		return cli_usage("--exec: the command is empty.");
+	o->exec = text;
+	return 0;
+}
+
+int watch_options_take(struct watch_options *o, int option)
+{
+	switch (option) {
+	case WATCH_ON:
+		return read_condition(o, optarg);
+	case WATCH_COOLDOWN:
+		o->cooldown_given = true;
+		return read_time("--cooldown", optarg, &o->rules.cooldown_ns);
+	case WATCH_AFTER:
+		o->after_given = true;
+		return read_time("--after", optarg, &o->rules.after_ns);
+	case WATCH_KEEP:
+		return read_keep(o, optarg);
+	case WATCH_MAX_BYTES:
+		return read_bytes("--max-bytes", optarg, &o->max_bytes);
+	case WATCH_EXEC:
+		return read_exec(o, optarg);
+	case WATCH_CONTINUOUS:
+		o->continuous = true;
+		return 0;
+	case WATCH_SEGMENT_BYTES:
+		return read_bytes("--segment-bytes", optarg, &o->segment_bytes);
+	case WATCH_SEGMENT_TIME:
+		return parse_duration("--segment-time", optarg, &o->segment_ns) ? 0 : CLI_USAGE;
+	case WATCH_SCHED:
+		o->sched = true;
+		return 0;
+	case WATCH_NO_KERNEL:
+		o->no_kernel = true;
+		return 0;
+	case WATCH_NO_SYMBOLS:
+		o->no_symbols = true;
+		return 0;
+	case WATCH_DEBUGINFOD:
+		o->debuginfod = true;
+		return 0;
+	default:
+		return CLI_USAGE;
+	}
+}
+
+bool watch_options_on(const struct watch_options *o, enum tacho__watched watched)
+{
+	for (uint32_t i = 0; i < o->rules.sentinels.count; i++)
+		if (o->rules.sentinels.conditions[i].watched == watched)
+			return true;
+	return false;
+}
+
+static int check_flight(const struct watch_options *o)
+{
+	if (o->segment_bytes || o->segment_ns)
+		return cli_usage("--segment-%s needs --continuous: without it there are no "
+				 "segments.",
+				 o->segment_bytes ? "bytes" : "time");
+	if (o->max_bytes && o->rules.sentinels.count == 0)
+		return cli_usage("--max-bytes is about files that are kept by --on or "
+				 "--continuous, and neither is given; memory of a process is "
+				 "--memory.");
+	return 0;
+}
+
+static int check_continuous(const struct watch_options *o)
+{
+	if (watch_options_on(o, TACHO__WATCH_EXIT))
+		return cli_usage("--on exit decides whether a window is kept, but --continuous "
+				 "keeps everything; give one of them.");
+	if (o->max_bytes < o->segment_bytes)
+		return cli_usage("--max-bytes is less than one segment; give more, or a smaller "
+				 "--segment-bytes.");
+	return 0;
+}
+
+int watch_options_check(struct watch_options *o)
+{
+	int status = o->continuous ? 0 : check_flight(o);
+
+	if (status)
+		return status;
+	if (o->keep && o->rules.sentinels.count == 0)
+		return cli_usage("--keep needs --on: without a condition, no windows are kept "
+				 "that could become too many.");
+	if (o->sched && o->no_kernel)
+		return cli_usage("--sched and --no-kernel contradict each other.");
+	if (o->debuginfod && o->no_symbols)
+		return cli_usage("--debuginfod and --no-symbols contradict each other.");
+	if (!o->cooldown_given)
+		o->rules.cooldown_ns = COOLDOWN_NS;
+	if (!o->after_given)
+		o->rules.after_ns = AFTER_NS;
+	if (!o->continuous)
+		return 0;
+	if (!o->segment_bytes)
+		o->segment_bytes = SEGMENT_BYTES;
+	if (!o->segment_ns)
+		o->segment_ns = SEGMENT_NS;
+	if (!o->max_bytes)
+		o->max_bytes = SEGMENTS_BYTES;
+	return check_continuous(o);
+}

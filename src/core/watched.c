@@ -1,0 +1,104 @@
+#include "core/watched.h"
+
+#include "core/record.h"
+#include "core/sentinel.h"
+#include "core/short_polls.h"
+#include "core/wakes.h"
+
+static int watches(uint32_t what)
+{
+	return (tacho__load(&tacho__watching) & what) != 0;
+}
+
+/* The poll that runs on this thread and ends next. */
+struct running {
+	uint64_t since; /* ticks; 0: none, or none that is known */
+	uint32_t kind;
+};
+
+static struct running running_poll(void)
+{
+	const struct tacho__writer *w = tacho__self;
+	struct running none = {0, 0};
+
+	/* In a signal handler that interrupts the storing of a record: what it records is of
+	   another stream. */
+	if (tacho__load(&w->stream[0].busy))
+		return none;
+	if (w->pending_kind)
+		return (struct running){w->pending_ticks, w->pending_kind};
+	for (uint32_t d = w->depth; d && d <= TACHO_OPEN_MAX; d--)
+		if (w->open[d - 1].what == TACHO_REC_POLL_BEGIN)
+			return (struct running){w->open[d - 1].since, w->open[d - 1].id};
+	return none;
+}
+
+static void ended(const struct running *r, uint64_t t)
+{
+	if (r->since && t > r->since)
+		tacho__took(TACHO_SENTINEL_POLL, t - r->since, r->kind);
+}
+
+void tacho__watched_park(uint32_t loop, uintptr_t frame)
+{
+	const struct tacho__writer *w = tacho__self;
+	uint64_t since = w->parked || tacho__load(&w->stream[0].busy) ? 0 : w->park_ticks;
+	uint64_t t =
+		tacho__record_from(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0, 1, 0, frame);
+
+	if (since && t > since)
+		tacho__turn_took(t - since, loop, 0);
+}
+
+void tacho__watched_poll_begin(uint32_t kind, uint64_t task, uintptr_t frame)
+{
+	uint32_t head = tacho_record_head(TACHO_REC_POLL_BEGIN, kind);
+	uint64_t t = watches(TACHO__WATCH_SHORT) ? tacho__short_poll_begin(kind, task, frame)
+						 : tacho__record_from(head, &task, 1, 1, 0, frame);
+
+	if (watches(TACHO__WATCH(WAKE)))
+		tacho__wake_polled(task, t, kind);
+}
+
+void tacho__watched_poll_switch(uint32_t kind, uint64_t task, uintptr_t frame)
+{
+	uint32_t head = tacho_record_head(TACHO_REC_POLL_SWITCH, kind);
+	struct running before = running_poll();
+	uint64_t t = watches(TACHO__WATCH_SHORT) ? tacho__short_poll_switch(kind, task, frame)
+						 : tacho__record_from(head, &task, 1, 1, 0, frame);
+
+	ended(&before, t);
+	if (watches(TACHO__WATCH(WAKE)))
+		tacho__wake_polled(task, t, kind);
+}
+
+void tacho__watched_poll_end(uint32_t result, uintptr_t frame)
+{
+	uint32_t head = tacho_record_head(TACHO_REC_POLL_END, result);
+	struct running before = running_poll();
+	uint64_t t = watches(TACHO__WATCH_SHORT) ? tacho__short_poll_end(result, frame)
+						 : tacho__record_from(head, NULL, 0, 1, 0, frame);
+
+	ended(&before, t);
+}
+
+void tacho__watched_put1(uint32_t type, uint32_t arg, uint64_t a, uintptr_t frame)
+{
+	uint64_t t = tacho__record_from(tacho_record_head(type, arg), &a, 1, 0, 0, frame);
+
+	switch (type) {
+	case TACHO_REC_WAKE:
+		if (watches(TACHO__WATCH(WAKE)))
+			tacho__wake_noted(a, t);
+		break;
+	case TACHO_REC_TASK_END:
+		tacho__wake_forgotten(a);
+		break;
+	case TACHO_REC_QUEUE_DEPTH:
+		if (a > tacho__load(&tacho__limit[TACHO_SENTINEL_QUEUE]))
+			tacho__above(TACHO_SENTINEL_QUEUE, a, arg);
+		break;
+	default:
+		break;
+	}
+}

@@ -1,0 +1,150 @@
+/* What an agent adds: gaps in what it delivered, and the sentinels that it set. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "read/reader.h"
+
+#define UNKNOWN "unknown"
+
+/* --------------------------------------------------------------- sentinels */
+
+static const char *const sentinels[TACHO_SENTINEL_COUNT] = {
+	[TACHO_SENTINEL_POLL] = "poll",	  [TACHO_SENTINEL_WAKE] = "wake",
+	[TACHO_SENTINEL_LAG] = "lag",	  [TACHO_SENTINEL_SCHED] = "sched",
+	[TACHO_SENTINEL_QUEUE] = "queue",
+};
+
+const char *tacho__sentinel_name(uint32_t sentinel)
+{
+	if (!sentinel)
+		return "";
+	return sentinel <= TACHO_SENTINEL_COUNT ? sentinels[sentinel - 1] : UNKNOWN;
+}
+
+uint32_t tacho__sentinel_number(const char *name)
+{
+	for (uint32_t i = 0; i < TACHO_SENTINEL_COUNT; i++)
+		if (!strcmp(name, sentinels[i]))
+			return i + 1;
+	return name[0] ? 0xff : 0;
+}
+
+uint32_t tacho_read_sentinel_count(const struct tacho_reader *reader)
+{
+	(void)reader;
+	return TACHO_SENTINEL_COUNT;
+}
+
+int tacho_read_sentinel(const struct tacho_reader *reader, uint32_t process, uint32_t index,
+			struct tacho_sentinel_info *info)
+{
+	if (process >= reader->process_count || index >= TACHO_SENTINEL_COUNT)
+		return -EINVAL;
+	info->name = sentinels[index];
+	info->limit = reader->processes[process]->limits[index];
+	return 0;
+}
+
+/* -------------------------------------------------------------------- gaps */
+
+static const struct {
+	const char *name, *text;
+} reasons[] = {
+	[0] = {UNKNOWN, "a newer tacho names a reason that this one does not know"},
+	[TACHO_GAP_NO_AGENT] = {"no-agent",
+				"no agent ran, and the process overwrote what none took"},
+	[TACHO_GAP_NO_SPACE] = {"no-space", "the disk, or the cap on what may be kept, was full"},
+	[TACHO_GAP_UNWRITABLE] = {"unwritable",
+				  "the folder of the segments could not be written to"},
+	[TACHO_GAP_TOO_FAST] = {"too-fast",
+				"the process overwrote records before the agent had copied them"},
+	[TACHO_GAP_KERNEL] = {"kernel", "the kernel dropped samples or context switches"},
+};
+#define REASONS (sizeof(reasons) / sizeof(reasons[0]))
+
+uint32_t tacho__gap_reason(const char *name)
+{
+	for (uint32_t i = 1; i < REASONS; i++)
+		if (!strcmp(name, reasons[i].name))
+			return i;
+	return UINT32_MAX;
+}
+
+int tacho__gaps_add(struct tacho_reader *r, uint32_t source, const struct tacho_trace_gap *gaps,
+		    uint32_t count)
+{
+	uint32_t bad = 0;
+
+	if ((uint64_t)r->gap_count + count > r->arena.limit / sizeof(*r->gaps) ||
+	    TACHO__GROW(r->gaps, r->gap_capacity, r->gap_count + count))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tacho_trace_gap *g = &gaps[i];
+		uint32_t reason = g->reason < REASONS ? g->reason : 0;
+
+		if (g->to_ns < g->from_ns) {
+			bad++;
+			continue;
+		}
+		r->gaps[r->gap_count++] = (struct tacho_gap){
+			.process = r->sources[source].process,
+			.from_ns = g->from_ns,
+			.to_ns = g->to_ns,
+			.records = g->records,
+			.reason = reasons[reason].name,
+			.text = reasons[reason].text,
+			.error = g->error,
+		};
+	}
+	if (bad)
+		tacho__problem(r, source, "bad-gap", 0, 0,
+			       "%u gaps end before they begin and were left out", bad);
+	return 0;
+}
+
+static int compare_gaps(const void *va, const void *vb)
+{
+	const struct tacho_gap *a = va, *b = vb;
+	int c;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->from_ns != b->from_ns)
+		return a->from_ns < b->from_ns ? -1 : 1;
+	c = strcmp(a->reason, b->reason);
+	if (c)
+		return c;
+	/* The one that goes on longest first: it was written last. */
+	return a->to_ns > b->to_ns ? -1 : a->to_ns < b->to_ns;
+}
+
+static int same_gap(const struct tacho_gap *a, const struct tacho_gap *b)
+{
+	return a->process == b->process && a->from_ns == b->from_ns &&
+	       !strcmp(a->reason, b->reason);
+}
+
+void tacho__gaps_settle(struct tacho_reader *r)
+{
+	uint32_t kept = 0;
+
+	if (r->gap_count)
+		qsort(r->gaps, r->gap_count, sizeof(*r->gaps), compare_gaps);
+	for (uint32_t i = 0; i < r->gap_count; i++)
+		if (!kept || !same_gap(&r->gaps[kept - 1], &r->gaps[i]))
+			r->gaps[kept++] = r->gaps[i];
+		else if (r->gaps[i].records > r->gaps[kept - 1].records)
+			r->gaps[kept - 1].records = r->gaps[i].records;
+	r->gap_count = kept;
+}
+
+uint32_t tacho_read_gap_count(const struct tacho_reader *reader)
+{
+	return reader->gap_count;
+}
+
+const struct tacho_gap *tacho_read_gap(const struct tacho_reader *reader, uint32_t index)
+{
+	return index < reader->gap_count ? &reader->gaps[index] : NULL;
+}

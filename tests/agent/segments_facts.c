@@ -1,0 +1,272 @@
+/* What stands in segments besides records, and what a process leaves at its end. */
+#include <stdio.h>
+#include <string.h>
+
+#include "../process/lib.h"
+#include "base/clock.h"
+#include "format/trace.h"
+#include "read/records.h"
+#include "recording.h"
+#include "tacho.h"
+#include "tacho_read.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* -------------------------------------------------------------------- the end */
+
+static void crash_told(void)
+{
+	struct heard heard = {0};
+	struct tacho__segments_options options = segments_options(&heard);
+	struct recording *r = recording_new(1, 2 << 20);
+	struct tacho__segments *s;
+	struct tacho__row *row;
+	struct found f;
+
+	r->how = 1;
+	r->quiet = 1;
+	recording_start(r);
+	recording_wait(r, 2);
+	s = segments_open(&options);
+	row = tacho__segments_row(s, r->box);
+	CHECK(!tacho__segments_drain(s, row, TACHO__DRAIN_ALL), "drain failed");
+	recording_stop(r);
+	/* By another agent, and all records delivered before. */
+	tacho__segments_close(s);
+	for (unsigned i = 0; i < 3; i++) {
+		s = segments_open(&options);
+		row = tacho__segments_row(s, r->box);
+		CHECK(!tacho__segments_drain(s, row, TACHO__DRAIN_END), "drain failed");
+		tacho__segments_close(s);
+	}
+	f = recording_read(segments_dir());
+	CHECK(f.crashes == 1, "%u crashes are told of", f.crashes);
+	CHECK(count_files(".tacho") <= 2, "%u segments tell of it", count_files(".tacho"));
+	segments_dir_remove();
+}
+
+/* Short polls are counted; while they are, no record stands for them. */
+static void count_polls(void *arg)
+{
+	static struct tacho_name loop = TACHO_LOOP("loop"), kind = TACHO_KIND("short");
+	struct gate **gates = arg;
+	struct tacho_options options = TACHO_OPTIONS_INIT;
+
+	options.max_bytes = 2 << 20;
+	options.poll_threshold_ns = 3600ull * 1000000000;
+	start_with(&options);
+	tacho_loop(&loop);
+	for (unsigned phase = 0; phase < 3; phase++) {
+		for (unsigned i = 0; i < 10; i++) {
+			tacho_poll_begin(&kind, i);
+			tacho_poll_end(TACHO_PENDING);
+		}
+		tacho_wake(phase + 1);
+		gate_open(gates[2 * phase]);
+		gate_pass(gates[2 * phase + 1]);
+	}
+	tacho_poll_begin(&kind, 1000);
+	die();
+}
+
+struct tails {
+	uint64_t wakes, polls, counted;
+};
+
+static struct tails read_tails(void)
+{
+	struct tails t = {0};
+	struct tacho_reader *reader;
+	struct tacho_event e;
+	char message[512];
+
+	if (!CHECK(!tacho_read_open(&reader, segments_dir(), NULL, message, sizeof(message)), "%s",
+		   message))
+		return t;
+	while (tacho_read_next(reader, &e) > 0) {
+		CHECK(e.type != TACHO_EV_RESUME || !e.resume->missing, "something is missing");
+		if (e.type == TACHO_EV_WAKE)
+			t.wakes = t.wakes * 10 + e.word[0];
+		t.polls += e.type == TACHO_EV_POLL_BEGIN && e.word[0] == 1000;
+		for (uint32_t i = 4; e.type == TACHO_EV_POLL_HIST && i < e.words; i++)
+			t.counted += e.word[i] & ((1ull << 48) - 1);
+	}
+	CHECK(!tacho_read_gap_count(reader), "there is a gap");
+	tacho_read_close(reader);
+	return t;
+}
+
+static void drain_once(const struct tacho__segments_options *options, const char *box,
+		       enum tacho__drain how)
+{
+	struct tacho__segments *s = segments_open(options);
+	struct tacho__row *row = tacho__segments_row(s, box);
+
+	CHECK(!tacho__segments_drain(s, row, how), "drain failed");
+	CHECK(!tacho__segments_drain(s, row, how), "drain failed");
+	tacho__segments_close(s);
+}
+
+static void tails_once(void)
+{
+	struct heard heard = {0};
+	struct tacho__segments_options options = segments_options(&heard);
+	struct recording *r = recording_new(0, 0);
+	struct gate *gates[6];
+	struct tails t;
+
+	for (unsigned i = 0; i < 6; i++)
+		gates[i] = gate_new();
+	r->pid = subject_start(count_polls, gates);
+	for (unsigned phase = 0; phase < 3; phase++) {
+		gate_pass(gates[2 * phase]);
+		recording_find(r);
+		drain_once(&options, r->box, TACHO__DRAIN_ALL);
+		gate_open(gates[2 * phase + 1]);
+	}
+	check_exit(subject_wait(r->pid), 0);
+	for (unsigned i = 0; i < 2; i++) {
+		drain_once(&options, r->box, TACHO__DRAIN_END);
+		t = read_tails();
+		CHECK(t.wakes == 123 && t.polls == 1 && t.counted == 30,
+		      "wakes %llu, pending polls %llu, short ones %llu",
+		      (unsigned long long)t.wakes, (unsigned long long)t.polls,
+		      (unsigned long long)t.counted);
+	}
+	segments_dir_remove();
+}
+
+/* --------------------------------------------------------------- more than records */
+
+static uint64_t kernel_count, kernel_next, kernel_lost;
+static unsigned kernel_holes;
+
+static void count_kernel(const char *path, unsigned index)
+{
+	struct tacho_reader *reader;
+	struct tacho_event e;
+	char message[512];
+
+	(void)index;
+	if (!CHECK(!tacho_read_open(&reader, path, NULL, message, sizeof(message)), "%s", message))
+		return;
+	while (tacho_read_next(reader, &e) > 0) {
+		if (e.stream != TACHO_STREAM_KERNEL || e.type == TACHO_EV_RESUME)
+			continue;
+		kernel_holes += e.arg != kernel_next;
+		kernel_next = e.arg + 1;
+		kernel_count++;
+	}
+	for (uint32_t i = 0; i < tacho_read_gap_count(reader); i++)
+		if (!strcmp(tacho_read_gap(reader, i)->reason, "kernel"))
+			kernel_lost += tacho_read_gap(reader, i)->records;
+	tacho_read_close(reader);
+}
+
+/* Of what the kernel reports, all that is kept is given each time. */
+static void kernel_once(void)
+{
+	struct heard heard = {0};
+	struct tacho__segments_options options = segments_options(&heard);
+	struct recording *r = recording_new(1, 2 << 20);
+	struct tacho__records k = {0};
+	struct tacho__segments *s;
+	struct tacho__row *row;
+
+	options.segment_bytes = 3000;
+	recording_start(r);
+	s = segments_open(&options);
+	row = tacho__segments_row(s, r->box);
+	CHECK(!tacho__segments_drain(s, row, TACHO__DRAIN_ALL), "drain failed");
+	CHECK(!tacho__records_reserve(&k, 1000, 0), "no memory");
+	k.word_at[0] = 0;
+	k.head = (struct tacho_trace_events){.size = sizeof(k.head), .thread = 1};
+	k.head.stream = TACHO_STREAM_KERNEL;
+	for (uint32_t i = 0; i < 1000; i++) {
+		tacho__records_put(&k, tacho__clock_ns(CLOCK_MONOTONIC),
+				   tacho_record_head(TACHO_REC_SWITCH_IN, i), NULL, 0);
+		if (i % 10)
+			continue;
+		tacho__segments_kernel(s, row, &k, 1, i > 500 ? 7 : 0);
+		CHECK(!tacho__segments_drain(s, row, TACHO__DRAIN_ALL), "drain failed");
+	}
+	tacho__segments_kernel(s, row, &k, 1, 7);
+	recording_stop(r);
+	CHECK(!tacho__segments_drain(s, row, TACHO__DRAIN_END), "drain failed");
+	tacho__segments_close(s);
+	kernel_count = kernel_next = kernel_lost = kernel_holes = 0;
+	each_segment(count_kernel);
+	CHECK(kernel_count == 1000 && !kernel_holes && kernel_lost == 7,
+	      "%llu events, %u not in order, %llu lost", (unsigned long long)kernel_count,
+	      kernel_holes, (unsigned long long)kernel_lost);
+	CHECK(heard.finished > 1, "one segment only");
+	tacho__records_free(&k);
+	segments_dir_remove();
+}
+
+static unsigned with_name;
+
+static void look_for_name(const char *path, unsigned index)
+{
+	struct tacho_reader *reader;
+	struct tacho_symbol symbol;
+	char message[512];
+
+	(void)index;
+	if (!CHECK(!tacho_read_open(&reader, path, NULL, message, sizeof(message)), "%s", message))
+		return;
+	for (uint32_t id = 1; id < tacho_read_definition_limit(reader, 0); id++) {
+		const struct tacho_definition *d = tacho_read_definition(reader, 0, id);
+
+		if (d && d->def_class == TACHO_DEF_KIND && d->value &&
+		    tacho_read_symbol(reader, 0, d->value, UINT64_MAX, 0, &symbol) &&
+		    !strcmp(symbol.function, "recording_function")) {
+			with_name++;
+			break;
+		}
+	}
+	tacho_read_close(reader);
+}
+
+static void symbols(void)
+{
+	struct heard heard = {0};
+	struct tacho__segments_options options = segments_options(&heard);
+	struct recording *r = recording_new(1, 2 << 20);
+	struct tacho__segments *s;
+	struct tacho__row *row;
+
+	r->address = 1;
+	options.no_symbols = false;
+	recording_start(r);
+	for (unsigned i = 0; i < 3; i++) {
+		recording_wait(r, recording_made(r) + 100);
+		s = segments_open(&options);
+		row = tacho__segments_row(s, r->box);
+		if (i == 2)
+			recording_stop(r);
+		CHECK(!tacho__segments_drain(s, row, i < 2 ? TACHO__DRAIN_ALL : TACHO__DRAIN_END),
+		      "drain failed");
+		tacho__segments_close(s);
+	}
+	with_name = 0;
+	CHECK(each_segment(look_for_name) == 3, "not three segments");
+#ifdef TACHO_HAVE_LIBDW
+	CHECK(with_name == 3, "%u of 3 segments name the function", with_name);
+#else
+	skip("built without symbols");
+#endif
+	segments_dir_remove();
+}
+
+static const struct test tests[] = {
+	{"a crash after the last record is told of once", crash_told},
+	{"what is open at the end becomes records once", tails_once},
+	{"what the kernel reported is delivered once", kernel_once},
+	{"each segment says what its code is called", symbols},
+};
+
+int main(int argc, char **argv)
+{
+	return tests_main(argc, argv, tests, COUNT(tests));
+}
