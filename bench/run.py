@@ -18,6 +18,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
+import analysis  # noqa: E402
 import table  # noqa: E402
 from lttng_session import Lttng  # noqa: E402
 from machine import describe  # noqa: E402
@@ -204,6 +205,8 @@ def goals(results, blocks, clock):
     for load in results['workloads']:
         goal(f'bytes per record in the box (task id: {load["ids"]})', load['record_bytes'], 12)
         goal(f'bytes per event on disk (task id: {load["ids"]})', load['disk_bytes'], 2.5)
+    for name, measured, wanted in analysis.goals(results['analysis']):
+        goal(name, measured, wanted)
     return found
 
 
@@ -221,7 +224,8 @@ def ready(with_lttng):
             done = subprocess.run(argv, capture_output=True, text=True)
             if done.returncode:
                 raise Broken(f'{argv[0]} failed: {(done.stdout + done.stderr).strip()[-500:]}')
-    for name in ['record', 'workload', 'count', 'peak'] + (['lttng'] if with_lttng else []):
+    names = ['record', 'workload', 'count', 'peak', 'multiply', 'model']
+    for name in names + (['lttng'] if with_lttng else []):
         if not program(name).exists():
             hint = '' if name != 'lttng' else ' (liblttng-ust-dev is missing; or use --no-lttng)'
             raise Broken(f'{program(name)} is not built{hint}; run: make bench')
@@ -252,6 +256,7 @@ def measure(args):
                 lttng.close()
         results['workloads'] = [measure_workload(programs, ids, seconds, dumps)
                                 for ids in ('number', 'address')]
+        results['analysis'] = analysis.measure(programs, args.quick, say)
     base = 'clock_gettime' if clock == 1 else 'counter'
     results.update(clock=base, fresh_ns=fresh, checks=checks)
     results['cases'] = {case: {str(threads): blocks.summary(case, threads) for threads in (1, 2)}

@@ -71,6 +71,19 @@ def sizes(results):
     return lines
 
 
+def analysis(results):
+    rows = [['analysis', 'events', 'M events/s', 's of CPU', 'x decode', 'peak MiB']]
+    names = {'decode': 'reading alone', 'model': 'model', 'report': 'tacho report'}
+    for row in results['analysis']:
+        for name, text_ in names.items():
+            took = row[name]
+            rows.append([text_, f'{row["events"]:,}', f'{row["events"] / took["cpu_ms"] / 1e3:.1f}',
+                         f'{took["cpu_ms"] / 1e3:.2f}',
+                         f'{took["cpu_ms"] / row["decode"]["cpu_ms"]:.2f}',
+                         f'{took["peak_bytes"] / 2**20:.1f}'])
+    return columns(rows)
+
+
 def checks(results):
     made = sum(c['made'] for c in results['checks'] + [w['check'] for w in results['workloads']])
     lines = [f'  {made:,} records made; all read back from the boxes or counted as overwritten.']
@@ -103,5 +116,6 @@ def text(results):
             f'; load before {m["load_before"]:.1f}')
     if results['quick']:
         head += '\n--quick: rough figures'
-    parts = [[head], costs(results), sizes(results), checks(results), goals(results)]
+    parts = [[head], costs(results), sizes(results), analysis(results), checks(results),
+             goals(results)]
     return '\n\n'.join('\n'.join(part) for part in parts) + '\n'

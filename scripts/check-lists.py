@@ -12,7 +12,7 @@ import sys
 
 PATTERNS = ['src/*/*.c', 'tests/unit/*.c', 'tests/fuzz/*.c', 'tests/crash/*.c', 'tests/e2e/*.c',
             'tests/process/*.c', 'tests/hooks/*.c', 'tests/kernel/*.c', 'tests/agent/*.c',
-            'tests/blocked/*.c', 'examples/*.c', 'bench/*.c', 'man/*.[1-8]']
+            'tests/blocked/*.c', 'tests/cases/*.c', 'examples/*.c', 'bench/*.c', 'man/*.[1-8]']
 
 
 def listed(folder):

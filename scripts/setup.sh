@@ -10,10 +10,10 @@ set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 build_packages='gcc libc6-dev make meson ninja-build pkg-config libzstd-dev libdw-dev
-	libelf-dev libiberty-dev python3'
+	libelf-dev libiberty-dev libsqlite3-dev python3'
 test_packages='libcmocka-dev g++ clang lld llvm libclang-rt-14-dev clang-format clang-tidy cppcheck
-	valgrind strace gdb mandoc util-linux dpkg-dev libevent-dev libuv1-dev libssl-dev zlib1g-dev
-	debuginfod libdebuginfod1'
+	valgrind strace gdb mandoc util-linux wasi-libc dpkg-dev libevent-dev libuv1-dev libssl-dev zlib1g-dev
+	protobuf-compiler debuginfod libdebuginfod1'
 # Subjects of tests, and those who ask them.
 daemon_packages='memcached redis-server redis-tools nginx nginx-common haproxy wrk bind9 unbound tor
 	dnsperf pgbouncer postgresql-15 nodejs python3-uvloop'

@@ -156,6 +156,24 @@ def headers():
                              [compiler, f'-std={standard}', '-x', language, '-fsyntax-only',
                               '-Wall', '-Wextra', '-Wshadow', '-Werror', '-I', ROOT / 'include',
                               source])
+    portable()
+
+
+def portable():
+    """What the page will run compiles for WASM: the model and all that it reads with."""
+    if not pathlib.Path('/usr/include/wasm32-wasi').is_dir():
+        results.skip('wasm', 'there is no wasi-libc here')
+        return
+    files = [ROOT / 'src/base/crc32c.c'] + [
+        path for path in c_files('src/read', 'src/model', 'src/explain')
+        if path.suffix == '.c' and path != ROOT / 'src/read/open.c']
+
+    def one(path):
+        runner.check(f'wasm {path.relative_to(ROOT)}',
+                     ['clang', '--target=wasm32-wasi', '-std=gnu11', '-O1', '-Wall', '-Wextra',
+                      '-Wshadow', '-Wconversion', '-Werror', '-I', ROOT / 'src',
+                      '-I', ROOT / 'include', '-c', path, '-o', '/dev/null'])
+    runner.each(one, files, CPUS)
 
 
 def man():
@@ -238,6 +256,15 @@ def daemons():
     scripts('daemons', 400)
 
 
+def cases():
+    """Programs with one fault each, and healthy ones: what the report names first."""
+    scripts('cases', 900)
+    log = LOGS / 'cases-run_cases.py.log'
+    for line in log.read_text().splitlines() if log.exists() else ():
+        if line.startswith('score '):
+            say(f'  {line}')
+
+
 def process():
     """What recorded processes do: fork, exec, daemon, signals, dlopen, limits."""
     program_suite('process', 'build', 'process', jobs=1)
@@ -311,7 +338,7 @@ def analysis():
 
 
 def fuzz():
-    """libFuzzer on box, trace file and definitions; a minute each, half an hour in a soak."""
+    """libFuzzer on boxes, trace files and what is made of them; a minute each, more in a soak."""
     if not build('build-fuzz'):
         results.skip('fuzz', 'build-fuzz was not built')
         return
@@ -329,8 +356,8 @@ def fuzz():
     runner.each(one, programs('build-fuzz', 'fuzz'), CPUS)
 
 
-SUITES = [order, look, headers, man, unit, elf, install, e2e, daemons, process, crash, blocked, asan,
-          tsan, valgrind, arm64, analysis, fuzz]
+SUITES = [order, look, headers, man, unit, elf, install, e2e, cases, daemons, process, crash,
+          blocked, asan, tsan, valgrind, arm64, analysis, fuzz]
 
 
 def main():

@@ -33,7 +33,8 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_run, cli_agent, cli_ls, cli_status, cli_dump, cli_recover,
-	cli_info, cli_cat, cli_doctor, cli_help;
+	cli_info, cli_cat, cli_report, cli_stats, cli_blame, cli_diff, cli_sql, cli_flame,
+	cli_export, cli_doctor, cli_help;
 
 /* main.c */
 extern bool cli_started_without_sigpipe; /* SIGPIPE was ignored when the program started */

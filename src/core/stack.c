@@ -17,7 +17,8 @@ void tacho_stacks_prepare(void)
 		backtrace(one, 1);
 }
 
-uint32_t tacho__stack_take(uint64_t *frames, uint32_t most, int *more)
+/* Not inlined: it counts on being a frame of its own. */
+__attribute__((noinline)) uint32_t tacho__stack_take(uint64_t *frames, uint32_t most, int *more)
 {
 	void *pc[TACHO_STACK_MAX + 4];
 	uint32_t n = 0;

@@ -106,6 +106,9 @@ extern uint64_t tacho__slow_ticks; /* UINT64_MAX: off; 0: not known yet */
 void tacho__sched_turn(uint64_t ticks);
 extern uint64_t tacho__measure_ticks; /* UINT64_MAX: off */
 
+/* throttle.c: records how long a CPU quota has stopped the process so far. */
+void tacho__throttle_read(void);
+
 static inline void tacho__slow_poll(uint64_t ticks, uint32_t id)
 {
 	if (__builtin_expect(ticks >= tacho__slow_ticks, 0))

@@ -130,6 +130,7 @@ void tacho__sched_ended(uint64_t ticks, uint32_t id)
 				  (uint32_t)least(now.preempted - last.preempted, TACHO_ARG_MAX)),
 		words, 2, 0);
 	last = now;
+	tacho__throttle_read();
 	if (words[0] && tacho__load(&tacho__watching) & TACHO__WATCH(SCHED))
 		tacho__above(TACHO_SENTINEL_SCHED, words[0], id);
 out:
@@ -139,6 +140,8 @@ out:
 void tacho__sched_turn(uint64_t ticks)
 {
 	rate_known();
+	if (!tacho__hook.measured)
+		tacho__throttle_read();
 	tacho__hook.measured = measure(&last) ? 0 : ticks;
 }
 

@@ -96,6 +96,7 @@ void *uv_handle_get_loop(const void *handle);
 int uv_handle_get_type(const void *handle);
 uint64_t uv_timer_get_repeat(const void *handle);
 size_t uv_loop_size(void);
+size_t uv_stream_get_write_queue_size(const void *stream);
 
 /*
  * Requests of the file system: X(name, parameters between req and cb, their names). A
@@ -191,6 +192,7 @@ UV_FS(UV_FS_DECLARE)
 	X(uv_handle_get_loop)      \
 	X(uv_handle_get_type)      \
 	X(uv_timer_get_repeat)     \
-	X(uv_loop_size)
+	X(uv_loop_size)            \
+	X(uv_stream_get_write_queue_size)
 
 #endif

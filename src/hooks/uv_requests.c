@@ -6,8 +6,14 @@
  */
 #include "hooks/uv.h"
 
+#include <string.h>
+
+#include "core/control.h"
+#include "core/define.h"
 #include "core/record.h"
 #include "core/sentinel.h"
+
+#define QUEUE_BYTES 65536u
 
 /* The program's callback begins; 0: there is none. */
 static int begin(struct tacho__uv_poll *poll, struct tacho__uv_entry *e, const void *req)
@@ -58,6 +64,36 @@ static void on_random(void *req, int status, void *buf, size_t size)
 
 /* --------------------------------------------------- streams and UDP */
 
+/* A gauge of what waits in the stream's queue, once that is more than sockets take at once. */
+static int wrote(struct tacho__uv *uv, const void *stream, int result)
+{
+	static uint64_t known; /* epoch of the box << 32 | definition */
+	static uint64_t last;
+	uint64_t size, epoch, bits, id;
+	double value;
+
+	if (result || !tacho__recording() ||
+	    !tacho__uv_has(uv, TACHO__UV_uv_stream_get_write_queue_size))
+		return result;
+	size = UV_REAL(uv, uv_stream_get_write_queue_size)(stream);
+	/* uv_write calls uv_write2 in some builds: said once is enough. */
+	if (tacho__likely(size < QUEUE_BYTES) || size == tacho__load(&last) ||
+	    !tacho__recorder_ready())
+		return result;
+	tacho__store(&last, size);
+	epoch = tacho__load(&tacho__rec->epoch);
+	id = tacho__load(&known);
+	if (id >> 32 != (uint32_t)epoch || !id) {
+		id = epoch << 32 | tacho__define_name(TACHO_CLASS_GAUGE, "uv write queue", NULL, 0,
+						      0, 2, "bytes");
+		tacho__store(&known, id);
+	}
+	value = (double)size;
+	memcpy(&bits, &value, sizeof(bits));
+	tacho__put1(TACHO_REC_COUNTER, (uint32_t)id, bits);
+	return result;
+}
+
 TACHO_HOOK int uv_write(void *req, void *stream, const void *bufs, unsigned count, uv_status_cb cb)
 {
 	struct tacho__uv_start s = UV_START(req);
@@ -66,7 +102,8 @@ TACHO_HOOK int uv_write(void *req, void *stream, const void *bufs, unsigned coun
 			     on_status)
 		   : cb;
 
-	return tacho__uv_started(&s, UV_REAL(s.uv, uv_write)(req, stream, bufs, count, use));
+	return wrote(s.uv, stream,
+		     tacho__uv_started(&s, UV_REAL(s.uv, uv_write)(req, stream, bufs, count, use)));
 }
 
 TACHO_HOOK int uv_write2(void *req, void *stream, const void *bufs, unsigned count, void *send,
@@ -79,7 +116,9 @@ TACHO_HOOK int uv_write2(void *req, void *stream, const void *bufs, unsigned cou
 	if (cb && cb != on_status)
 		use = UV_WRAP(&s, TACHO__UV_MAIN, tacho__uv_type(s.uv, TACHO__UV_WRITE, stream), cb,
 			      on_status);
-	return tacho__uv_started(&s, UV_REAL(s.uv, uv_write2)(req, stream, bufs, count, send, use));
+	return wrote(s.uv, stream,
+		     tacho__uv_started(
+			     &s, UV_REAL(s.uv, uv_write2)(req, stream, bufs, count, send, use)));
 }
 
 TACHO_HOOK int uv_shutdown(void *req, void *stream, uv_status_cb cb)

@@ -5,8 +5,14 @@
 #ifndef TACHO_READ_INPUT_H
 #define TACHO_READ_INPUT_H
 
+#include <errno.h>
 #include <stddef.h>
 #include <stdint.h>
+
+/* WASI has none: there it is the number that Linux has. */
+#ifndef ENODATA
+#define ENODATA 61
+#endif
 
 struct tacho__input {
 	const char *path; /* "" when there is none */

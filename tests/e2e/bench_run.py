@@ -44,6 +44,12 @@ def whole(results, with_lttng):
                 return f'{case} with {threads} threads took no time'
     if len(results['workloads']) != 2 or any(w['disk_bytes'] <= 0 for w in results['workloads']):
         return 'no sizes of the reference workload'
+    for row in results['analysis']:
+        if row['events'] < 1000000 or not row['model']['cpu_ms'] > 0 or \
+                not row['report']['peak_bytes'] > 0:
+            return 'the analysis of a trace was not measured'
+    if not results['analysis']:
+        return 'no analysis'
     if with_lttng != bool(results['lttng'] and results['lttng']['read_back']):
         return 'LTTng: not as asked for'
     if any(c['read_back'] + c['overwritten'] != c['made'] for c in results['checks']):

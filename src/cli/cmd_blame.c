@@ -1,0 +1,349 @@
+/*
+ * tacho blame: where the time of one request, task, wake or callback went.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/parse.h"
+#include "cli/text.h"
+#include "explain/blame.h"
+
+#define SUBJECTS_MAX 1000u
+#define SLOWEST_DEFAULT 5u
+/* What began so long before the subject may still matter to it. */
+#define BEFORE_NS UINT64_C(2000000000)
+/* What the kernel counted is recorded a little after the end. */
+#define AFTER_NS UINT64_C(10000000)
+
+struct asked {
+	struct tacho__subject_filter filter;
+	uint64_t most;
+	bool json;
+	struct json j;
+	uint64_t zero_ns; /* first event of the trace */
+};
+
+/* ------------------------------------------------------------------- options */
+
+static bool parse_trace_id(const char *text, struct tacho__subject_filter *f)
+{
+	size_t size = strlen(text);
+	char half[17];
+	char *end;
+
+	if (size == 0 || size > 32 || strspn(text, "0123456789abcdefABCDEF") != size) {
+		cli_usage("--trace-id: '%s' is not 1 to 32 hexadecimal digits.", text);
+		return false;
+	}
+	f->trace_high = 0;
+	if (size > 16) {
+		snprintf(half, sizeof(half), "%.*s", (int)(size - 16), text);
+		f->trace_high = strtoull(half, &end, 16);
+		text += size - 16;
+	}
+	f->trace_low = strtoull(text, &end, 16);
+	return true;
+}
+
+static bool parse_task(const char *text, uint64_t *task)
+{
+	char *end;
+
+	*task = strtoull(text, &end, 0);
+	if (!*text || *end || *text == '-' || !*task) {
+		cli_usage("--task: '%s' is no task; give its number as 'tacho cat' shows it.",
+			  text);
+		return false;
+	}
+	return true;
+}
+
+static bool take_option(struct asked *a, int option)
+{
+	switch (option) {
+	case 'j':
+		a->json = true;
+		return true;
+	case 'n':
+		return parse_count("--slowest", optarg, &a->most);
+	case 't':
+		return parse_task(optarg, &a->filter.task);
+	case 's':
+		a->filter.span = optarg;
+		return true;
+	case 'i':
+		return parse_trace_id(optarg, &a->filter);
+	default:
+		return false;
+	}
+}
+
+/* ------------------------------------------------------------------- output */
+
+static const char *subject_type(enum tacho__subject_type type)
+{
+	static const char *const names[] = {"", "poll", "wake", "span", "task"};
+
+	return names[type];
+}
+
+static void name_subject(const struct tacho_reader *reader, const struct tacho__subject *s,
+			 char *out, size_t size)
+{
+	uint32_t id = s->type == TACHO__SUBJECT_SPAN ? s->name : s->kind;
+	const struct tacho_definition *d =
+		id ? tacho_read_definition(reader, s->process, id) : NULL;
+	struct tacho__place place;
+
+	if (d && d->def_class == TACHO_DEF_KIND && d->value && !d->file[0] &&
+	    tacho__places_of_id(reader, s->process, id, s->to_ns, &place, 1) && place.function[0])
+		snprintf(out, size, "%s: %s", d->name, place.function);
+	else
+		snprintf(out, size, "%s", d && d->name[0] ? d->name : "a turn of the loop");
+}
+
+static void put_piece(const struct tacho__blame *b, const struct tacho__piece *p)
+{
+	double whole = (double)(b->subject.to_ns - b->subject.from_ns);
+	char text[TEXT_SMALL];
+
+	printf("  %*s", (int)(2 * p->depth), "");
+	if (p->depth)
+		printf("%s", cli_colour(stdout, CLI_DIM));
+	printf("%10s %5.1f %%  %-17s ", text_duration(text, p->ns),
+	       whole > 0 ? 100.0 * (double)p->ns / whole : 0, tacho__owner_name(p->owner));
+	text_put(stdout, p->text);
+	if (p->where_count) {
+		const struct tacho__place *w = &p->where[0];
+
+		fputs("  ", stdout);
+		text_put(stdout, w->function[0] ? w->function : "?");
+		if (w->file[0]) {
+			fputs(" (", stdout);
+			text_put(stdout, tacho__place_file(w));
+			printf(":%" PRIu32 ")", w->line);
+		}
+	}
+	if (p->parts > 1)
+		printf("  in %" PRIu32 " parts", p->parts);
+	printf("%s\n", p->depth ? cli_colour(stdout, CLI_PLAIN) : "");
+}
+
+static void put_text(const struct asked *a, const struct tacho_reader *reader,
+		     const struct tacho__blame *b)
+{
+	const struct tacho__subject *s = &b->subject;
+	char name[160], from[TEXT_SMALL], length[TEXT_SMALL], task[TEXT_SMALL];
+	uint64_t sum = 0;
+
+	name_subject(reader, s, name, sizeof(name));
+	printf("%s%s ", cli_colour(stdout, CLI_BOLD), subject_type(s->type));
+	text_put(stdout, name);
+	printf("%s", cli_colour(stdout, CLI_PLAIN));
+	if (s->task)
+		printf(" of task %s", text_id(task, s->task));
+	printf(": %s, from +%s%s\n", text_duration(length, s->to_ns - s->from_ns),
+	       text_duration(from, s->from_ns - a->zero_ns),
+	       s->cut ? " (cut by the end of what was recorded)" : "");
+	for (uint32_t i = 0; i < b->count; i++) {
+		put_piece(b, &b->pieces[i]);
+		sum += b->pieces[i].depth ? 0 : b->pieces[i].ns;
+	}
+	printf("  %10s in all\n\n", text_duration(length, sum));
+}
+
+static void put_piece_json(struct json *j, const struct tacho_reader *reader,
+			   const struct tacho__piece *p)
+{
+	const struct tacho_thread *t = tacho_read_thread_by_number(reader, p->process, p->thread);
+
+	json_object(j);
+	json_put_string(j, "owner", tacho__owner_name(p->owner));
+	json_put_u64(j, "depth", p->depth);
+	json_put_u64(j, "ns", p->ns);
+	json_put_u64(j, "parts", p->parts);
+	json_put_u64(j, "from_ns", p->from_ns);
+	json_put_u64(j, "to_ns", p->to_ns);
+	json_key(j, "tid");
+	if (t)
+		json_u64(j, t->tid);
+	else
+		json_null(j);
+	json_key(j, "lock");
+	if (p->lock)
+		json_address(j, p->lock);
+	else
+		json_null(j);
+	json_put_known(j, "text", p->text);
+	json_key(j, "where");
+	json_array(j);
+	for (uint32_t i = 0; i < p->where_count; i++) {
+		json_object(j);
+		json_put_known(j, "function", p->where[i].function);
+		json_put_known(j, "file", p->where[i].file);
+		json_key(j, "line");
+		if (p->where[i].line)
+			json_u64(j, p->where[i].line);
+		else
+			json_null(j);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_object_end(j);
+}
+
+static void put_json(struct asked *a, const struct tacho_reader *reader,
+		     const struct tacho__blame *b)
+{
+	const struct tacho__subject *s = &b->subject;
+	struct json *j = &a->j;
+	char name[160];
+
+	name_subject(reader, s, name, sizeof(name));
+	json_object(j);
+	json_put_string(j, "type", subject_type(s->type));
+	json_put_string(j, "name", name);
+	json_put_u64(j, "task", s->task);
+	json_put_u64(j, "from_ns", s->from_ns);
+	json_put_u64(j, "to_ns", s->to_ns);
+	json_put_u64(j, "ns", s->to_ns - s->from_ns);
+	json_put_bool(j, "cut", s->cut != 0);
+	json_put_u64(j, "not_observed_ns", b->not_observed_ns);
+	json_key(j, "pieces");
+	json_array(j);
+	for (uint32_t i = 0; i < b->count; i++)
+		put_piece_json(j, reader, &b->pieces[i]);
+	json_array_end(j);
+	json_object_end(j);
+}
+
+/* --------------------------------------------------------------------- run */
+
+static struct tacho_reader *open_range(const char *path, uint64_t from_ns, uint64_t to_ns)
+{
+	struct tacho_read_options options = {
+		.size = sizeof(options), .from_ns = from_ns, .to_ns = to_ns};
+	char message[CLI_MESSAGE] = "";
+	struct tacho_reader *reader = NULL;
+	int error = tacho_read_open(&reader, path, &options, message, sizeof(message));
+
+	if (error < 0)
+		cli_error("%s", message[0] ? message : strerror(-error));
+	return reader;
+}
+
+static int blame_one(struct asked *a, const char *path, const struct tacho__subject *s)
+{
+	uint64_t from = s->from_ns > BEFORE_NS ? s->from_ns - BEFORE_NS : 1;
+	struct tacho_reader *reader = open_range(path, from, s->to_ns + AFTER_NS);
+	struct tacho__blame *b;
+	int error = 0;
+
+	if (!reader)
+		return CLI_FAILED;
+	b = tacho__blame_make(reader, s, &error);
+	if (!b)
+		cli_error("cannot lay the blame: %s.", strerror(-error));
+	else if (a->json)
+		put_json(a, reader, b);
+	else
+		put_text(a, reader, b);
+	tacho__blame_free(b);
+	tacho_read_close(reader);
+	return error ? CLI_FAILED : CLI_OK;
+}
+
+static int blame(struct asked *a, const char *path)
+{
+	static struct tacho__subject subjects[SUBJECTS_MAX];
+	struct tacho_reader *reader = open_range(path, 0, 0);
+	uint64_t last;
+	int count, status = CLI_OK;
+
+	if (!reader)
+		return CLI_FAILED;
+	tacho_read_window(reader, &a->zero_ns, &last);
+	count = tacho__blame_find(reader, &a->filter, subjects, (uint32_t)a->most);
+	cli_warn_problems(reader, 5);
+	tacho_read_close(reader);
+	if (count < 0) {
+		cli_error("cannot read %s: %s.", path, strerror(-count));
+		return CLI_FAILED;
+	}
+	if (a->json) {
+		json_begin(&a->j, stdout, true);
+		json_object(&a->j);
+		json_put_u64(&a->j, "version", 1);
+		json_key(&a->j, "subjects");
+		json_array(&a->j);
+	} else if (!count) {
+		cli_error("there is nothing of that kind in %s.", path);
+		status = CLI_FAILED;
+	}
+	for (int i = 0; i < count && status == CLI_OK; i++)
+		status = blame_one(a, path, &subjects[i]);
+	if (a->json) {
+		json_array_end(&a->j);
+		json_object_end(&a->j);
+		json_end_line(&a->j);
+	}
+	return cli_finish(status);
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"slowest", required_argument, NULL, 'n'},
+		{"task", required_argument, NULL, 't'},
+		{"span", required_argument, NULL, 's'},
+		{"trace-id", required_argument, NULL, 'i'},
+		{NULL, 0, NULL, 0},
+	};
+	struct asked a = {.most = SLOWEST_DEFAULT};
+	int option, status;
+	char *path;
+
+	while ((option = cli_option(argc, argv, "", options)) != -1) {
+		if (option == 'h')
+			return cli_show_help(&cli_blame);
+		if (!take_option(&a, option))
+			return CLI_USAGE;
+	}
+	if (argc - optind != 1)
+		return cli_usage(optind == argc
+					 ? "of what? Give a trace file, a folder of them, a box "
+					   "or a PID."
+					 : "one trace at a time; a folder of traces is one.");
+	if (a.most > SUBJECTS_MAX)
+		return cli_usage("--slowest: %u at most.", SUBJECTS_MAX);
+	path = cli_resolve(argv[optind]);
+	if (!path)
+		return CLI_FAILED;
+	status = blame(&a, path);
+	free(path);
+	return status;
+}
+
+const struct cli_command cli_blame = {
+	.name = "blame",
+	.summary = "where the time of a slow request, task or callback went",
+	.help = "Usage: tacho blame FILE|FOLDER|BOX|PID [OPTIONS]\n\n"
+		"Cuts the time of a callback (from its wake on), span or task into pieces with "
+		"one\n"
+		"owner each: own code, other callbacks, calls, locks and who held them, pools, "
+		"the\n"
+		"kernel, the outside, or not observed. The pieces add up to the whole; what\n"
+		"stands further in says what a piece above consisted of.\n\n"
+		"  --slowest N      the N slowest of what is chosen (default 5)\n"
+		"  --task ID        only this task\n"
+		"  --span NAME      only spans of this name\n"
+		"  --trace-id HEX   only spans with this trace id\n"
+		"  --json           for programs\n\n"
+		"Example:\n"
+		"  tacho blame slow.tacho --span request --slowest 3\n",
+	.run = run,
+};

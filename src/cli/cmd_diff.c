@@ -1,0 +1,336 @@
+/*
+ * tacho diff: what changed between two traces.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/parse.h"
+#include "cli/text.h"
+#include "explain/diff.h"
+
+#define NAME_WIDTH 40u
+#define LOAD_FACTOR 1.5 /* from which on the load is said to differ */
+#define TOP_DEFAULT 20u
+
+enum fail_on { FAIL_NEVER, FAIL_SLOWER, FAIL_CHANGE };
+
+struct asked {
+	bool json;
+	uint64_t top;
+	enum fail_on fail;
+	struct tacho__diff_options options;
+};
+
+static bool take_fail_on(const char *text, enum fail_on *out)
+{
+	if (strcmp(text, "slower") == 0)
+		*out = FAIL_SLOWER;
+	else if (strcmp(text, "change") == 0)
+		*out = FAIL_CHANGE;
+	else
+		return cli_usage("--fail-on: '%s' is neither 'slower' nor 'change'.", text), false;
+	return true;
+}
+
+/* Percent, above 0 and below 10000. */
+static bool take_least(const char *text, double *out)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (end == text || (*end && strcmp(end, "%") != 0) || !(value > 0) || value >= 10000)
+		return cli_usage("--least: '%s' is no percentage; give one such as 10%%.", text),
+		       false;
+	*out = value / 100;
+	return true;
+}
+
+static bool take_option(struct asked *a, int option)
+{
+	switch (option) {
+	case 'j':
+		a->json = true;
+		return true;
+	case 't':
+		return parse_count("--top", optarg, &a->top);
+	case 'f':
+		return take_fail_on(optarg, &a->fail);
+	case 'l':
+		return take_least(optarg, &a->options.least);
+	case 'a':
+		a->options.absolute = 1;
+		return true;
+	default:
+		return false;
+	}
+}
+
+/* ------------------------------------------------------------------- output */
+
+static const char *change_text(enum tacho__change change)
+{
+	return change == TACHO__CHANGE_NONE	 ? "no more than chance"
+	       : change == TACHO__CHANGE_TOO_FEW ? "too few to tell"
+	       : change == TACHO__CHANGE_NEW	 ? "only in B"
+	       : change == TACHO__CHANGE_GONE	 ? "only in A"
+						 : tacho__change_name(change);
+}
+
+/* An empty text where there is nothing: absent is not 0. */
+static const char *percentile(char *out, const struct tacho__diff_side *s, double share)
+{
+	out[0] = 0;
+	return s->ns.count ? text_duration(out, tacho__hist_at(&s->ns, share)) : out;
+}
+
+static void put_row(const struct tacho__diff_row *r)
+{
+	char text[4][TEXT_SMALL], change[32] = "";
+	enum cli_colour colour = r->change == TACHO__CHANGE_SLOWER   ? CLI_RED
+				 : r->change == TACHO__CHANGE_FASTER ? CLI_GREEN
+								     : CLI_PLAIN;
+
+	if (r->ratio > 0)
+		snprintf(change, sizeof(change), "%+.1f %%", 100 * (r->ratio - 1));
+	printf("%s", cli_colour(stdout, colour));
+	text_put_wide(stdout, r->name, NAME_WIDTH);
+	printf(" %9.0f %9.0f %11s %11s %9s %11s %11s  %s%s\n", r->a.per_second, r->b.per_second,
+	       percentile(text[0], &r->a, 0.5), percentile(text[1], &r->b, 0.5), change,
+	       percentile(text[2], &r->a, 0.99), percentile(text[3], &r->b, 0.99),
+	       change_text(r->change), cli_colour(stdout, CLI_PLAIN));
+}
+
+static double per_second(uint64_t count, uint64_t ns)
+{
+	return ns ? (double)count * 1e9 / (double)ns : 0;
+}
+
+/* What a reader of the table must know. */
+static void put_notes(const struct asked *a, const struct tacho__diff *d)
+{
+	double a_rate = per_second(d->a_count, d->a_ns), b_rate = per_second(d->b_count, d->b_ns);
+
+	if (d->common < 0.97 || d->common > 1.03)
+		printf("most are %+.0f %%: the machine or the load, which is not counted as a "
+		       "change"
+		       " (--absolute does).\n",
+		       100 * (d->common - 1));
+	if (d->compared && d->compared < TACHO__DIFF_COMMON && !a->options.absolute)
+		puts("fewer than three kinds have enough callbacks, so the machine's part cannot "
+		     "be "
+		     "told from the program's.");
+	if (a_rate > 0 && b_rate > 0 &&
+	    (a_rate > LOAD_FACTOR * b_rate || b_rate > LOAD_FACTOR * a_rate))
+		printf("the load differs: %.0f callbacks a second in A, %.0f in B.\n", a_rate,
+		       b_rate);
+	if (d->missed)
+		printf("%" PRIu64 " kinds or spans beyond the first 4096 were not compared.\n",
+		       d->missed);
+}
+
+static void put_verdict(const struct tacho__diff *d)
+{
+	if (!d->count)
+		puts("nothing to compare: neither trace has whole callbacks, turns or spans.");
+	else if (!d->compared)
+		puts("not enough data: nothing happened often enough in both traces.");
+	else if (!d->changed)
+		puts("no change: what differs is no more than chance makes.");
+	for (uint32_t i = 0; i < d->count && i < d->changed; i++) {
+		printf("%s%s: ", cli_colour(stdout, CLI_BOLD),
+		       tacho__change_name(d->rows[i].change));
+		text_put(stdout, d->rows[i].name);
+		printf(", %+.0f %%%s\n", 100 * (d->rows[i].ratio / d->common - 1),
+		       cli_colour(stdout, CLI_PLAIN));
+	}
+}
+
+static void put_text(const struct asked *a, const struct tacho__diff *d)
+{
+	put_verdict(d);
+	put_notes(a, d);
+	if (d->count)
+		printf("\n%-*s %9s %9s %11s %11s %9s %11s %11s\n", (int)NAME_WIDTH, "", "A/s",
+		       "B/s", "A p50", "B p50", "change", "A p99", "B p99");
+	for (uint32_t i = 0; i < d->count && i < a->top; i++)
+		put_row(&d->rows[i]);
+	if (d->count > a->top)
+		printf("... %" PRIu64 " more, see --top\n", d->count - a->top);
+}
+
+static void put_side(struct json *j, const char *key, const struct tacho__diff_side *s)
+{
+	json_key(j, key);
+	json_object(j);
+	json_put_u64(j, "count", s->ns.count);
+	json_key(j, "per_second");
+	json_f64(j, s->per_second);
+	json_put_u64(j, "total_ns", s->ns.sum);
+	if (!s->ns.count) {
+		json_object_end(j);
+		return;
+	}
+	json_key(j, "median_ns");
+	if (s->median > 0)
+		json_f64(j, s->median);
+	else
+		json_null(j);
+	json_put_u64(j, "p50_ns", tacho__hist_at(&s->ns, 0.5));
+	json_put_u64(j, "p90_ns", tacho__hist_at(&s->ns, 0.9));
+	json_put_u64(j, "p99_ns", tacho__hist_at(&s->ns, 0.99));
+	json_put_u64(j, "max_ns", s->ns.most);
+	json_object_end(j);
+}
+
+static void put_window(struct json *j, const char *key, uint64_t ns, uint64_t polls)
+{
+	json_key(j, key);
+	json_object(j);
+	json_put_u64(j, "window_ns", ns);
+	json_put_u64(j, "polls", polls);
+	json_object_end(j);
+}
+
+static void put_json(const struct tacho__diff *d)
+{
+	struct json j;
+
+	json_begin(&j, stdout, true);
+	json_object(&j);
+	json_put_u64(&j, "version", 1);
+	json_put_u64(&j, "changed", d->changed);
+	json_put_u64(&j, "compared", d->compared);
+	json_put_u64(&j, "missed", d->missed);
+	json_key(&j, "common");
+	json_f64(&j, d->common);
+	put_window(&j, "a", d->a_ns, d->a_count);
+	put_window(&j, "b", d->b_ns, d->b_count);
+	json_key(&j, "rows");
+	json_array(&j);
+	for (uint32_t i = 0; i < d->count; i++) {
+		const struct tacho__diff_row *r = &d->rows[i];
+
+		json_object(&j);
+		json_put_string(&j, "name", r->name);
+		json_put_string(&j, "of", r->is_span ? "span" : "poll");
+		json_put_string(&j, "change", tacho__change_name(r->change));
+		json_key(&j, "ratio");
+		if (r->ratio > 0)
+			json_f64(&j, r->ratio);
+		else
+			json_null(&j);
+		json_key(&j, "chance");
+		if (r->change <= TACHO__CHANGE_FASTER)
+			json_f64(&j, r->chance);
+		else
+			json_null(&j);
+		put_side(&j, "a", &r->a);
+		put_side(&j, "b", &r->b);
+		json_object_end(&j);
+	}
+	json_array_end(&j);
+	json_object_end(&j);
+	json_end_line(&j);
+}
+
+/* --------------------------------------------------------------------- run */
+
+static int judge(const struct asked *a, const struct tacho__diff *d)
+{
+	for (uint32_t i = 0; i < d->count; i++) {
+		enum tacho__change c = d->rows[i].change;
+
+		if (a->fail != FAIL_NEVER &&
+		    (c == TACHO__CHANGE_SLOWER ||
+		     (c == TACHO__CHANGE_FASTER && a->fail == FAIL_CHANGE)))
+			return CLI_FAILED;
+	}
+	return CLI_OK;
+}
+
+static struct tacho_reader *open_one(const char *argument)
+{
+	struct cli_progress progress;
+	struct tacho_reader *reader = NULL;
+	char message[CLI_MESSAGE] = "";
+	char *path = cli_resolve(argument);
+
+	if (!path)
+		return NULL;
+	cli_progress_begin(&progress, "reading");
+	if (cli_open(&reader, path, &progress, 0, message, sizeof(message)) < 0 && message[0])
+		cli_error("%s", message);
+	cli_progress_end(&progress);
+	free(path);
+	return reader;
+}
+
+static int diff(const struct asked *a, char **argv)
+{
+	struct tacho_reader *first = open_one(argv[0]);
+	struct tacho_reader *second = first ? open_one(argv[1]) : NULL;
+	struct tacho__diff *d = NULL;
+	int error = 0, status = CLI_FAILED;
+
+	if (first && second) {
+		d = tacho__diff_make(first, second, &a->options, &error);
+		if (!d)
+			cli_error("cannot compare: %s.", strerror(-error));
+	}
+	if (d) {
+		cli_warn_problems(first, 5);
+		cli_warn_problems(second, 5);
+		if (a->json)
+			put_json(d);
+		else
+			put_text(a, d);
+		status = judge(a, d);
+	}
+	tacho__diff_free(d);
+	tacho_read_close(first);
+	tacho_read_close(second);
+	return cli_finish(status);
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},	   {"top", required_argument, NULL, 't'},
+		{"fail-on", required_argument, NULL, 'f'}, {"least", required_argument, NULL, 'l'},
+		{"absolute", no_argument, NULL, 'a'},	   {NULL, 0, NULL, 0},
+	};
+	struct asked a = {.top = TOP_DEFAULT};
+	int option;
+
+	while ((option = cli_option(argc, argv, "", options)) != -1) {
+		if (option == 'h')
+			return cli_show_help(&cli_diff);
+		if (!take_option(&a, option))
+			return CLI_USAGE;
+	}
+	if (argc - optind != 2)
+		return cli_usage("give two traces: the one before and the one after (%d given).",
+				 argc - optind);
+	return diff(&a, argv + optind);
+}
+
+const struct cli_command cli_diff = {
+	.name = "diff",
+	.summary = "what changed between two traces",
+	.help = "Usage: tacho diff A B [OPTIONS]\n\n"
+		"Compares how long callbacks and spans of the same name take in two traces, and\n"
+		"says which differences are more than chance makes. Each is a trace file, a\n"
+		"folder of them, a box or a PID. What is slower for most is the machine or the\n"
+		"load, and is taken out first.\n\n"
+		"  --fail-on slower|change  exit with 1 when there is such a difference\n"
+		"  --least PERCENT          smaller differences do not count (default 10%)\n"
+		"  --absolute               take out nothing that most have in common\n"
+		"  --top N                  rows of the table (default 20)\n"
+		"  --json                   for programs\n\n"
+		"Example:\n"
+		"  tacho diff before.tacho after.tacho --fail-on slower\n",
+	.run = run,
+};

@@ -1,0 +1,250 @@
+/*
+ * tacho flame: where time goes, as collapsed stacks or as a flame graph.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/exporting.h"
+#include "cli/text.h"
+#include "export/flame_svg.h"
+#include "export/stacks.h"
+
+struct asked {
+	struct parse_instant from, to;
+	struct tacho__stacks_options stacks;
+	uint64_t task;
+	const char *out;
+	bool svg, force;
+	struct cli_progress progress;
+};
+
+static int show_progress(void *arg, uint64_t ns)
+{
+	(void)ns;
+	cli_progress(arg, 0, 0);
+	return 0;
+}
+
+/* What the picture is of: "redis-server, 3.2 s, 412 samples on the CPU, loop main". */
+static void describe(const struct asked *a, struct tacho_reader *reader,
+		     const struct tacho__stacks *stacks, char *title, char *subtitle, size_t size)
+{
+	const struct tacho_process *p = tacho_read_process(reader, 0);
+	uint64_t first = 0, last = 0;
+	char length[TEXT_SMALL], total[TEXT_SMALL], filter[256] = "";
+
+	tacho_read_window(reader, &first, &last);
+	snprintf(title, size, "%s: %s", p && p->comm[0] ? p->comm : "trace",
+		 a->stacks.off_cpu ? "waiting, off the CPU" : "on the CPU");
+	if (a->stacks.kind)
+		snprintf(filter, sizeof(filter), ", kind %.100s", a->stacks.kind);
+	if (a->stacks.loop)
+		snprintf(filter + strlen(filter), sizeof(filter) - strlen(filter), ", loop %.100s",
+			 a->stacks.loop);
+	if (a->stacks.task)
+		snprintf(filter + strlen(filter), sizeof(filter) - strlen(filter),
+			 ", task %" PRIu64, a->task);
+	if (a->stacks.ns)
+		text_duration(total, stacks->total);
+	else
+		snprintf(total, sizeof(total), "%" PRIu64 " samples", stacks->total);
+	snprintf(subtitle, size, "%s in %s of recording%s", total,
+		 text_duration(length, last - first), filter);
+}
+
+static int write_svg(const struct asked *a, struct tacho_reader *reader,
+		     const struct tacho__stacks *stacks, const struct exporting *e)
+{
+	char title[CLI_MESSAGE], subtitle[CLI_MESSAGE];
+	struct tacho__flame flame = {title, subtitle, a->stacks.ns, a->stacks.off_cpu};
+
+	describe(a, reader, stacks, title, subtitle, sizeof(title));
+	return tacho__flame_svg(stacks, &flame, &e->sink);
+}
+
+static int say_empty(const struct asked *a)
+{
+	bool filtered =
+		a->stacks.task || a->stacks.kind || a->stacks.loop || a->from.given || a->to.given;
+
+	if (filtered)
+		cli_error("nothing in the trace fits what was asked for. 'tacho stats' lists "
+			  "loops and kinds.");
+	else if (a->stacks.off_cpu)
+		cli_error("the trace has no waits for locks, no blocking calls and no switches.");
+	else
+		cli_error("the trace has no CPU samples. 'tacho run' records them; see --off-cpu "
+			  "for what was waited for.");
+	return CLI_FAILED;
+}
+
+static int draw(struct asked *a, struct tacho_reader *reader, const struct tacho__stacks *stacks)
+{
+	static struct exporting e;
+	int error;
+
+	exporting_warn(&stacks->missed, stacks->cut);
+	cli_warn_problems(reader, 5);
+	if (!stacks->total)
+		return say_empty(a);
+	if (exporting_begin(&e, a->out, a->force, false) < 0)
+		return CLI_FAILED;
+	error = a->svg ? write_svg(a, reader, stacks, &e) : tacho__stacks_write(stacks, &e.sink);
+	return exporting_end(&e, error);
+}
+
+static int flame_path(struct asked *a, const char *path)
+{
+	struct tacho_reader *reader = NULL;
+	struct tacho__stacks stacks;
+	int error, status;
+
+	if (exporting_open(&reader, path, &a->from, &a->to) < 0)
+		return CLI_FAILED;
+	cli_progress_begin(&a->progress, "adding up stacks");
+	a->stacks.stop = show_progress;
+	a->stacks.stop_arg = &a->progress;
+	error = tacho__stacks_read(&stacks, reader, &a->stacks);
+	cli_progress_end(&a->progress);
+	if (error) {
+		cli_error("cannot read %s: %s.", path, strerror(-error));
+		status = CLI_FAILED;
+	} else {
+		status = draw(a, reader, &stacks);
+		tacho__stacks_free(&stacks);
+	}
+	tacho_read_close(reader);
+	return status;
+}
+
+static bool ends_in_svg(const char *path)
+{
+	size_t size = strlen(path);
+
+	return size > 4 && strcmp(path + size - 4, ".svg") == 0;
+}
+
+static bool parse_task(struct asked *a, const char *text)
+{
+	char *end;
+
+	errno = 0;
+	a->task = strtoull(text, &end, 0);
+	if (text[0] < '0' || text[0] > '9' || *end || errno) {
+		cli_usage("--task: '%s' is no number of a task.", text);
+		return false;
+	}
+	a->stacks.task = &a->task;
+	return true;
+}
+
+static bool parse_weight(struct asked *a, const char *text)
+{
+	if (strcmp(text, "ns") == 0) {
+		a->stacks.ns = 1;
+	} else if (strcmp(text, "samples") != 0) {
+		cli_usage("--weight: '%s' is neither samples nor ns.", text);
+		return false;
+	}
+	return true;
+}
+
+static bool take_option(struct asked *a, int option)
+{
+	switch (option) {
+	case 'f':
+		return parse_instant("--from", optarg, &a->from);
+	case 't':
+		return parse_instant("--to", optarg, &a->to);
+	case 'T':
+		return parse_task(a, optarg);
+	case 'k':
+		a->stacks.kind = optarg;
+		return true;
+	case 'l':
+		a->stacks.loop = optarg;
+		return true;
+	case 'c':
+		a->stacks.off_cpu = a->stacks.ns = 1;
+		return true;
+	case 'w':
+		return parse_weight(a, optarg);
+	case 's':
+		a->svg = true;
+		a->out = optarg;
+		return true;
+	case 'o':
+		a->svg = a->svg || ends_in_svg(optarg);
+		a->out = optarg;
+		return true;
+	case 'x':
+		a->force = true;
+		return true;
+	default:
+		return false;
+	}
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"from", required_argument, NULL, 'f'},
+		{"to", required_argument, NULL, 't'},
+		{"task", required_argument, NULL, 'T'},
+		{"kind", required_argument, NULL, 'k'},
+		{"loop", required_argument, NULL, 'l'},
+		{"off-cpu", no_argument, NULL, 'c'},
+		{"weight", required_argument, NULL, 'w'},
+		{"svg", required_argument, NULL, 's'},
+		{"output", required_argument, NULL, 'o'},
+		{"force", no_argument, NULL, 'x'},
+		{NULL, 0, NULL, 0},
+	};
+	static struct asked a;
+	int option, status;
+	char *path;
+
+	while ((option = cli_option(argc, argv, "o:", options)) != -1) {
+		if (option == 'h')
+			return cli_show_help(&cli_flame);
+		if (!take_option(&a, option))
+			return CLI_USAGE;
+	}
+	if (argc - optind != 1)
+		return cli_usage(optind == argc
+					 ? "of what? Give a trace file, a folder of them, a box "
+					   "or a PID."
+					 : "one trace at a time; a folder of traces is one.");
+	path = cli_resolve(argv[optind]);
+	if (!path)
+		return CLI_FAILED;
+	status = flame_path(&a, path);
+	free(path);
+	return status;
+}
+
+const struct cli_command cli_flame = {
+	.name = "flame",
+	.summary = "a flame graph of any part of a trace",
+	.help = "Usage: tacho flame FILE|FOLDER|BOX|PID [OPTIONS]\n\n"
+		"Adds up the stacks of the CPU samples and prints a line 'a;b;c 12' for each, or\n"
+		"draws them as an SVG that opens alone in a browser.\n\n"
+		"  --svg FILE         draw; '-' is standard output\n"
+		"  -o, --output FILE  to this file; draws if its name ends in .svg\n"
+		"  --force            replace the file if it is there\n"
+		"  --off-cpu          time spent waiting: for locks, in blocking calls, switched "
+		"out\n"
+		"  --from TIME        from there: 1.5s after the first event, or -1s before the "
+		"last\n"
+		"  --to TIME          up to there\n"
+		"  --task ID          only while this task ran\n"
+		"  --kind NAME        only in callbacks of this kind or function\n"
+		"  --loop NAME        only on this loop (its name, or #ID)\n"
+		"  --weight WHAT      samples (the default) or ns\n\n"
+		"Examples:\n"
+		"  tacho flame slow.tacho --svg slow.svg\n"
+		"  tacho flame slow.tacho --off-cpu --loop front -o waits.svg\n",
+	.run = run,
+};

@@ -1,0 +1,590 @@
+/*
+ * tacho report: what is wrong, with the cause first.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/parse.h"
+#include "cli/text.h"
+#include "explain/explain.h"
+
+#define FAIL_MAX 32u
+#define HISTOGRAM_WIDTH 40u
+
+struct fail_on {
+	const char *rule; /* NULL: any */
+	enum tacho__severity severity;
+};
+
+struct asked {
+	bool json, all, list;
+	struct parse_instant since, until;
+	double *thresholds;
+	struct fail_on fail[FAIL_MAX];
+	uint32_t fail_count;
+};
+
+/* ------------------------------------------------------------------- options */
+
+static bool find_rule(const char *name, size_t size, const char **rule)
+{
+	for (uint32_t i = 0; i < tacho__rule_count; i++)
+		if (strlen(tacho__rules[i].id) == size &&
+		    strncmp(tacho__rules[i].id, name, size) == 0) {
+			*rule = tacho__rules[i].id;
+			return true;
+		}
+	return size == 3 && strncmp(name, "any", 3) == 0;
+}
+
+/* RULE or RULE:SEVERITY; "any" is every rule. */
+static bool take_fail_on(struct asked *a, const char *text)
+{
+	const char *colon = strchr(text, ':');
+	size_t size = colon ? (size_t)(colon - text) : strlen(text);
+	struct fail_on *f = &a->fail[a->fail_count];
+
+	if (a->fail_count == FAIL_MAX) {
+		cli_usage("--fail-on can be given %u times at most.", FAIL_MAX);
+		return false;
+	}
+	f->rule = NULL;
+	f->severity = TACHO__SEVERITY_WARNING;
+	if (!find_rule(text, size, &f->rule)) {
+		cli_usage("--fail-on: there is no rule '%.*s'; 'tacho report --rules' lists them.",
+			  (int)size, text);
+		return false;
+	}
+	if (colon) {
+		f->severity = TACHO__SEVERITY_INFO;
+		while (f->severity <= TACHO__SEVERITY_CRITICAL &&
+		       strcmp(colon + 1, tacho__severity_name(f->severity)) != 0)
+			f->severity++;
+	}
+	if (f->severity > TACHO__SEVERITY_CRITICAL) {
+		cli_usage("--fail-on: '%s' is no severity; there are info, warning and critical.",
+			  colon + 1);
+		return false;
+	}
+	a->fail_count++;
+	return true;
+}
+
+/* A plain number, or a time where the threshold is one. */
+static bool take_threshold(struct asked *a, const char *text)
+{
+	const char *equals = strchr(text, '=');
+	size_t size = equals ? (size_t)(equals - text) : strlen(text);
+	char *end;
+	uint64_t ns;
+
+	for (uint32_t i = 0; equals && i < tacho__threshold_count; i++) {
+		const struct tacho__threshold *t = &tacho__thresholds[i];
+
+		if (strlen(t->name) != size || strncmp(t->name, text, size) != 0)
+			continue;
+		if (strcmp(t->unit, "ns") == 0) {
+			if (!parse_duration("--threshold", equals + 1, &ns))
+				return false;
+			a->thresholds[i] = (double)ns;
+			return true;
+		}
+		a->thresholds[i] = strtod(equals + 1, &end);
+		if (end != equals + 1 && !*end && a->thresholds[i] >= 0)
+			return true;
+		cli_usage("--threshold: '%s' is no number.", equals + 1);
+		return false;
+	}
+	cli_usage(
+		"--threshold: '%.*s' is no threshold; 'tacho report --rules' lists them with their "
+		"values, as NAME=VALUE.",
+		(int)size, text);
+	return false;
+}
+
+static bool take_option(struct asked *a, int option)
+{
+	switch (option) {
+	case 'j':
+		a->json = true;
+		return true;
+	case 'a':
+		a->all = true;
+		return true;
+	case 'r':
+		a->list = true;
+		return true;
+	case 'f':
+		return take_fail_on(a, optarg);
+	case 't':
+		return take_threshold(a, optarg);
+	case 's':
+		return parse_instant("--since", optarg, &a->since);
+	case 'u':
+		return parse_instant("--until", optarg, &a->until);
+	default:
+		return false;
+	}
+}
+
+static int list_rules(const struct asked *a)
+{
+	puts("rules:");
+	for (uint32_t i = 0; i < tacho__rule_count; i++)
+		printf("  %-24s %s\n", tacho__rules[i].id, tacho__rules[i].text);
+	puts("\nthresholds (--threshold NAME=VALUE):");
+	for (uint32_t i = 0; i < tacho__threshold_count; i++) {
+		const struct tacho__threshold *t = &tacho__thresholds[i];
+		char value[TEXT_SMALL];
+
+		if (strcmp(t->unit, "ns") == 0)
+			text_duration(value, (uint64_t)a->thresholds[i]);
+		else
+			snprintf(value, sizeof(value), "%g%s", a->thresholds[i],
+				 strcmp(t->unit, "%") == 0	      ? " %"
+				 : strcmp(t->unit, "per-second") == 0 ? "/s"
+								      : "");
+		printf("  %-30s %10s  %s\n", t->name, value, t->text);
+	}
+	return CLI_OK;
+}
+
+/* -------------------------------------------------------------------- text */
+
+static enum cli_colour colour_of(enum tacho__severity severity)
+{
+	return severity == TACHO__SEVERITY_CRITICAL  ? CLI_RED
+	       : severity == TACHO__SEVERITY_WARNING ? CLI_YELLOW
+						     : CLI_DIM;
+}
+
+static void put_time(const struct tacho__explanation *e, uint64_t ns)
+{
+	char text[TEXT_SMALL];
+
+	printf("+%s",
+	       text_duration(text, ns > e->summary->first_ns ? ns - e->summary->first_ns : 0));
+}
+
+static void put_where(const struct tacho__finding *f, uint32_t index)
+{
+	const struct tacho__place *p = &f->where[index];
+	const char *slash = strrchr(p->module, '/');
+
+	fputs(!index			    ? "     where:  "
+	      : f->where_other >> index & 1 ? "             and "
+					    : "             called by ",
+	      stdout);
+	if (p->function[0])
+		text_put(stdout, p->function);
+	else
+		printf("0x%" PRIx64, p->address);
+	if (p->file[0]) {
+		fputs("  ", stdout);
+		text_put(stdout, p->file);
+		if (p->line)
+			printf(":%" PRIu32, p->line);
+	} else if (p->module[0]) {
+		fputs("  in ", stdout);
+		text_put(stdout, slash ? slash + 1 : p->module);
+	}
+	putchar('\n');
+}
+
+static void put_evidence(const struct tacho__explanation *e, const struct tacho__finding *f)
+{
+	for (uint32_t i = 0; i < f->evidence_count; i++) {
+		const struct tacho__evidence *v = &f->evidence[i];
+
+		fputs(i ? "             " : "     seen:   ", stdout);
+		put_time(e, v->from_ns);
+		if (v->to_ns > v->from_ns) {
+			fputs(" to ", stdout);
+			put_time(e, v->to_ns);
+		}
+		fputs("  ", stdout);
+		text_put(stdout, v->text);
+		putchar('\n');
+	}
+}
+
+static void put_finding(const struct tacho__explanation *e, uint32_t index)
+{
+	const struct tacho__finding *f = &e->findings[index];
+
+	printf("\n%s%2u. %s%s  %s%s%s\n     ", cli_colour(stdout, colour_of(f->severity)),
+	       index + 1, tacho__severity_name(f->severity), cli_colour(stdout, CLI_PLAIN),
+	       cli_colour(stdout, CLI_BOLD), f->rule, cli_colour(stdout, CLI_PLAIN));
+	text_put(stdout, f->summary);
+	putchar('\n');
+	for (uint32_t i = 0; i < f->where_count; i++)
+		put_where(f, i);
+	put_evidence(e, f);
+	fputs("     do:     ", stdout);
+	text_put(stdout, f->advice);
+	putchar('\n');
+	for (uint32_t i = 0; i < e->count; i++)
+		if (e->findings[i].folded_into == (int32_t)index) {
+			printf("     and so: %s: ", e->findings[i].rule);
+			text_put(stdout, e->findings[i].summary);
+			putchar('\n');
+		}
+}
+
+/* The lengths of all callbacks, as bars; only where somebody looks. */
+static void put_histogram(const struct tacho__summary *s)
+{
+	struct tacho__hist all = {0};
+	uint64_t powers[64], most = 0;
+	uint32_t first = 64, last = 0;
+	char text[TEXT_SMALL];
+
+	for (uint32_t i = 0; i < s->kinds.used; i++) {
+		const struct tacho__kind_sum *k = tacho__table_at(&s->kinds, i);
+
+		if (k)
+			tacho__hist_merge(&all, &k->ns);
+	}
+	tacho__hist_powers(&all, powers);
+	tacho__hist_free(&all);
+	for (uint32_t i = 0; i < 64; i++)
+		if (powers[i]) {
+			first = i < first ? i : first;
+			last = i;
+			most = powers[i] > most ? powers[i] : most;
+		}
+	if (first == 64)
+		return;
+	puts("\ncallbacks by length:");
+	for (uint32_t i = first; i <= last; i++) {
+		uint32_t width = (uint32_t)(powers[i] * HISTOGRAM_WIDTH / most);
+
+		printf("  %10s  ", text_duration(text, UINT64_C(1) << i));
+		for (uint32_t w = 0; w < width || (w == 0 && powers[i]); w++)
+			putchar('#');
+		printf(" %" PRIu64 "\n", powers[i]);
+	}
+}
+
+static void put_text(const struct asked *a, const struct tacho_reader *reader,
+		     const struct tacho__explanation *e)
+{
+	const struct tacho_process *p = tacho_read_process(reader, 0);
+	uint32_t shown = 0, hidden = 0;
+	bool bad = e->count && e->findings[0].severity >= TACHO__SEVERITY_WARNING &&
+		   strcmp(e->verdict.category, "none") != 0;
+	char window[TEXT_SMALL];
+
+	printf("%s%s%s: ", cli_colour(stdout, bad ? CLI_RED : CLI_GREEN), e->verdict.category,
+	       cli_colour(stdout, CLI_PLAIN));
+	text_put(stdout, e->verdict.summary);
+	printf("\n%s", cli_colour(stdout, CLI_DIM));
+	text_put(stdout, p && p->comm[0] ? p->comm : "?");
+	printf(" (%" PRIu32 "), %" PRIu64 " events in %s", p ? p->pid : 0, e->summary->events,
+	       text_duration(window, e->summary->last_ns - e->summary->first_ns));
+	if (e->summary->processes > 1)
+		printf(", %" PRIu32 " processes", e->summary->processes);
+	if (p && p->why && p->why[0]) {
+		fputs("; taken because of ", stdout);
+		text_put(stdout, p->why);
+	}
+	printf("%s\n", cli_colour(stdout, CLI_PLAIN));
+	for (uint32_t i = 0; i < e->count; i++) {
+		const struct tacho__finding *f = &e->findings[i];
+
+		if (f->folded_into >= 0)
+			continue;
+		if (f->severity < TACHO__SEVERITY_WARNING && !a->all) {
+			hidden++;
+			continue;
+		}
+		put_finding(e, i);
+		shown++;
+	}
+	if (shown || a->all)
+		put_histogram(e->summary);
+	for (uint32_t i = 0; i < e->coverage_count; i++)
+		if (!e->coverage[i].checked) {
+			printf("\nnot looked for: %s: ", e->coverage[i].rule);
+			text_put(stdout, e->coverage[i].why);
+		}
+	if (hidden)
+		printf("\n%u more of no weight: --all shows them.", hidden);
+	putchar('\n');
+}
+
+/* -------------------------------------------------------------------- JSON */
+
+static void put_place_json(struct json *j, const struct tacho__finding *f, uint32_t index)
+{
+	const struct tacho__place *p = &f->where[index];
+
+	json_object(j);
+	json_put_known(j, "function", p->function);
+	json_put_known(j, "file", p->file);
+	json_key(j, "line");
+	if (p->line)
+		json_u64(j, p->line);
+	else
+		json_null(j);
+	json_put_known(j, "module", p->module);
+	json_put_bool(j, "called_the_one_before", index && !(f->where_other >> index & 1));
+	json_object_end(j);
+}
+
+static void put_finding_json(struct json *j, const struct tacho_reader *reader,
+			     const struct tacho__finding *f)
+{
+	json_object(j);
+	json_put_string(j, "rule", f->rule);
+	json_put_string(j, "severity", tacho__severity_name(f->severity));
+	json_put_string(j, "summary", f->summary);
+	json_key(j, "where");
+	json_array(j);
+	for (uint32_t i = 0; i < f->where_count; i++)
+		put_place_json(j, f, i);
+	json_array_end(j);
+	json_key(j, "evidence");
+	json_array(j);
+	for (uint32_t i = 0; i < f->evidence_count; i++) {
+		const struct tacho__evidence *v = &f->evidence[i];
+		const struct tacho_thread *t =
+			tacho_read_thread_by_number(reader, v->process, v->thread);
+
+		json_object(j);
+		json_put_u64(j, "from_ns", v->from_ns);
+		json_put_u64(j, "to_ns", v->to_ns);
+		json_key(j, "tid");
+		if (t)
+			json_u64(j, t->tid);
+		else
+			json_null(j);
+		json_key(j, "value");
+		json_f64(j, v->value);
+		json_put_known(j, "unit", v->unit);
+		json_put_string(j, "text", v->text);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_put_string(j, "advice", f->advice);
+	json_key(j, "cost_ns");
+	json_f64(j, f->cost_ns);
+	json_key(j, "explained_by");
+	if (f->folded_into >= 0)
+		json_u64(j, (uint64_t)f->folded_into);
+	else
+		json_null(j);
+	json_object_end(j);
+}
+
+static void put_trace_json(struct json *j, const struct tacho_reader *reader,
+			   const struct tacho__explanation *e)
+{
+	const struct tacho_process *p = tacho_read_process(reader, 0);
+
+	json_key(j, "trace");
+	json_object(j);
+	json_put_u64(j, "events", e->summary->events);
+	json_put_u64(j, "from_ns", e->summary->first_ns);
+	json_put_u64(j, "to_ns", e->summary->last_ns);
+	json_put_u64(j, "processes", e->summary->processes);
+	json_put_u64(j, "pid", p ? p->pid : 0);
+	json_put_known(j, "comm", p ? p->comm : "");
+	json_put_known(j, "service", p ? p->service : "");
+	json_put_known(j, "why", p && p->why ? p->why : "");
+	json_object_end(j);
+}
+
+static void put_losses_json(struct json *j, const struct tacho_reader *reader,
+			    const struct tacho__explanation *e)
+{
+	uint64_t missing = 0, dropped = 0;
+
+	for (uint32_t i = 0; i < e->summary->processes; i++) {
+		missing += e->summary->process[i].missing;
+		dropped += e->summary->process[i].dropped;
+	}
+	json_key(j, "losses");
+	json_object(j);
+	json_put_u64(j, "missing_records", missing);
+	json_put_u64(j, "dropped_records", dropped);
+	json_put_u64(j, "problems", tacho_read_problem_count(reader));
+	json_object_end(j);
+}
+
+static void put_json(const struct tacho_reader *reader, const struct tacho__explanation *e)
+{
+	struct json j;
+
+	json_begin(&j, stdout, true);
+	json_object(&j);
+	json_put_u64(&j, "version", 1);
+	put_trace_json(&j, reader, e);
+	json_key(&j, "verdict");
+	json_object(&j);
+	json_put_string(&j, "category", e->verdict.category);
+	json_put_string(&j, "summary", e->verdict.summary);
+	json_object_end(&j);
+	json_key(&j, "findings");
+	json_array(&j);
+	for (uint32_t i = 0; i < e->count; i++)
+		put_finding_json(&j, reader, &e->findings[i]);
+	json_array_end(&j);
+	json_key(&j, "coverage");
+	json_object(&j);
+	for (uint32_t i = 0; i < e->coverage_count; i++) {
+		json_key(&j, e->coverage[i].rule);
+		json_object(&j);
+		json_put_bool(&j, "checked", e->coverage[i].checked);
+		json_put_known(&j, "why", e->coverage[i].why);
+		json_object_end(&j);
+	}
+	json_object_end(&j);
+	put_losses_json(&j, reader, e);
+	json_object_end(&j);
+	json_end_line(&j);
+}
+
+/* --------------------------------------------------------------------- run */
+
+static uint64_t instant_ns(const struct parse_instant *i, uint64_t first, uint64_t last)
+{
+	uint64_t length = last - first;
+
+	if (!i->given)
+		return 0;
+	if (i->from_end)
+		return i->ns < length ? last - i->ns : first;
+	return i->ns < length ? first + i->ns : last;
+}
+
+/* The reader limits what it gives, so it must know the limits when it opens. */
+static int open_limited(struct tacho_reader **reader, const char *path, const struct asked *a)
+{
+	struct tacho_read_options options = {.size = sizeof(options)};
+	char message[CLI_MESSAGE] = "";
+	uint64_t first = 0, last = 0;
+	int error = tacho_read_open(reader, path, &options, message, sizeof(message));
+
+	if (error >= 0 && (a->since.given || a->until.given) &&
+	    tacho_read_window(*reader, &first, &last) >= 0) {
+		options.from_ns = instant_ns(&a->since, first, last);
+		options.to_ns = instant_ns(&a->until, first, last);
+		tacho_read_close(*reader);
+		error = tacho_read_open(reader, path, &options, message, sizeof(message));
+	}
+	if (error < 0)
+		cli_error("%s", message[0] ? message : strerror(-error));
+	return error;
+}
+
+static void show_progress(void *arg, uint64_t ns)
+{
+	(void)ns;
+	cli_progress(arg, 0, 0);
+}
+
+static int judge(const struct asked *a, const struct tacho__explanation *e)
+{
+	for (uint32_t i = 0; i < e->count; i++)
+		for (uint32_t k = 0; k < a->fail_count; k++)
+			if (e->findings[i].severity >= a->fail[k].severity &&
+			    (!a->fail[k].rule || strcmp(a->fail[k].rule, e->findings[i].rule) == 0))
+				return CLI_FAILED;
+	return CLI_OK;
+}
+
+static int report(const struct asked *a, const char *path)
+{
+	struct cli_progress progress;
+	struct tacho__explain_options options = {
+		.thresholds = a->thresholds, .progress = show_progress, .progress_arg = &progress};
+	struct tacho_reader *reader = NULL;
+	struct tacho__explanation *e;
+	int error, status;
+
+	if (open_limited(&reader, path, a) < 0)
+		return CLI_FAILED;
+	cli_progress_begin(&progress, "looking for the cause");
+	e = tacho__explain(reader, &options, &error);
+	cli_progress_end(&progress);
+	if (!e) {
+		cli_error("cannot look at %s: %s.", path, strerror(-error));
+		tacho_read_close(reader);
+		return CLI_FAILED;
+	}
+	cli_warn_problems(reader, 5);
+	if (a->json)
+		put_json(reader, e);
+	else
+		put_text(a, reader, e);
+	status = judge(a, e);
+	tacho__explanation_free(e);
+	tacho_read_close(reader);
+	return cli_finish(status);
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"all", no_argument, NULL, 'a'},
+		{"rules", no_argument, NULL, 'r'},
+		{"fail-on", required_argument, NULL, 'f'},
+		{"threshold", required_argument, NULL, 't'},
+		{"since", required_argument, NULL, 's'},
+		{"until", required_argument, NULL, 'u'},
+		{NULL, 0, NULL, 0},
+	};
+	static double thresholds[64];
+	struct asked a = {.thresholds = thresholds};
+	int option, status;
+	char *path;
+
+	for (uint32_t i = 0; i < tacho__threshold_count && i < 64; i++)
+		thresholds[i] = tacho__thresholds[i].value;
+	while ((option = cli_option(argc, argv, "", options)) != -1) {
+		if (option == 'h')
+			return cli_show_help(&cli_report);
+		if (!take_option(&a, option))
+			return CLI_USAGE;
+	}
+	if (a.list)
+		return list_rules(&a);
+	if (argc - optind != 1)
+		return cli_usage(optind == argc
+					 ? "of what? Give a trace file, a folder of them, a box "
+					   "or a PID."
+					 : "one trace at a time; a folder of traces is one.");
+	path = cli_resolve(argv[optind]);
+	if (!path)
+		return CLI_FAILED;
+	status = report(&a, path);
+	free(path);
+	return status;
+}
+
+const struct cli_command cli_report = {
+	.name = "report",
+	.summary = "what is wrong, the cause first",
+	.help = "Usage: tacho report FILE|FOLDER|BOX|PID [OPTIONS]\n\n"
+		"Looks for the cause of trouble: one line that says what kind of trouble it is,\n"
+		"then findings, the most costly first, each with its place in the code, evidence\n"
+		"and what to do.\n\n"
+		"  --json                 for programs\n"
+		"  --all                  also findings of no weight\n"
+		"  --since TIME           only from there: 1.5s after the first event, or -1s\n"
+		"                         before the last\n"
+		"  --until TIME           only up to there\n"
+		"  --fail-on RULE[:SEVERITY]  exit with 1 when this is found (any: every rule;\n"
+		"                         severities: info, warning, critical; default warning)\n"
+		"  --threshold NAME=VALUE change what a rule compares with\n"
+		"  --rules                list rules and thresholds\n\n"
+		"Examples:\n"
+		"  tacho report slow.tacho\n"
+		"  tacho report 1234 --fail-on any:critical\n",
+	.run = run,
+};

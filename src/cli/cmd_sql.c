@@ -1,0 +1,64 @@
+/*
+ * tacho sql: questions to a trace.
+ */
+#include <stdlib.h>
+
+#include "cli/cli.h"
+#include "cli/sql_session.h"
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"format", required_argument, NULL, 'f'},
+		{"json", no_argument, NULL, 'j'},
+		{"csv", no_argument, NULL, 'c'},
+		{NULL, 0, NULL, 0},
+	};
+	const char *form = "table";
+	int option, status;
+	char *path;
+
+	while ((option = cli_option(argc, argv, "", options)) != -1) {
+		if (option == 'h')
+			return cli_show_help(&cli_sql);
+		if (option == '?')
+			return CLI_USAGE;
+		form = option == 'j' ? "json" : option == 'c' ? "csv" : optarg;
+		if (!sql_session_has_form(form))
+			return cli_usage("--format: '%s' is none of table, csv, json.", form);
+	}
+	if (optind == argc)
+		return cli_usage("of what? Give a trace file, a folder of them, a box or a PID.");
+	if (!sql_session_exists()) {
+		cli_error(
+			"this tacho was built without SQLite; build it with -Dsql=enabled, or use "
+			"'tacho cat --json'.");
+		return CLI_FAILED;
+	}
+	path = cli_resolve(argv[optind]);
+	if (!path)
+		return CLI_FAILED;
+	status = sql_session(path, form, argv + optind + 1, argc - optind - 1);
+	free(path);
+	return status;
+}
+
+const struct cli_command cli_sql = {
+	.name = "sql",
+	.summary = "questions to a trace, in SQL",
+	.help = "Usage: tacho sql FILE|FOLDER|BOX|PID [OPTIONS] ['SELECT ...' ...]\n\n"
+		"Answers SQL queries over the polls, wakes, tasks, turns, loops, locks, calls,\n"
+		"pool, spans, samples, frames, counters and losses of a trace, and more. Without\n"
+		"a query it asks for them, or reads them from standard input. Nothing is\n"
+		"imported: a table is read when a query needs it. Times are nanoseconds of\n"
+		"CLOCK_MONOTONIC.\n\n"
+		"  --format table|csv|json  json: one object per line (default table)\n"
+		"  --csv, --json            the same\n\n"
+		"In place of a query:\n"
+		"  .tables                  what there is\n"
+		"  .schema [TABLE]          columns, their types and what they say\n\n"
+		"Example:\n"
+		"  tacho sql slow.tacho 'SELECT function, count(*), max(ns) FROM polls\n"
+		"      GROUP BY function ORDER BY 3 DESC LIMIT 5'\n",
+	.run = run,
+};

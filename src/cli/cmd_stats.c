@@ -1,0 +1,453 @@
+/*
+ * tacho stats: numbers of a trace: how long callbacks take, how late wakes are served, how busy
+ * loops are, which locks and calls are waited for.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/parse.h"
+#include "cli/text.h"
+#include "model/place.h"
+#include "model/summary.h"
+
+#define TOP_DEFAULT 10u
+#define NAME_WIDTH 36u
+
+struct asked {
+	bool json;
+	uint64_t top;
+	const struct tacho_reader *reader;
+	const struct tacho__summary *sum;
+	struct json j;
+};
+
+/* One line of a table: what it is called, and its durations. */
+struct row {
+	char name[160];
+	char more[64]; /* what stands behind the numbers, for people */
+	const struct tacho__hist *hist;
+	uint64_t rank;
+	/* For programs. */
+	uint32_t process, id;
+	const char *extra_name[4];
+	double extra[4];
+	uint32_t extras;
+};
+
+struct rows {
+	struct row *at;
+	uint32_t count, capacity;
+};
+
+static struct row *row_add(struct rows *rows, const struct tacho__hist *hist, uint64_t rank,
+			   uint32_t process, uint32_t id)
+{
+	if (rows->count == rows->capacity) {
+		uint32_t capacity = rows->capacity ? 2 * rows->capacity : 64;
+		struct row *at = realloc(rows->at, capacity * sizeof(*at));
+
+		if (!at)
+			return NULL;
+		rows->at = at;
+		rows->capacity = capacity;
+	}
+	memset(&rows->at[rows->count], 0, sizeof(rows->at[0]));
+	rows->at[rows->count].hist = hist;
+	rows->at[rows->count].rank = rank;
+	rows->at[rows->count].process = process;
+	rows->at[rows->count].id = id;
+	return &rows->at[rows->count++];
+}
+
+static void row_extra(struct row *r, const char *name, double value)
+{
+	if (r->extras < 4) {
+		r->extra_name[r->extras] = name;
+		r->extra[r->extras++] = value;
+	}
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct row *x = a, *y = b;
+
+	return (x->rank < y->rank) - (x->rank > y->rank);
+}
+
+/* -------------------------------------------------------------------- names */
+
+static void name_id(const struct asked *a, char *out, size_t size, uint32_t process, uint32_t id)
+{
+	const struct tacho_definition *d =
+		id ? tacho_read_definition(a->reader, process, id) : NULL;
+	struct tacho__place place;
+
+	if (!d)
+		snprintf(out, size, "%s", "(not known)");
+	else if (d->def_class == TACHO_DEF_KIND && d->value && !d->file[0] &&
+		 tacho__places_of_id(a->reader, process, id, a->sum->last_ns, &place, 1) &&
+		 place.function[0])
+		snprintf(out, size, "%s: %s", d->name, place.function);
+	else
+		snprintf(out, size, "%s", d->name[0] ? d->name : "(no name)");
+}
+
+/* The innermost function of the program in a stack or place. */
+static void name_place(const struct asked *a, char *out, size_t size, uint32_t process, uint32_t id)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = tacho__places_of_id(a->reader, process, id, a->sum->last_ns, places,
+					 TACHO__PLACES_MAX);
+	uint32_t own = tacho__places_own(places, n);
+	const struct tacho__place *p = n ? &places[own < n ? own : 0] : NULL;
+
+	out[0] = 0;
+	if (p && p->function[0] && p->file[0])
+		snprintf(out, size, "%s (%s:%" PRIu32 ")", p->function, tacho__place_file(p),
+			 p->line);
+	else if (p && p->function[0])
+		snprintf(out, size, "%s", p->function);
+	else if (p)
+		snprintf(out, size, "0x%" PRIx64, p->address);
+}
+
+/* ------------------------------------------------------------------- output */
+
+static void put_hist_json(struct json *j, const struct tacho__hist *h)
+{
+	static const struct {
+		const char *name;
+		double share;
+	} at[] = {{"p50_ns", 0.5}, {"p90_ns", 0.9}, {"p99_ns", 0.99}, {"p999_ns", 0.999}};
+
+	json_put_u64(j, "count", h->count);
+	json_put_u64(j, "total_ns", h->sum);
+	for (uint32_t i = 0; i < 4; i++)
+		json_put_u64(j, at[i].name, tacho__hist_at(h, at[i].share));
+	json_put_u64(j, "max_ns", h->most);
+}
+
+static void put_rows_json(struct asked *a, const char *title, const struct rows *rows)
+{
+	json_key(&a->j, title);
+	json_array(&a->j);
+	for (uint32_t i = 0; i < rows->count && i < a->top; i++) {
+		const struct row *r = &rows->at[i];
+
+		json_object(&a->j);
+		json_put_string(&a->j, "name", r->name);
+		json_put_u64(&a->j, "process", r->process);
+		json_put_u64(&a->j, "id", r->id);
+		put_hist_json(&a->j, r->hist);
+		for (uint32_t k = 0; k < r->extras; k++) {
+			json_key(&a->j, r->extra_name[k]);
+			json_f64(&a->j, r->extra[k]);
+		}
+		json_object_end(&a->j);
+	}
+	json_array_end(&a->j);
+}
+
+static void put_rows_text(const struct asked *a, const char *title, const struct rows *rows)
+{
+	char text[5][TEXT_SMALL];
+
+	if (!rows->count)
+		return;
+	printf("%s%-*s%s %10s %10s %10s %10s %10s %10s\n", cli_colour(stdout, CLI_BOLD),
+	       (int)NAME_WIDTH, title, cli_colour(stdout, CLI_PLAIN), "count", "total", "p50",
+	       "p99", "p99.9", "max");
+	for (uint32_t i = 0; i < rows->count && i < a->top; i++) {
+		const struct row *r = &rows->at[i];
+
+		text_put_wide(stdout, r->name, NAME_WIDTH);
+		printf(" %10" PRIu64 " %10s %10s %10s %10s %10s", r->hist->count,
+		       text_duration(text[0], r->hist->sum),
+		       text_duration(text[1], tacho__hist_at(r->hist, 0.5)),
+		       text_duration(text[2], tacho__hist_at(r->hist, 0.99)),
+		       text_duration(text[3], tacho__hist_at(r->hist, 0.999)),
+		       text_duration(text[4], r->hist->most));
+		if (r->more[0]) {
+			fputs("  ", stdout);
+			text_put(stdout, r->more);
+		}
+		putchar('\n');
+	}
+	if (rows->count > a->top)
+		printf("%s... %" PRIu64 " more, see --top%s\n", cli_colour(stdout, CLI_DIM),
+		       rows->count - a->top, cli_colour(stdout, CLI_PLAIN));
+	putchar('\n');
+}
+
+static void put_rows(struct asked *a, const char *title, const char *key, struct rows *rows)
+{
+	if (rows->count > 1)
+		qsort(rows->at, rows->count, sizeof(rows->at[0]), by_rank);
+	if (a->json)
+		put_rows_json(a, key, rows);
+	else
+		put_rows_text(a, title, rows);
+	free(rows->at);
+}
+
+/* ------------------------------------------------------------------- tables */
+
+static void put_kinds(struct asked *a)
+{
+	struct rows rows = {0}, wakes = {0}, late = {0};
+
+	for (uint32_t i = 0; i < a->sum->kinds.used; i++) {
+		const struct tacho__kind_sum *k = tacho__table_at(&a->sum->kinds, i);
+		char name[160];
+		struct row *r;
+
+		if (!k)
+			continue;
+		if (k->kind) {
+			name_id(a, name, sizeof(name), k->process, k->kind);
+		} else {
+			char loop[120];
+
+			name_id(a, loop, sizeof(loop), k->process, k->loop);
+			snprintf(name, sizeof(name), "turns of %s", loop);
+		}
+		r = k->ns.count || k->cut ? row_add(&rows, &k->ns, k->ns.sum, k->process, k->kind)
+					  : NULL;
+		if (r) {
+			memcpy(r->name, name, sizeof(name));
+			row_extra(r, "cut", (double)k->cut);
+			if (k->cut)
+				snprintf(r->more, sizeof(r->more), "%" PRIu64 " cut", k->cut);
+		}
+		r = k->wake.count ? row_add(&wakes, &k->wake, k->wake.sum, k->process, k->kind)
+				  : NULL;
+		if (r)
+			memcpy(r->name, name, sizeof(name));
+		r = k->late.count ? row_add(&late, &k->late, k->late.sum, k->process, k->kind)
+				  : NULL;
+		if (r)
+			memcpy(r->name, name, sizeof(name));
+	}
+	put_rows(a, "callbacks and polls", "polls", &rows);
+	put_rows(a, "from wake to poll", "wakes", &wakes);
+	put_rows(a, "lateness of timers", "timers", &late);
+}
+
+static void put_loops(struct asked *a)
+{
+	struct rows rows = {0};
+
+	for (uint32_t i = 0; i < a->sum->loops.used; i++) {
+		const struct tacho__loop_sum *l = tacho__table_at(&a->sum->loops, i);
+		struct row *r = l && l->loop
+					? row_add(&rows, &l->ns, l->busy_ns, l->process, l->loop)
+					: NULL;
+		double all, busy;
+
+		if (!r)
+			continue;
+		all = (double)(l->busy_ns + l->parked_ns);
+		busy = all > 0 ? 100.0 * (double)l->busy_ns / all : 0;
+		name_id(a, r->name, sizeof(r->name), l->process, l->loop);
+		snprintf(r->more, sizeof(r->more), "%.1f %% busy, level %" PRIu32, busy, l->level);
+		row_extra(r, "utilisation", busy / 100);
+		row_extra(r, "level", l->level);
+		row_extra(r, "parked_ns", (double)l->parked_ns);
+		row_extra(r, "futile", (double)l->no_ready);
+	}
+	put_rows(a, "turns of loops", "loops", &rows);
+}
+
+static void put_locks(struct asked *a)
+{
+	struct rows rows = {0};
+
+	for (uint32_t i = 0; i < a->sum->locks.used; i++) {
+		const struct tacho__lock_sum *k = tacho__table_at(&a->sum->locks, i);
+		struct row *r =
+			k && k->ns.count ? row_add(&rows, &k->ns, k->ns.sum, k->process, 0) : NULL;
+		char place[120];
+
+		if (!r)
+			continue;
+		name_place(a, place, sizeof(place), k->process,
+			   k->worst_any.count ? k->worst_any.at[0].place : 0);
+		snprintf(r->name, sizeof(r->name), "0x%" PRIx64 " %s", k->lock, place);
+		row_extra(r, "inside_ns", (double)k->inside.sum);
+		row_extra(r, "gave_up", (double)k->gave_up);
+		if (k->inside.count)
+			snprintf(r->more, sizeof(r->more), "%" PRIu64 " on loops", k->inside.count);
+	}
+	put_rows(a, "waits for locks", "locks", &rows);
+}
+
+static void put_calls(struct asked *a)
+{
+	struct rows rows = {0};
+
+	for (uint32_t i = 0; i < a->sum->calls.used; i++) {
+		const struct tacho__call_sum *k = tacho__table_at(&a->sum->calls, i);
+		struct row *r = k ? row_add(&rows, &k->ns, k->ns.sum, k->process, k->name) : NULL;
+		char name[64], place[90];
+
+		if (!r)
+			continue;
+		name_id(a, name, sizeof(name), k->process, k->name);
+		name_place(a, place, sizeof(place), k->process, k->stack);
+		snprintf(r->name, sizeof(r->name), "%s%s%s", name, place[0] ? " by " : "", place);
+		row_extra(r, "errors", (double)k->errors);
+	}
+	put_rows(a, "blocking calls", "calls", &rows);
+}
+
+static void put_works(struct asked *a)
+{
+	struct rows wait = {0}, run = {0};
+
+	for (uint32_t i = 0; i < a->sum->works.used; i++) {
+		const struct tacho__work_sum *k = tacho__table_at(&a->sum->works, i);
+		struct row *r;
+
+		if (!k)
+			continue;
+		r = k->wait.count ? row_add(&wait, &k->wait, k->wait.sum, k->process, k->kind)
+				  : NULL;
+		if (r)
+			name_id(a, r->name, sizeof(r->name), k->process, k->kind);
+		r = k->run.count ? row_add(&run, &k->run, k->run.sum, k->process, k->kind) : NULL;
+		if (r)
+			name_id(a, r->name, sizeof(r->name), k->process, k->kind);
+	}
+	put_rows(a, "work waiting for the pool", "pool_waits", &wait);
+	put_rows(a, "work run by the pool", "pool_runs", &run);
+}
+
+static void put_spans(struct asked *a)
+{
+	struct rows rows = {0};
+
+	for (uint32_t i = 0; i < a->sum->spans.used; i++) {
+		const struct tacho__span_sum *k = tacho__table_at(&a->sum->spans, i);
+		struct row *r = k ? row_add(&rows, &k->ns, k->ns.sum, k->process, k->name) : NULL;
+
+		if (!r)
+			continue;
+		name_id(a, r->name, sizeof(r->name), k->process, k->name);
+		row_extra(r, "cut", (double)k->cut);
+		row_extra(r, "async", k->async);
+	}
+	put_rows(a, "spans", "spans", &rows);
+}
+
+static void put_all(struct asked *a)
+{
+	char window[TEXT_SMALL];
+
+	if (a->json) {
+		json_begin(&a->j, stdout, true);
+		json_object(&a->j);
+		json_put_u64(&a->j, "version", 1);
+		json_put_u64(&a->j, "events", a->sum->events);
+		json_put_u64(&a->j, "from_ns", a->sum->first_ns);
+		json_put_u64(&a->j, "to_ns", a->sum->last_ns);
+	} else {
+		printf("%" PRIu64 " events in %s\n\n", a->sum->events,
+		       text_duration(window, a->sum->last_ns - a->sum->first_ns));
+	}
+	put_loops(a);
+	put_kinds(a);
+	put_locks(a);
+	put_calls(a);
+	put_works(a);
+	put_spans(a);
+	if (a->json) {
+		json_object_end(&a->j);
+		json_end_line(&a->j);
+	}
+}
+
+/* --------------------------------------------------------------------- run */
+
+static void show_progress(void *arg, uint64_t ns)
+{
+	(void)ns;
+	cli_progress(arg, 0, 0);
+}
+
+static int stats(struct asked *a, const char *path)
+{
+	struct tacho_reader *reader = NULL;
+	struct cli_progress progress;
+	char message[CLI_MESSAGE] = "";
+	struct tacho__summary *sum;
+	int error = 0;
+
+	cli_progress_begin(&progress, "adding up");
+	if (cli_open(&reader, path, &progress, 0, message, sizeof(message)) < 0) {
+		if (message[0])
+			cli_error("%s", message);
+		return CLI_FAILED;
+	}
+	sum = tacho__summary_make(reader, NULL, show_progress, &progress, &error);
+	cli_progress_end(&progress);
+	if (sum) {
+		cli_warn_problems(reader, 5);
+		a->reader = reader;
+		a->sum = sum;
+		put_all(a);
+	} else {
+		cli_error("cannot add up %s: %s.", path, strerror(-error));
+	}
+	tacho__summary_free(sum);
+	tacho_read_close(reader);
+	return cli_finish(sum ? CLI_OK : CLI_FAILED);
+}
+
+static int run(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{"json", no_argument, NULL, 'j'},
+		{"top", required_argument, NULL, 't'},
+		{NULL, 0, NULL, 0},
+	};
+	struct asked a = {.top = TOP_DEFAULT};
+	int option, status;
+	char *path;
+
+	while ((option = cli_option(argc, argv, "", options)) != -1) {
+		if (option == 'h')
+			return cli_show_help(&cli_stats);
+		if (option == 'j')
+			a.json = true;
+		else if (option != 't' || !parse_count("--top", optarg, &a.top))
+			return CLI_USAGE;
+	}
+	if (argc - optind != 1)
+		return cli_usage(optind == argc
+					 ? "of what? Give a trace file, a folder of them, a box "
+					   "or a PID."
+					 : "one trace at a time; a folder of traces is one.");
+	path = cli_resolve(argv[optind]);
+	if (!path)
+		return CLI_FAILED;
+	status = stats(&a, path);
+	free(path);
+	return status;
+}
+
+const struct cli_command cli_stats = {
+	.name = "stats",
+	.summary = "how long callbacks, waits and turns take",
+	.help = "Usage: tacho stats FILE|FOLDER|BOX|PID [OPTIONS]\n\n"
+		"Percentiles of all that takes time: turns of loops with their utilisation,\n"
+		"callbacks by kind, wake to poll, lateness of timers, waits for locks, blocking\n"
+		"calls, work of pools, spans. Largest total first. Percentiles are within 3 %.\n\n"
+		"  --top N        rows of each table (default 10)\n"
+		"  --json         for programs\n\n"
+		"Example:\n"
+		"  tacho stats slow.tacho --top 5\n",
+	.run = run,
+};

@@ -1,0 +1,549 @@
+/*
+ * Virtual tables of SQLite over the columns.
+ *
+ * A comparison with one field, or a range of it, is done here; SQLite makes it again, and the
+ * others. So joins over ids and ranges of time cost the rows that they find. Only fields by which
+ * rows are worth being looked up are searched (SQL_KEY, SQL_OPTIONAL): of one process or one
+ * thread there are too many.
+ */
+#include "cli/sql_module.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/names.h"
+#include "cli/sql_fill.h"
+#include "cli/text.h"
+
+struct module_table {
+	sqlite3_vtab base; /* must be first */
+	struct sql_source *source;
+	uint32_t table;
+};
+
+struct module_cursor {
+	sqlite3_vtab_cursor base; /* must be first */
+	struct sql_range range;
+	uint32_t field; /* for range.check */
+	int64_t low, high;
+};
+
+/* idxNum of a plan: these and the field << 8; idxStr: fields that the query uses. */
+enum plan { PLAN_ALL = 0, PLAN_FROM = 1, PLAN_TO = 2, PLAN_EQUAL = 4 };
+
+static struct module_table *table_of(sqlite3_vtab *base)
+{
+	return (struct module_table *)(void *)base;
+}
+
+static int connect(sqlite3 *db, void *arg, int argc, const char *const *argv, sqlite3_vtab **out,
+		   char **error)
+{
+	struct sql_source *source = arg;
+	struct module_table *t;
+	char text[4096] = "CREATE TABLE x("; /* no table comes near that */
+	size_t used = strlen(text);
+	uint32_t index = 0;
+	const struct sql_table *table;
+
+	(void)argc;
+	(void)error;
+	while (index < SQL_TABLES && strcmp(sql_table_at(index)->name, argv[2]) != 0)
+		index++;
+	if (index == SQL_TABLES)
+		return SQLITE_ERROR;
+	table = sql_table_at(index);
+	for (uint32_t i = 0; i < table->column_count; i++)
+		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\"%s\" %s",
+					 i ? ", " : "", table->columns[i].name,
+					 sql_column_type(&table->columns[i]));
+	snprintf(text + used, sizeof(text) - used, ")");
+	if (sqlite3_declare_vtab(db, text) != SQLITE_OK)
+		return SQLITE_ERROR;
+	t = sqlite3_malloc(sizeof(*t));
+	if (!t)
+		return SQLITE_NOMEM;
+	memset(t, 0, sizeof(*t));
+	t->source = source;
+	t->table = index;
+	*out = &t->base;
+	return SQLITE_OK;
+}
+
+static int disconnect(sqlite3_vtab *base)
+{
+	sqlite3_free(base);
+	return SQLITE_OK;
+}
+
+/* -------------------------------------------------------------------- plans */
+
+static enum plan plan_of(unsigned char op)
+{
+	switch (op) {
+	case SQLITE_INDEX_CONSTRAINT_EQ:
+		return PLAN_EQUAL;
+	case SQLITE_INDEX_CONSTRAINT_GT:
+	case SQLITE_INDEX_CONSTRAINT_GE:
+		return PLAN_FROM;
+	case SQLITE_INDEX_CONSTRAINT_LT:
+	case SQLITE_INDEX_CONSTRAINT_LE:
+		return PLAN_TO;
+	default:
+		return PLAN_ALL;
+	}
+}
+
+static int is_searched(enum sql_view view)
+{
+	return view == SQL_KEY || view == SQL_OPTIONAL;
+}
+
+/* An instant has one row or few, a task may have as many as there are. */
+static int is_time(const struct sql_column *c)
+{
+	size_t size = strlen(c->name);
+
+	return size >= 2 && strcmp(c->name + size - 2, "ns") == 0;
+}
+
+/* What comparisons with one field can be done here; *time: it is one. */
+static unsigned plans_with(const sqlite3_index_info *info, const struct sql_table *table,
+			   uint32_t field, int *time)
+{
+	unsigned plans = PLAN_ALL;
+
+	*time = 0;
+	for (int i = 0; i < info->nConstraint; i++) {
+		int column = info->aConstraint[i].iColumn;
+
+		if (!info->aConstraint[i].usable || column < 0 ||
+		    !is_searched(table->columns[column].view) ||
+		    table->columns[column].field != field)
+			continue;
+		plans |= plan_of(info->aConstraint[i].op);
+		*time = is_time(&table->columns[column]);
+	}
+	return plans & PLAN_EQUAL ? PLAN_EQUAL : plans;
+}
+
+/* Passes the values of the plan's comparisons to the filter: one, or from and to. */
+static void use(sqlite3_index_info *info, const struct sql_table *table, uint32_t field,
+		unsigned plans)
+{
+	unsigned left = plans;
+
+	for (int i = 0; i < info->nConstraint; i++) {
+		int column = info->aConstraint[i].iColumn;
+		unsigned plan = plan_of(info->aConstraint[i].op);
+
+		if (!info->aConstraint[i].usable || column < 0 || !(left & plan) ||
+		    !is_searched(table->columns[column].view) ||
+		    table->columns[column].field != field)
+			continue;
+		info->aConstraintUsage[i].argvIndex = plan == PLAN_TO && plans & PLAN_FROM ? 2 : 1;
+		left &= ~plan;
+	}
+}
+
+/* How many of so many rows a plan leaves, as far as can be guessed. */
+static double rows_left(unsigned plans, int time, double rows)
+{
+	double left = plans == PLAN_EQUAL	       ? (time ? 1 : sqrt(rows))
+		      : plans == (PLAN_FROM | PLAN_TO) ? rows / 1000
+		      : plans			       ? rows / 3
+						       : rows;
+
+	return left < 1 ? 1 : left;
+}
+
+static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
+{
+	const struct module_table *t = table_of(base);
+	const struct sql_table *table = sql_table_at(t->table);
+	const struct sql_rows *rows = &t->source->rows[t->table];
+	double count = rows->filled ? rows->count + 1.0 : 1e6, best = count;
+	uint32_t fields = 0, field = 0;
+	unsigned plans = PLAN_ALL;
+
+	for (uint32_t i = 0; i < table->column_count; i++)
+		if (info->colUsed >> (i < 63 ? i : 63) & 1)
+			fields |= sql_column_fields(&table->columns[i]);
+	for (uint32_t f = 0; f < SQL_FIELDS; f++) {
+		int time;
+		unsigned with = plans_with(info, table, f, &time);
+
+		if (!with || rows_left(with, time, count) >= best)
+			continue;
+		plans = with;
+		field = f;
+		best = rows_left(with, time, count);
+	}
+	if (plans) {
+		use(info, table, field, plans);
+		fields |= 1u << field;
+	}
+	info->idxNum = (int)(plans | field << 8);
+	info->idxStr = sqlite3_mprintf("%u", fields);
+	if (!info->idxStr)
+		return SQLITE_NOMEM;
+	info->needToFreeIdxStr = 1;
+	info->estimatedCost = best + 10;
+	info->estimatedRows = (sqlite3_int64)best;
+	return SQLITE_OK;
+}
+
+/* ------------------------------------------------------------------ cursors */
+
+static int open_cursor(sqlite3_vtab *base, sqlite3_vtab_cursor **out)
+{
+	struct module_cursor *c = sqlite3_malloc(sizeof(*c));
+
+	(void)base;
+	if (!c)
+		return SQLITE_NOMEM;
+	memset(c, 0, sizeof(*c));
+	*out = &c->base;
+	return SQLITE_OK;
+}
+
+static int close_cursor(sqlite3_vtab_cursor *base)
+{
+	sqlite3_free(base);
+	return SQLITE_OK;
+}
+
+/* The integer next to a number: not above it, or not below. 0: it is none. */
+static int number_of(sqlite3_value *given, bool below, int64_t *out)
+{
+	double real;
+
+	if (sqlite3_value_type(given) == SQLITE_INTEGER) {
+		*out = sqlite3_value_int64(given);
+		return 1;
+	}
+	if (sqlite3_value_type(given) != SQLITE_FLOAT)
+		return 0;
+	real = sqlite3_value_double(given);
+	real = below ? floor(real) : ceil(real);
+	*out = real >= 0x1p63 ? INT64_MAX : real <= -0x1p63 ? INT64_MIN : (int64_t)real;
+	return 1;
+}
+
+/* 1: low and high are set; 0: all rows may be right; -1: none is. A range that is too wide is
+   right, because SQLite compares again. */
+static int limits(struct module_cursor *c, unsigned plans, int argc, sqlite3_value **argv)
+{
+	int used = 0;
+
+	c->low = INT64_MIN;
+	c->high = INT64_MAX;
+	for (int i = 0; i < argc; i++)
+		if (sqlite3_value_type(argv[i]) == SQLITE_NULL)
+			return -1;
+	/* Texts may be numbers to SQLite: it sorts that out. */
+	if (argc && plans & (PLAN_EQUAL | PLAN_FROM))
+		used |= number_of(argv[0], true, &c->low);
+	if (argc && plans & PLAN_EQUAL)
+		used |= number_of(argv[0], false, &c->high);
+	if (argc && plans & PLAN_TO)
+		used |= number_of(argv[argc - 1], false, &c->high);
+	return used;
+}
+
+/* Goes on to a row in the range, where the range does not say it. */
+static void skip(struct module_cursor *c)
+{
+	const struct module_table *t = table_of(c->base.pVtab);
+	const struct sql_rows *rows = &t->source->rows[t->table];
+
+	while (c->range.check && c->range.at < c->range.end) {
+		int64_t x = (int64_t)sql_value(rows, c->field, c->range.at);
+
+		if (x >= c->low && x <= c->high)
+			break;
+		c->range.at++;
+	}
+}
+
+static int fill_error(struct module_table *t, int error)
+{
+	const char *name = sql_table_at(t->table)->name;
+
+	if (error == -ENOMEM)
+		return SQLITE_NOMEM;
+	if (error == -EINTR)
+		return SQLITE_INTERRUPT;
+	sqlite3_free(t->base.zErrMsg);
+	t->base.zErrMsg =
+		error == -EOVERFLOW
+			? sqlite3_mprintf("the table %s has more than %u rows", name, SQL_ROWS_MAX)
+			: sqlite3_mprintf("cannot read the table %s: %s", name, strerror(-error));
+	return SQLITE_ERROR;
+}
+
+static int filter(sqlite3_vtab_cursor *base, int number, const char *text, int argc,
+		  sqlite3_value **argv)
+{
+	struct module_cursor *c = (struct module_cursor *)(void *)base;
+	struct module_table *t = table_of(base->pVtab);
+	struct sql_rows *rows = &t->source->rows[t->table];
+	int error = sql_need(t->source, t->table, (uint32_t)strtoul(text, NULL, 10)), known;
+
+	if (error)
+		return fill_error(t, error);
+	c->field = (uint32_t)number >> 8;
+	known = limits(c, (unsigned)number & 0xff, argc, argv);
+	c->range = (struct sql_range){.end = known < 0 ? 0 : rows->count};
+	if (known > 0 && sql_search(rows, c->field, c->low, c->high, &c->range))
+		return SQLITE_NOMEM;
+	skip(c);
+	return SQLITE_OK;
+}
+
+static int next(sqlite3_vtab_cursor *base)
+{
+	struct module_cursor *c = (struct module_cursor *)(void *)base;
+
+	c->range.at++;
+	skip(c);
+	return SQLITE_OK;
+}
+
+static int at_end(sqlite3_vtab_cursor *base)
+{
+	const struct module_cursor *c = (const struct module_cursor *)(const void *)base;
+
+	return c->range.at >= c->range.end;
+}
+
+static uint32_t row_of(const struct module_cursor *c)
+{
+	return c->range.order ? c->range.order[c->range.at] : c->range.at;
+}
+
+/* ------------------------------------------------------------------- values */
+
+static int is_plain(const char *text)
+{
+	while (*text >= ' ' && *text <= '~')
+		text++;
+	return !*text;
+}
+
+/* Text of a trace may hold any bytes; SQLite wants UTF-8, and gets it with the others escaped. */
+static void put_text(sqlite3_context *out, const char *text)
+{
+	char *copy = NULL;
+	size_t size = 0;
+	FILE *stream;
+
+	if (!text || !text[0]) {
+		sqlite3_result_null(out);
+		return;
+	}
+	/* Nearly always; the text lives as long as the reader. */
+	if (is_plain(text)) {
+		sqlite3_result_text(out, text, -1, SQLITE_STATIC);
+		return;
+	}
+	stream = open_memstream(&copy, &size);
+	if (!stream) {
+		sqlite3_result_error_nomem(out);
+		return;
+	}
+	text_put(stream, text);
+	if (fclose(stream) == 0)
+		sqlite3_result_text64(out, copy, size, SQLITE_TRANSIENT, SQLITE_UTF8);
+	else
+		sqlite3_result_error_nomem(out);
+	free(copy);
+}
+
+static void put_optional(sqlite3_context *out, uint64_t value, bool known)
+{
+	if (known)
+		sqlite3_result_int64(out, (sqlite3_int64)value);
+	else
+		sqlite3_result_null(out);
+}
+
+/* What stands behind an id, as code: innermost of the program. */
+static void put_place(const struct sql_source *s, sqlite3_context *out, enum sql_view view,
+		      uint32_t process, uint32_t id)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t kernel;
+	uint32_t n = sql_stack_places(s, process, id, places, TACHO__PLACES_MAX, &kernel);
+	uint32_t own = kernel + tacho__places_own(places + kernel, n - kernel);
+	const struct tacho__place *p = n ? &places[own < n ? own : kernel < n ? kernel : 0] : NULL;
+
+	if (!p)
+		sqlite3_result_null(out);
+	else if (view == SQL_ID_LINE)
+		put_optional(out, p->line, p->line != 0);
+	else
+		put_text(out, view == SQL_ID_FUNCTION ? p->function : p->file);
+}
+
+static void put_thread(const struct sql_source *s, sqlite3_context *out, enum sql_view view,
+		       uint32_t process, uint32_t number)
+{
+	const struct tacho_thread *t =
+		number ? tacho_read_thread_by_number(s->reader, process, number) : NULL;
+
+	if (view == SQL_TID)
+		put_optional(out, t ? t->tid : 0, t != NULL);
+	else
+		put_text(out, t ? t->name : NULL);
+}
+
+/* A number of a counter; of the depth of a queue `id` is a loop. */
+static void put_value(sqlite3_context *out, const struct tacho_definition *d, uint64_t value)
+{
+	double real;
+
+	if (d && (d->def_class == TACHO_DEF_COUNTER || d->def_class == TACHO_DEF_GAUGE) &&
+	    d->value_type == 2) {
+		memcpy(&real, &value, sizeof(real));
+		sqlite3_result_double(out, real);
+	} else {
+		sqlite3_result_int64(out, (sqlite3_int64)value);
+	}
+}
+
+static void put_trace_id(sqlite3_context *out, uint64_t high, uint64_t low)
+{
+	char text[33];
+
+	if (!high && !low) {
+		sqlite3_result_null(out);
+		return;
+	}
+	snprintf(text, sizeof(text), "%016" PRIx64 "%016" PRIx64, high, low);
+	sqlite3_result_text(out, text, 32, SQLITE_TRANSIENT);
+}
+
+/* What is looked up in the process of the row. */
+static void put_known(const struct sql_source *s, sqlite3_context *out, enum sql_view view,
+		      uint32_t process, uint32_t id)
+{
+	const struct tacho_definition *d;
+	const struct tacho_process *p;
+
+	switch (view) {
+	case SQL_PID:
+		p = tacho_read_process(s->reader, process);
+		put_optional(out, p ? p->pid : 0, p != NULL);
+		break;
+	case SQL_TID:
+	case SQL_THREAD_NAME:
+		put_thread(s, out, view, process, id);
+		break;
+	case SQL_ID_NAME:
+	case SQL_ID_UNIT:
+		d = id ? tacho_read_definition(s->reader, process, id) : NULL;
+		put_text(out, !d ? NULL : view == SQL_ID_NAME ? d->name : d->unit);
+		break;
+	default:
+		put_place(s, out, view, process, id);
+	}
+}
+
+static void put_number(sqlite3_context *out, enum sql_view view, uint64_t value, uint64_t other)
+{
+	static const char *const results[] = {NULL, "pending", "done"};
+
+	switch (view) {
+	case SQL_OPTIONAL:
+		put_optional(out, value, value != 0);
+		break;
+	case SQL_NOT_NEGATIVE:
+		put_optional(out, value, value != UINT64_MAX);
+		break;
+	case SQL_IF:
+		put_optional(out, value, other != 0);
+		break;
+	case SQL_DIFFERENCE:
+		put_optional(out, value - other, value && other);
+		break;
+	case SQL_RESULT:
+		put_text(out, value < 3 ? results[value] : NULL);
+		break;
+	case SQL_LEVEL:
+		put_text(out, name_level((unsigned)value));
+		break;
+	case SQL_DESCRIPTOR:
+		put_text(out, name_descriptor((unsigned)value));
+		break;
+	case SQL_TRACE_ID:
+		put_trace_id(out, value, other);
+		break;
+	case SQL_POINTER:
+		put_text(out, (const char *)(uintptr_t)value);
+		break;
+	default:
+		sqlite3_result_int64(out, (sqlite3_int64)value);
+	}
+}
+
+static int column(sqlite3_vtab_cursor *base, sqlite3_context *out, int index)
+{
+	const struct module_cursor *c = (const struct module_cursor *)(const void *)base;
+	const struct module_table *t = table_of(base->pVtab);
+	const struct sql_rows *rows = &t->source->rows[t->table];
+	const struct sql_column *col = &sql_table_at(t->table)->columns[index];
+	uint32_t row = row_of(c), process = 0;
+	uint64_t value, other = 0;
+
+	/* SQLite asks for no column that it did not announce. */
+	if (sql_column_fields(col) & ~rows->has) {
+		sqlite3_result_null(out);
+		return SQLITE_OK;
+	}
+	value = sql_value(rows, col->field, row);
+	if (sql_column_fields(col) >> col->field2 & 1)
+		other = sql_value(rows, col->field2, row);
+	if (rows->has >> SQL_PROCESS & 1)
+		process = (uint32_t)sql_value(rows, SQL_PROCESS, row);
+	if (col->view == SQL_VALUE)
+		put_value(out, tacho_read_definition(t->source->reader, process, (uint32_t)other),
+			  value);
+	else if (col->view >= SQL_PID)
+		put_known(t->source, out, col->view, process, (uint32_t)value);
+	else
+		put_number(out, col->view, value, other);
+	return SQLITE_OK;
+}
+
+static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
+{
+	*out = row_of((const struct module_cursor *)(const void *)base);
+	return SQLITE_OK;
+}
+
+int sql_module_add(sqlite3 *db, struct sql_source *source)
+{
+	static const sqlite3_module module = {
+		.iVersion = 0,
+		.xCreate = NULL, /* they are just there */
+		.xConnect = connect,
+		.xBestIndex = best_index,
+		.xDisconnect = disconnect,
+		.xOpen = open_cursor,
+		.xClose = close_cursor,
+		.xFilter = filter,
+		.xNext = next,
+		.xEof = at_end,
+		.xColumn = column,
+		.xRowid = rowid,
+	};
+	int result = SQLITE_OK;
+
+	for (uint32_t i = 0; i < SQL_TABLES && result == SQLITE_OK; i++)
+		result = sqlite3_create_module_v2(db, sql_table_at(i)->name, &module, source, NULL);
+	return result;
+}

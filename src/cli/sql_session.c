@@ -1,0 +1,307 @@
+#include "cli/sql_session.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/cli.h"
+#include "cli/sql_module.h"
+#include "cli/sql_output.h"
+#include "cli/text.h"
+
+struct session {
+	sqlite3 *db;
+	struct sql_source source;
+	enum sql_form form;
+	struct cli_progress progress;
+	bool shows; /* the progress line is there */
+	uint64_t first_ns, last_ns;
+};
+
+/* Ctrl-C at the prompt ends the query, not the program. */
+static volatile sig_atomic_t interrupted;
+
+static void on_interrupt(int number)
+{
+	(void)number;
+	interrupted = 1;
+}
+
+/* Asked by SQLite between rows. */
+static int may_go_on(void *arg)
+{
+	(void)arg;
+	return interrupted;
+}
+
+/* Asked while a table is filled; ns 0: only whether to stop. */
+static int filling(void *arg, uint64_t ns)
+{
+	struct session *s = arg;
+
+	if (ns > s->first_ns) {
+		if (!s->shows)
+			cli_progress_begin(&s->progress, "reading");
+		s->shows = true;
+		cli_progress(&s->progress, ns - s->first_ns, s->last_ns - s->first_ns);
+	} else if (!ns && s->shows) {
+		s->shows = false;
+		cli_progress_end(&s->progress);
+	}
+	return interrupted;
+}
+
+bool sql_session_has_form(const char *form)
+{
+	enum sql_form unused;
+
+	return sql_form_parse(form, &unused);
+}
+
+/* ------------------------------------------------------------------- errors */
+
+/* The line of the query that SQLite points at, and a caret below it. */
+static void put_caret(const char *sql, size_t at)
+{
+	size_t begin = at, size, column;
+
+	while (begin && sql[begin - 1] != '\n')
+		begin--;
+	size = strcspn(sql + begin, "\n");
+	fputs("  ", stderr);
+	text_put_n(stderr, sql + begin, size);
+	fputs("\n  ", stderr);
+	/* One column to the character; what is escaped takes four. */
+	for (column = begin; column < at;) {
+		int32_t code;
+		size_t bytes = text_character(sql + column, at - column, &code);
+
+		fputs(code < 0 || text_is_hostile(code) ? "    " : " ", stderr);
+		column += bytes;
+	}
+	fputs("^\n", stderr);
+}
+
+static void say_error(const struct session *s, const char *sql, bool compiling)
+{
+	const char *text = sqlite3_errmsg(s->db);
+	int at = compiling ? sqlite3_error_offset(s->db) : -1;
+
+	cli_error("%s.", text);
+	if (at >= 0 && (size_t)at <= strlen(sql))
+		put_caret(sql, (size_t)at);
+	if (strstr(text, "no such table"))
+		cli_note("'.tables' in place of a query lists the tables.");
+	if (strstr(text, "no such column"))
+		cli_note("'.schema TABLE' in place of a query lists its columns.");
+}
+
+/* ------------------------------------------------------------------ queries */
+
+static int query(struct session *s, const char *sql)
+{
+	const char *rest = sql;
+
+	interrupted = 0;
+	while (*rest) {
+		sqlite3_stmt *statement = NULL;
+		const char *begin = rest;
+		int result = sqlite3_prepare_v2(s->db, begin, -1, &statement, &rest);
+
+		if (result != SQLITE_OK) {
+			say_error(s, begin, true);
+			return CLI_FAILED;
+		}
+		if (!statement)
+			continue;
+		result = sql_output(statement, s->form);
+		if (result != SQLITE_DONE) {
+			fflush(stdout);
+			say_error(s, begin, false);
+			sqlite3_finalize(statement);
+			return CLI_FAILED;
+		}
+		sqlite3_finalize(statement);
+	}
+	return CLI_OK;
+}
+
+static void put_table(const struct sql_table *t, bool columns)
+{
+	printf("%s%-10s%s %s\n", cli_colour(stdout, CLI_BOLD), t->name,
+	       cli_colour(stdout, CLI_PLAIN), t->text);
+	for (uint32_t c = 0; columns && c < t->column_count; c++)
+		printf("  %-16s %-8s %s\n", t->columns[c].name, sql_column_type(&t->columns[c]),
+		       t->columns[c].text);
+}
+
+/* name: "" for all. */
+static int put_schema(const char *name, bool columns)
+{
+	bool found = false;
+
+	for (uint32_t i = 0; i < SQL_TABLES; i++) {
+		const struct sql_table *t = sql_table_at(i);
+
+		if (name[0] && strcmp(name, t->name) != 0)
+			continue;
+		found = true;
+		put_table(t, columns);
+	}
+	if (!found)
+		cli_error("there is no table '%s'; '.tables' lists them.", name);
+	return found ? CLI_OK : CLI_FAILED;
+}
+
+/* What stands behind a command's name; NULL: it is another. */
+static const char *argument(const char *line, const char *name)
+{
+	size_t size = strlen(name);
+
+	if (strncmp(line, name, size) != 0 || (line[size] && line[size] != ' '))
+		return NULL;
+	return line + size + strspn(line + size, " ");
+}
+
+/* Lines that begin with a dot. */
+static int command(struct session *s, const char *line, bool *quit)
+{
+	const char *rest;
+
+	*quit = strcmp(line, ".quit") == 0 || strcmp(line, ".exit") == 0;
+	if (*quit)
+		return CLI_OK;
+	if ((rest = argument(line, ".schema")))
+		return put_schema(rest, true);
+	if (argument(line, ".tables"))
+		return put_schema("", false);
+	if ((rest = argument(line, ".format"))) {
+		if (sql_form_parse(rest, &s->form))
+			return CLI_OK;
+		cli_error("'%s' is none of table, csv, json.", rest);
+		return CLI_FAILED;
+	}
+	if (!argument(line, ".help")) {
+		cli_error("there is no '%s'; '.help' lists what there is.", line);
+		return CLI_FAILED;
+	}
+	puts(".tables           what there is\n"
+	     ".schema [TABLE]   columns, their types and what they say\n"
+	     ".format FORM      table, csv or json\n"
+	     ".quit             leave\n"
+	     "Anything else is SQL and ends with a semicolon. Ctrl-C ends a query.");
+	return CLI_OK;
+}
+
+/* One line more; true: the text is whole. */
+static bool take_line(char **all, size_t *used, const char *line, bool *failed)
+{
+	size_t size = strlen(line);
+	char *grown = realloc(*all, *used + size + 2);
+
+	if (!grown) {
+		*failed = true;
+		return false;
+	}
+	*all = grown;
+	if (*used)
+		grown[(*used)++] = '\n';
+	memcpy(grown + *used, line, size + 1);
+	*used += size;
+	return sqlite3_complete(grown);
+}
+
+static int prompt(struct session *s)
+{
+	char *line = NULL, *all = NULL;
+	size_t size = 0, used = 0;
+	bool quit = false, failed = false, talks = isatty(STDIN_FILENO);
+	int status = CLI_OK;
+
+	if (talks) {
+		struct sigaction action = {.sa_handler = on_interrupt, .sa_flags = SA_RESTART};
+
+		sigaction(SIGINT, &action, NULL);
+		puts("SQL over this trace. .tables lists the tables, .quit leaves.");
+	}
+	/* A script stops at the first error, a person goes on. */
+	while (!quit && !failed && (talks || status == CLI_OK)) {
+		if (talks)
+			fputs(used ? "   ...> " : "tacho> ", stdout);
+		fflush(stdout);
+		if (getline(&line, &size, stdin) < 0)
+			break;
+		line[strcspn(line, "\r\n")] = 0;
+		if (!used && line[0] == '.') {
+			status = command(s, line, &quit);
+		} else if ((used || line[0]) && take_line(&all, &used, line, &failed)) {
+			status = query(s, all);
+			used = 0;
+		}
+	}
+	if (used && !quit && !failed && (talks || status == CLI_OK))
+		status = query(s, all);
+	if (talks && !quit)
+		putchar('\n');
+	if (failed) {
+		cli_error("no memory for a query of this length.");
+		status = CLI_FAILED;
+	}
+	free(line);
+	free(all);
+	return talks && !failed ? CLI_OK : status;
+}
+
+/* --------------------------------------------------------------------- life */
+
+static int start(struct session *s, const char *path)
+{
+	struct cli_progress progress;
+	char message[CLI_MESSAGE] = "";
+	int error;
+
+	cli_progress_begin(&progress, "opening");
+	error = cli_open(&s->source.reader, path, &progress, 0, message, sizeof(message));
+	cli_progress_end(&progress);
+	if (error < 0) {
+		if (message[0])
+			cli_error("%s", message);
+		return CLI_FAILED;
+	}
+	if (tacho_read_window(s->source.reader, &s->first_ns, &s->last_ns) < 0)
+		s->first_ns = s->last_ns = 0;
+	s->source.stop = filling;
+	s->source.stop_arg = s;
+	s->source.rows = calloc(SQL_TABLES, sizeof(*s->source.rows));
+	if (!s->source.rows || sqlite3_open(":memory:", &s->db) != SQLITE_OK ||
+	    sql_module_add(s->db, &s->source) != SQLITE_OK) {
+		cli_error("cannot start SQLite: %s.", s->db ? sqlite3_errmsg(s->db) : "no memory");
+		return CLI_FAILED;
+	}
+	sqlite3_progress_handler(s->db, 10000, may_go_on, s);
+	return CLI_OK;
+}
+
+int sql_session(const char *path, const char *form, char **queries, int count)
+{
+	struct session s = {.form = SQL_FORM_TABLE};
+	int status = start(&s, path);
+
+	sql_form_parse(form, &s.form);
+	if (status == CLI_OK && !count)
+		status = prompt(&s);
+	for (int i = 0; i < count && status == CLI_OK; i++) {
+		bool quit;
+
+		status = queries[i][0] == '.' ? command(&s, queries[i], &quit)
+					      : query(&s, queries[i]);
+	}
+	if (s.source.reader)
+		cli_warn_problems(s.source.reader, 5);
+	sqlite3_close(s.db);
+	sql_source_free(&s.source);
+	tacho_read_close(s.source.reader);
+	return cli_finish(status);
+}

@@ -1,0 +1,358 @@
+#include "cli/sql_table.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/sql_fill.h"
+
+/* A search costs less than an order, ten of them do not. */
+#define SEARCHES 4u
+
+const struct sql_table *sql_table_at(uint32_t index)
+{
+	static const struct sql_table *const tables[] = {
+		&sql_processes, &sql_threads,  &sql_loops,  &sql_turns,	 &sql_tasks,
+		&sql_polls,	&sql_wakes,    &sql_locks,  &sql_calls,	 &sql_pool,
+		&sql_spans,	&sql_counters, &sql_logs,   &sql_events, &sql_samples,
+		&sql_frames,	&sql_switches, &sql_losses, &sql_gaps,	 &sql_problems,
+	};
+	_Static_assert(sizeof(tables) / sizeof(tables[0]) == SQL_TABLES, "all of them");
+
+	return tables[index];
+}
+
+const char *sql_column_type(const struct sql_column *c)
+{
+	switch (c->view) {
+	case SQL_VALUE:
+		return "NUMERIC";
+	case SQL_RESULT:
+	case SQL_LEVEL:
+	case SQL_DESCRIPTOR:
+	case SQL_TRACE_ID:
+	case SQL_POINTER:
+	case SQL_THREAD_NAME:
+	case SQL_ID_NAME:
+	case SQL_ID_UNIT:
+	case SQL_ID_FUNCTION:
+	case SQL_ID_FILE:
+		return "TEXT";
+	default:
+		return "INTEGER";
+	}
+}
+
+uint32_t sql_column_fields(const struct sql_column *c)
+{
+	uint32_t fields = 1u << c->field;
+
+	if (c->view == SQL_DIFFERENCE || c->view == SQL_IF || c->view == SQL_VALUE ||
+	    c->view == SQL_TRACE_ID)
+		fields |= 1u << c->field2;
+	if (c->view >= SQL_PID || c->view == SQL_VALUE)
+		fields |= 1u << SQL_PROCESS;
+	return fields;
+}
+
+/* ------------------------------------------------------------------ filling */
+
+void sql_put(struct sql_filling *f, const uint64_t *values)
+{
+	int error = f->error ? 0 : sql_row_add(f->rows, values);
+
+	if (error)
+		f->error = error;
+}
+
+void sql_put_at(uint64_t *v, const struct tacho__at *at)
+{
+	v[F_PROCESS] = at->process;
+	v[F_THREAD] = at->thread;
+	v[F_LOOP] = at->loop;
+	v[F_KIND] = at->kind;
+	v[F_TASK] = at->task;
+	v[F_IN_POLL] = at->poll_ns;
+}
+
+static int stop(void *arg, uint64_t ns)
+{
+	const struct sql_filling *f = arg;
+
+	return f->error || (f->source->stop && f->source->stop(f->source->stop_arg, ns));
+}
+
+int sql_run(struct sql_filling *f, const struct tacho__facts *facts)
+{
+	struct tacho__facts all = *facts;
+	int error = tacho_read_seek(f->source->reader, 0);
+
+	all.arg = f;
+	if (error >= 0)
+		error = tacho__model_run(f->source->reader, &all, stop, f, NULL);
+	if (error < 0)
+		return error;
+	/* model_run does not tell that it was stopped. */
+	if (f->source->stop && f->source->stop(f->source->stop_arg, 0))
+		return -EINTR;
+	return f->error;
+}
+
+int sql_fill(struct sql_source *s, struct sql_rows *rows, const struct tacho__facts *facts)
+{
+	struct sql_filling f = {.source = s, .rows = rows};
+
+	return sql_run(&f, facts);
+}
+
+static uint8_t width_of(uint64_t most)
+{
+	return most == 0	    ? 0
+	       : most <= UINT8_MAX  ? 1
+	       : most <= UINT16_MAX ? 2
+	       : most <= UINT32_MAX ? 4
+				    : 8;
+}
+
+static void pack(struct sql_block *b, const uint64_t *values, uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++) {
+		uint64_t above = values[i] - b->least;
+
+		switch (b->width) {
+		case 1:
+			b->above[i] = (uint8_t)above;
+			break;
+		case 2:
+			((uint16_t *)(void *)b->above)[i] = (uint16_t)above;
+			break;
+		case 4:
+			((uint32_t *)(void *)b->above)[i] = (uint32_t)above;
+			break;
+		default:
+			((uint64_t *)(void *)b->above)[i] = above;
+		}
+	}
+}
+
+/* The first `count` values of the tail become a block. */
+static int seal(struct sql_field *f, uint32_t count)
+{
+	uint64_t least = UINT64_MAX, most = 0;
+	struct sql_block *b;
+
+	if (f->count == f->capacity) {
+		uint32_t capacity = f->capacity ? 2 * f->capacity : 16;
+		struct sql_block *blocks = realloc(f->blocks, capacity * sizeof(*blocks));
+
+		if (!blocks)
+			return -ENOMEM;
+		f->blocks = blocks;
+		f->capacity = capacity;
+	}
+	for (uint32_t i = 0; i < count; i++) {
+		least = f->tail[i] < least ? f->tail[i] : least;
+		most = f->tail[i] > most ? f->tail[i] : most;
+	}
+	b = &f->blocks[f->count];
+	*b = (struct sql_block){.least = least, .width = width_of(most - least)};
+	if (b->width) {
+		b->above = malloc((size_t)count * b->width);
+		if (!b->above)
+			return -ENOMEM;
+		pack(b, f->tail, count);
+	}
+	f->count++;
+	return 0;
+}
+
+static int put_value(struct sql_field *f, uint32_t row, uint64_t value)
+{
+	if (!f->tail) {
+		f->tail = malloc(SQL_BLOCK * sizeof(*f->tail));
+		if (!f->tail)
+			return -ENOMEM;
+	}
+	if (row && (int64_t)value < f->last)
+		f->unsorted = true;
+	f->last = (int64_t)value;
+	f->tail[row % SQL_BLOCK] = value;
+	return row % SQL_BLOCK == SQL_BLOCK - 1 ? seal(f, SQL_BLOCK) : 0;
+}
+
+int sql_row_add(struct sql_rows *rows, const uint64_t *values)
+{
+	if (rows->count >= SQL_ROWS_MAX)
+		return -EOVERFLOW;
+	for (uint32_t left = rows->has; left; left &= left - 1) {
+		uint32_t field = (uint32_t)__builtin_ctz(left);
+		int error = put_value(&rows->field[field], rows->count, values[field]);
+
+		if (error)
+			return error;
+	}
+	rows->count++;
+	return 0;
+}
+
+static int finish(struct sql_rows *rows)
+{
+	int error = 0;
+
+	for (uint32_t i = 0; i < SQL_FIELDS; i++) {
+		struct sql_field *f = &rows->field[i];
+
+		if (rows->has >> i & 1 && rows->count % SQL_BLOCK && !error)
+			error = seal(f, rows->count % SQL_BLOCK);
+		free(f->tail);
+		f->tail = NULL;
+	}
+	return error;
+}
+
+static void field_free(struct sql_field *f)
+{
+	for (uint32_t i = 0; i < f->count; i++)
+		free(f->blocks[i].above);
+	free(f->blocks);
+	free(f->tail);
+	free(f->order);
+	memset(f, 0, sizeof(*f));
+}
+
+/*
+ * Only the missing fields are read: cursors of a query that runs may stand in the rows, and these
+ * stay what they are. A trace gives the same rows each time.
+ */
+int sql_need(struct sql_source *s, uint32_t table, uint32_t wanted)
+{
+	struct sql_rows *rows = &s->rows[table];
+	struct sql_rows more = {.has = wanted & ~rows->has};
+	int error;
+
+	if (rows->filled && !more.has)
+		return 0;
+	error = sql_table_at(table)->fill(s, &more);
+	if (!error)
+		error = finish(&more);
+	if (!error && rows->filled && rows->count != more.count)
+		error = -ESTALE;
+	for (uint32_t i = 0; i < SQL_FIELDS; i++)
+		if (error)
+			field_free(&more.field[i]);
+		else if (more.has >> i & 1)
+			rows->field[i] = more.field[i];
+	if (error)
+		return error;
+	rows->has |= more.has;
+	rows->count = more.count;
+	rows->filled = true;
+	return 0;
+}
+
+/* ---------------------------------------------------------------- searching */
+
+struct sorting {
+	const struct sql_rows *rows;
+	uint32_t field;
+};
+
+static int by_field(const void *a, const void *b, void *arg)
+{
+	const struct sorting *s = arg;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	int64_t x = (int64_t)sql_value(s->rows, s->field, i);
+	int64_t y = (int64_t)sql_value(s->rows, s->field, k);
+
+	if (x != y)
+		return x < y ? -1 : 1;
+	return i < k ? -1 : i > k;
+}
+
+static int make_order(struct sql_rows *rows, uint32_t field)
+{
+	struct sorting sorting = {rows, field};
+	uint32_t *order = malloc(((size_t)rows->count + 1) * sizeof(*order));
+
+	if (!order)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < rows->count; i++)
+		order[i] = i;
+	qsort_r(order, rows->count, sizeof(*order), by_field, &sorting);
+	rows->field[field].order = order;
+	return 0;
+}
+
+/* First in the order of the field whose value is not below (or, `above`: is above) this. */
+static uint32_t bound(const struct sql_rows *rows, uint32_t field, const uint32_t *order,
+		      int64_t value, bool above)
+{
+	uint32_t from = 0, to = rows->count;
+
+	while (from < to) {
+		uint32_t mid = from + (to - from) / 2;
+		int64_t x = (int64_t)sql_value(rows, field, order ? order[mid] : mid);
+
+		if (x < value || (above && x == value))
+			from = mid + 1;
+		else
+			to = mid;
+	}
+	return from;
+}
+
+int sql_search(struct sql_rows *rows, uint32_t field, int64_t low, int64_t high,
+	       struct sql_range *range)
+{
+	struct sql_field *f = &rows->field[field];
+
+	*range = (struct sql_range){.end = rows->count};
+	if (f->unsorted && !f->order) {
+		if (f->asked++ < SEARCHES) {
+			range->check = true;
+			return 0;
+		}
+		if (make_order(rows, field))
+			return -ENOMEM;
+	}
+	range->order = f->order;
+	range->at = bound(rows, field, f->order, low, false);
+	range->end = bound(rows, field, f->order, high, true);
+	return 0;
+}
+
+/* -------------------------------------------------------------------- texts */
+
+struct sql_text {
+	struct sql_text *next;
+	char text[];
+};
+
+const char *sql_keep(struct sql_source *s, const char *text, size_t size)
+{
+	struct sql_text *t = malloc(sizeof(*t) + size + 1);
+
+	if (!t)
+		return NULL;
+	memcpy(t->text, text, size);
+	t->text[size] = 0;
+	t->next = s->texts;
+	s->texts = t;
+	return t->text;
+}
+
+void sql_source_free(struct sql_source *s)
+{
+	for (uint32_t i = 0; s->rows && i < SQL_TABLES; i++)
+		for (uint32_t f = 0; f < SQL_FIELDS; f++)
+			field_free(&s->rows[i].field[f]);
+	free(s->rows);
+	s->rows = NULL;
+	while (s->texts) {
+		struct sql_text *next = s->texts->next;
+
+		free(s->texts);
+		s->texts = next;
+	}
+	sql_stacks_free(s);
+}

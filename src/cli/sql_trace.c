@@ -1,0 +1,244 @@
+/* Tables of what the trace itself is: processes, threads, and what is missing. */
+#include <string.h>
+
+#include "cli/names.h"
+#include "cli/sql_fill.h"
+
+static uint64_t pointer(const char *text)
+{
+	return (uint64_t)(uintptr_t)text;
+}
+
+/* ---------------------------------------------------------------- processes */
+
+enum {
+	R_PARENT = 1,
+	R_UID,
+	R_COMM,
+	R_EXE,
+	R_SERVICE,
+	R_HOST,
+	R_STATE,
+	R_REASON,
+	R_WHY,
+	R_CREATED,
+	R_CREATED_REAL,
+	R_TAKEN
+};
+
+/* clang-format off */
+static const struct sql_column process_columns[] = {
+	PROCESS_COLUMNS,
+	{"parent_pid", SQL_OPTIONAL, R_PARENT, 0, "recorded process that it was forked from"},
+	{"uid", SQL_NUMBER, R_UID, 0, "its user"},
+	{"comm", SQL_POINTER, R_COMM, 0, "its name"},
+	{"exe", SQL_POINTER, R_EXE, 0, "its program"},
+	{"service", SQL_POINTER, R_SERVICE, 0, "name that was given to the recording"},
+	{"host", SQL_POINTER, R_HOST, 0, "machine"},
+	{"state", SQL_POINTER, R_STATE, 0, "how recording stood when the trace was taken"},
+	{"reason", SQL_POINTER, R_REASON, 0, "why it is off or degraded; NULL: all well"},
+	{"why", SQL_POINTER, R_WHY, 0, "what the trace was taken for; NULL: its end, or asked"},
+	{"begin_ns", SQL_OPTIONAL, R_CREATED, 0, "recording began"},
+	{"begin_real_ns", SQL_OPTIONAL, R_CREATED_REAL, 0, "the same in wall time, since 1970"},
+	{"taken_ns", SQL_OPTIONAL, R_TAKEN, 0, "the trace was taken"},
+};
+/* clang-format on */
+
+static int fill_processes(struct sql_source *s, struct sql_rows *rows)
+{
+	struct sql_filling f = {.source = s, .rows = rows};
+
+	for (uint32_t i = 0; i < tacho_read_process_count(s->reader); i++) {
+		const struct tacho_process *p = tacho_read_process(s->reader, i);
+		uint64_t v[SQL_FIELDS] = {0};
+
+		if (!p)
+			continue;
+		v[SQL_PROCESS] = i;
+		v[R_PARENT] = p->parent_pid;
+		v[R_UID] = p->uid;
+		v[R_COMM] = pointer(p->comm);
+		v[R_EXE] = pointer(p->exe);
+		v[R_SERVICE] = pointer(p->service);
+		v[R_HOST] = pointer(p->host);
+		v[R_STATE] = pointer(name_state(p->state));
+		v[R_REASON] = pointer(p->reason);
+		v[R_WHY] = pointer(p->why);
+		v[R_CREATED] = p->created_mono_ns;
+		v[R_CREATED_REAL] = p->created_real_ns;
+		v[R_TAKEN] = p->taken_mono_ns;
+		sql_put(&f, v);
+	}
+	return f.error;
+}
+
+/* ------------------------------------------------------------------ threads */
+
+enum { H_TID = 1, H_NAME, H_START, H_LIVE };
+
+/* clang-format off */
+static const struct sql_column thread_columns[] = {
+	PROCESS_COLUMNS,
+	{"tid", SQL_KEY, H_TID, 0, "its tid"},
+	{"name", SQL_POINTER, H_NAME, 0, "its name"},
+	{"begin_ns", SQL_OPTIONAL, H_START, 0, "first record; NULL: not known"},
+	{"live", SQL_NUMBER, H_LIVE, 0, "1: it ran when the trace was taken"},
+};
+/* clang-format on */
+
+static int fill_threads(struct sql_source *s, struct sql_rows *rows)
+{
+	struct sql_filling f = {.source = s, .rows = rows};
+
+	for (uint32_t i = 0; i < tacho_read_thread_count(s->reader); i++) {
+		const struct tacho_thread *t = tacho_read_thread(s->reader, i);
+		uint64_t v[SQL_FIELDS] = {0};
+
+		if (!t)
+			continue;
+		v[SQL_PROCESS] = t->process;
+		v[H_TID] = t->tid;
+		v[H_NAME] = pointer(t->name);
+		v[H_START] = t->start_ns;
+		v[H_LIVE] = t->live == 1;
+		sql_put(&f, v);
+	}
+	return f.error;
+}
+
+/* ------------------------------------------------------------------- losses */
+
+enum { X_NAME = 1, X_TEXT, X_COUNT, X_LOSSY };
+
+/* clang-format off */
+static const struct sql_column loss_columns[] = {
+	PROCESS_COLUMNS,
+	{"name", SQL_POINTER, X_NAME, 0, "what was counted"},
+	{"count", SQL_NUMBER, X_COUNT, 0, "how often; 0: it was looked for and did not happen"},
+	{"lossy", SQL_NUMBER, X_LOSSY, 0, "1: events or names are missing because of it"},
+	{"text", SQL_POINTER, X_TEXT, 0, "what it means"},
+};
+/* clang-format on */
+
+static int fill_losses(struct sql_source *s, struct sql_rows *rows)
+{
+	struct sql_filling f = {.source = s, .rows = rows};
+	struct tacho_loss_info info;
+
+	for (uint32_t p = 0; p < tacho_read_process_count(s->reader); p++)
+		for (uint32_t i = 0; i < tacho_read_loss_count(s->reader); i++) {
+			uint64_t v[SQL_FIELDS] = {0};
+
+			if (tacho_read_loss(s->reader, p, i, &info) < 0)
+				continue;
+			v[SQL_PROCESS] = p;
+			v[X_NAME] = pointer(info.name);
+			v[X_TEXT] = pointer(info.text);
+			v[X_COUNT] = info.count;
+			v[X_LOSSY] = info.lossy != 0;
+			sql_put(&f, v);
+		}
+	return f.error;
+}
+
+/* --------------------------------------------------------------------- gaps */
+
+enum { G_THREAD = 1, G_FROM, G_TO, G_RECORDS, G_REASON, G_TEXT, G_ERROR };
+
+/* clang-format off */
+static const struct sql_column gap_columns[] = {
+	PROCESS_COLUMNS,
+	{"tid", SQL_TID, G_THREAD, 0, "thread whose records are missing; NULL: all"},
+	{"begin_ns", SQL_KEY, G_FROM, 0, "from when"},
+	{"end_ns", SQL_KEY, G_TO, 0, "until when"},
+	{"ns", SQL_DIFFERENCE, G_TO, G_FROM, "how long"},
+	{"records", SQL_OPTIONAL, G_RECORDS, 0, "how many are missing; NULL: not known"},
+	{"reason", SQL_POINTER, G_REASON, 0, "hole (overwritten, damaged or without room), no-agent, no-space, unwritable, too-fast or kernel"},
+	{"errno", SQL_OPTIONAL, G_ERROR, 0, "error of the agent; NULL: none"},
+	{"text", SQL_POINTER, G_TEXT, 0, "what happened"},
+};
+/* clang-format on */
+
+static void on_hole(void *arg, const struct tacho__hole *h)
+{
+	uint64_t v[SQL_FIELDS] = {0};
+
+	v[SQL_PROCESS] = h->process;
+	v[G_THREAD] = h->thread;
+	v[G_FROM] = h->from_ns;
+	v[G_TO] = h->to_ns;
+	v[G_RECORDS] = h->missing + h->dropped;
+	v[G_REASON] = pointer("hole");
+	sql_put(arg, v);
+}
+
+static int fill_gaps(struct sql_source *s, struct sql_rows *rows)
+{
+	const struct tacho__facts facts = {.hole = on_hole};
+	struct sql_filling f = {.source = s, .rows = rows};
+	int error = sql_run(&f, &facts);
+
+	for (uint32_t i = 0; !error && i < tacho_read_gap_count(s->reader); i++) {
+		const struct tacho_gap *g = tacho_read_gap(s->reader, i);
+		uint64_t v[SQL_FIELDS] = {0};
+
+		if (!g)
+			continue;
+		v[SQL_PROCESS] = g->process;
+		v[G_FROM] = g->from_ns;
+		v[G_TO] = g->to_ns;
+		v[G_RECORDS] = g->records;
+		v[G_REASON] = pointer(g->reason);
+		v[G_TEXT] = pointer(g->text);
+		v[G_ERROR] = (uint64_t)(int64_t)g->error;
+		sql_put(&f, v);
+	}
+	return error ? error : f.error;
+}
+
+/* ----------------------------------------------------------------- problems */
+
+enum { B_NAME = 1, B_TEXT, B_PATH, B_OFFSET, B_SIZE };
+
+/* clang-format off */
+static const struct sql_column problem_columns[] = {
+	{"name", SQL_POINTER, B_NAME, 0, "damaged-block, cut and so on"},
+	{"text", SQL_POINTER, B_TEXT, 0, "what is wrong"},
+	{"path", SQL_POINTER, B_PATH, 0, "file"},
+	{"offset", SQL_IF, B_OFFSET, B_SIZE, "where in the file; NULL: not about a place"},
+	{"size", SQL_OPTIONAL, B_SIZE, 0, "bytes; NULL: not about a place"},
+};
+/* clang-format on */
+
+/* Some problems are only found when the events are read. */
+static int fill_problems(struct sql_source *s, struct sql_rows *rows)
+{
+	const struct tacho__facts facts = {0};
+	struct sql_filling f = {.source = s, .rows = rows};
+	int error = sql_run(&f, &facts);
+
+	for (uint32_t i = 0; !error && i < tacho_read_problem_count(s->reader); i++) {
+		const struct tacho_problem *p = tacho_read_problem(s->reader, i);
+		uint64_t v[SQL_FIELDS] = {0};
+
+		if (!p)
+			continue;
+		v[B_NAME] = pointer(p->name);
+		v[B_TEXT] = pointer(p->text);
+		v[B_PATH] = pointer(p->path);
+		v[B_OFFSET] = p->offset;
+		v[B_SIZE] = p->size;
+		sql_put(&f, v);
+	}
+	return error ? error : f.error;
+}
+
+const struct sql_table sql_processes =
+	SQL_TABLE("processes", "a recorded process", process_columns, fill_processes);
+const struct sql_table sql_threads = SQL_TABLE("threads", "a thread", thread_columns, fill_threads);
+const struct sql_table sql_losses = SQL_TABLE(
+	"losses", "something that the recorder counts as lost", loss_columns, fill_losses);
+const struct sql_table sql_gaps =
+	SQL_TABLE("gaps", "a stretch of time of which records are missing", gap_columns, fill_gaps);
+const struct sql_table sql_problems = SQL_TABLE("problems", "something that is wrong with the file",
+						problem_columns, fill_problems);

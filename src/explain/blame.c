@@ -1,0 +1,430 @@
+#include "explain/blame.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/blaming.h"
+
+/* ------------------------------------------------------------------ polls, wakes */
+
+static const struct tacho__poll *poll_of(const struct tacho__blaming *b, uint32_t thread,
+					 uint64_t end_ns)
+{
+	const struct tacho__poll *best = NULL;
+
+	for (uint32_t i = 0; i < b->polls.count; i++) {
+		const struct tacho__poll *p = TACHO__LIST_AT(&b->polls, tacho__poll, i);
+
+		if (p->at.thread == thread && p->end_ns == end_ns &&
+		    (!best || p->begin_ns < best->begin_ns))
+			best = p;
+	}
+	return best;
+}
+
+/*
+ * From the wake to the poll: what else ran on the loop. A loop that was parked had to be woken by
+ * the kernel first.
+ */
+static void blame_delay(struct tacho__blaming *b, uint32_t thread, uint64_t from, uint64_t to,
+			uint32_t depth)
+{
+	uint32_t first = b->pieces.count;
+
+	tacho__blame_thread(b, thread, from, to, depth, NULL);
+	for (uint32_t i = first; i < b->pieces.count; i++) {
+		struct tacho__piece *p = &((struct tacho__piece *)b->pieces.at)[i];
+
+		if (p->depth == depth && p->owner == TACHO__OWNER_IO) {
+			p->owner = TACHO__OWNER_DESCHEDULED;
+			snprintf(p->text, sizeof(p->text),
+				 "its loop was parked, and the kernel took so long to run it");
+		}
+	}
+}
+
+static void blame_poll(struct tacho__blaming *b, uint32_t thread, uint64_t from, uint64_t to,
+		       uint32_t depth)
+{
+	const struct tacho__poll *p = poll_of(b, thread, to);
+	uint64_t begin = p && p->begin_ns > from ? p->begin_ns : from;
+
+	if (!p) {
+		tacho__blame_thread(b, thread, from, to, depth, NULL);
+		return;
+	}
+	if (begin > from)
+		blame_delay(b, thread, from, begin, depth);
+	tacho__blame_thread(b, thread, begin, to, depth, p);
+}
+
+/* ------------------------------------------------------------------------ tasks */
+
+/* The polls of one task, in their order. */
+struct own_polls {
+	const struct tacho__poll **at;
+	uint32_t count, next;
+};
+
+static int by_begin(const void *a, const void *b)
+{
+	const struct tacho__poll *x = *(const struct tacho__poll *const *)a;
+	const struct tacho__poll *y = *(const struct tacho__poll *const *)b;
+
+	return (x->begin_ns > y->begin_ns) - (x->begin_ns < y->begin_ns);
+}
+
+static void own_polls(struct tacho__blaming *b, uint64_t task, struct own_polls *own)
+{
+	for (uint32_t i = 0; i < b->polls.count; i++)
+		own->count += TACHO__LIST_AT(&b->polls, tacho__poll, i)->task == task;
+	own->at = malloc((own->count + 1u) * sizeof(const struct tacho__poll *));
+	if (!own->at) {
+		b->error = -ENOMEM;
+		return;
+	}
+	own->count = 0;
+	for (uint32_t i = 0; i < b->polls.count; i++) {
+		const struct tacho__poll *p = TACHO__LIST_AT(&b->polls, tacho__poll, i);
+
+		if (p->task == task)
+			own->at[own->count++] = p;
+	}
+	qsort(own->at, own->count, sizeof(own->at[0]), by_begin);
+}
+
+/* The first that ends after a time, which never goes back. */
+static const struct tacho__poll *next_poll(struct own_polls *own, uint64_t after)
+{
+	while (own->next < own->count && own->at[own->next]->end_ns <= after)
+		own->next++;
+	return own->next < own->count ? own->at[own->next] : NULL;
+}
+
+static const struct tacho__work *work_between(const struct tacho__blaming *b, uint64_t task,
+					      uint64_t from, uint64_t to)
+{
+	for (uint32_t i = 0; task && i < b->works.count; i++) {
+		const struct tacho__work *w = TACHO__LIST_AT(&b->works, tacho__work, i);
+
+		if (w->work == task && w->submit_ns && w->submit_ns < to && w->begin_ns > from)
+			return w;
+	}
+	return NULL;
+}
+
+static const struct tacho__wake *wake_at(const struct tacho__blaming *b, uint64_t task, uint64_t ns)
+{
+	const struct tacho__extent *x = b->wakes.extents;
+
+	for (uint32_t i = tacho__list_before(&b->wakes, 0, ns);
+	     i < b->wakes.count && x[i].begin == ns; i++) {
+		const struct tacho__wake *w = TACHO__LIST_AT(&b->wakes, tacho__wake, x[i].fact);
+
+		if (w->task == task)
+			return w;
+	}
+	return NULL;
+}
+
+/* Suspended until `to`, when it was woken or its poll began: for whom? */
+static void blame_wait(struct tacho__blaming *b, uint64_t task, const struct tacho__poll *next,
+		       uint64_t from, uint64_t to)
+{
+	const struct tacho__work *work = work_between(b, task, from, to);
+	const struct tacho__wake *wake =
+		next && next->wake_ns ? wake_at(b, task, next->wake_ns) : NULL;
+	struct tacho__piece *p;
+
+	if (to <= from)
+		return;
+	if (work) {
+		uint64_t begin = work->begin_ns < to ? work->begin_ns : to;
+		uint64_t end = work->end_ns && work->end_ns < to ? work->end_ns : to;
+		uint64_t submit = work->submit_ns > from ? work->submit_ns : from;
+
+		if (submit > from)
+			blame_wait(b, 0, NULL, from, submit);
+		if (begin > submit)
+			tacho__blame_piece(b, TACHO__OWNER_POOL, 0, work->worker, submit, begin);
+		if (end > begin) {
+			p = tacho__blame_piece(b, TACHO__OWNER_WORK, 0, work->worker, begin, end);
+			if (p)
+				p->kind = work->kind;
+		}
+		if (to > end)
+			blame_wait(b, 0, NULL, end, to);
+		return;
+	}
+	p = tacho__blame_piece(b, TACHO__OWNER_IO, 0, wake ? wake->at.thread : 0, from, to);
+	if (!p)
+		return;
+	if (!wake) {
+		snprintf(p->text, sizeof(p->text), "waiting for the outside");
+		return;
+	}
+	p->kind = wake->at.kind;
+	p->task = wake->at.task;
+	snprintf(p->text, sizeof(p->text), "waiting until it was woken%s",
+		 wake->at.task ? " by another task" : "");
+	/* What the thread that woke it did meanwhile. */
+	if (wake->at.task && wake->at.task != task)
+		tacho__blame_thread(b, wake->at.thread, from, to, 1, NULL);
+}
+
+void tacho__blame_task(struct tacho__blaming *b, uint64_t task, uint64_t from, uint64_t to)
+{
+	struct own_polls own = {0};
+	uint64_t at = from;
+
+	own_polls(b, task, &own);
+	while (at < to && !b->error) {
+		const struct tacho__poll *p = next_poll(&own, at);
+		uint64_t begin, woken;
+
+		if (!p || p->begin_ns >= to) {
+			blame_wait(b, task, p, at, to);
+			break;
+		}
+		begin = p->begin_ns > at ? p->begin_ns : at;
+		woken = p->wake_ns > at ? p->wake_ns : p->wake_ns ? at : begin;
+		if (woken > begin)
+			woken = begin;
+		blame_wait(b, task, p, at, woken);
+		if (begin > woken)
+			blame_delay(b, p->at.thread, woken, begin, 0);
+		tacho__blame_thread(b, p->at.thread, begin, p->end_ns < to ? p->end_ns : to, 0, p);
+		at = p->end_ns;
+	}
+	free(own.at);
+}
+
+/* ------------------------------------------------------------------------- making */
+
+static int same_owner(const struct tacho__piece *a, const struct tacho__piece *b)
+{
+	return a->owner == b->owner && a->depth == b->depth && a->thread == b->thread &&
+	       a->kind == b->kind && a->name == b->name && a->lock == b->lock &&
+	       strcmp(a->text, b->text) == 0;
+}
+
+/*
+ * Pieces of less than a hundredth of the whole with the same owner become one, so that the large
+ * ones can be seen. Those that consist of others stay.
+ */
+static void join_small(struct tacho__blaming *b)
+{
+	uint64_t small = (b->subject->to_ns - b->subject->from_ns) / 100;
+	struct tacho__piece *p = b->pieces.at;
+	uint32_t n = 0, first = 0;
+
+	for (uint32_t i = 0; i < b->pieces.count; i++) {
+		int has_parts = i + 1 < b->pieces.count && p[i + 1].depth > p[i].depth;
+		uint32_t k = n;
+
+		if (!p[i].depth)
+			first = 0;
+		else if (i && p[i - 1].depth < p[i].depth)
+			first = n;
+		if (p[i].ns < small && !has_parts)
+			for (k = first; k < n && !(same_owner(&p[k], &p[i]) &&
+						   (p[k].ns < small || p[k].parts > 1));)
+				k++;
+		if (k == n) {
+			if (p[i].ns || has_parts)
+				p[n++] = p[i];
+			continue;
+		}
+		p[k].ns += p[i].ns;
+		p[k].parts += p[i].parts;
+		p[k].to_ns = p[i].to_ns > p[k].to_ns ? p[i].to_ns : p[k].to_ns;
+	}
+	b->pieces.count = n;
+}
+
+static void lay(struct tacho__blaming *b)
+{
+	const struct tacho__subject *s = b->subject;
+
+	if (s->task &&
+	    (s->type == TACHO__SUBJECT_TASK || (s->type == TACHO__SUBJECT_SPAN && s->span)))
+		tacho__blame_task(b, s->task, s->from_ns, s->to_ns);
+	else
+		blame_poll(b, s->thread, s->from_ns, s->to_ns, 0);
+	if (!b->error)
+		join_small(b);
+}
+
+struct tacho__blame *tacho__blame_make(struct tacho_reader *reader,
+				       const struct tacho__subject *subject, int *error)
+{
+	struct tacho__blaming b = {.reader = reader, .subject = subject};
+	struct tacho__blame *out = calloc(1, sizeof(*out));
+
+	*error = out ? tacho__blame_gather(&b) : -ENOMEM;
+	if (!*error) {
+		lay(&b);
+		*error = b.error;
+	}
+	tacho__blame_forget(&b);
+	if (*error) {
+		free(b.pieces.at);
+		free(out);
+		return NULL;
+	}
+	out->subject = *subject;
+	out->pieces = b.pieces.at;
+	out->count = b.pieces.count;
+	for (uint32_t i = 0; i < out->count; i++)
+		if (!out->pieces[i].depth && out->pieces[i].owner == TACHO__OWNER_NOT_OBSERVED)
+			out->not_observed_ns += out->pieces[i].ns;
+	return out;
+}
+
+void tacho__blame_free(struct tacho__blame *b)
+{
+	if (!b)
+		return;
+	free(b->pieces);
+	free(b);
+}
+
+const char *tacho__owner_name(enum tacho__owner owner)
+{
+	static const char *const names[] = {
+		"",
+		"other callback",
+		"own code",
+		"descheduled",
+		"blocked in call",
+		"waiting for lock",
+		"queued in pool",
+		"work in pool",
+		"waiting for I/O",
+		"loop",
+		"not observed",
+	};
+
+	return names[owner];
+}
+
+/* ------------------------------------------------------------------------ finding */
+
+struct finding {
+	const struct tacho_reader *reader;
+	const struct tacho__subject_filter *filter;
+	struct tacho__subject *out;
+	uint32_t most, count;
+};
+
+static void offer(struct finding *f, const struct tacho__subject *s)
+{
+	uint64_t ns = s->to_ns - s->from_ns;
+	uint32_t at = f->count;
+
+	if (f->filter->type && f->filter->type != s->type)
+		return;
+	if (at == f->most) {
+		if (!at || ns <= f->out[at - 1].to_ns - f->out[at - 1].from_ns)
+			return;
+		at--;
+	} else {
+		f->count++;
+	}
+	for (; at && ns > f->out[at - 1].to_ns - f->out[at - 1].from_ns; at--)
+		f->out[at] = f->out[at - 1];
+	f->out[at] = *s;
+}
+
+static int wants_all(const struct tacho__subject_filter *f)
+{
+	return !f->span && !f->trace_high && !f->trace_low;
+}
+
+static void find_poll(void *arg, const struct tacho__poll *p)
+{
+	struct finding *f = arg;
+	struct tacho__subject s = {
+		.type = p->wake_ns ? TACHO__SUBJECT_WAKE : TACHO__SUBJECT_POLL,
+		.process = p->at.process,
+		.thread = p->at.thread,
+		.from_ns = p->wake_ns ? p->wake_ns : p->begin_ns,
+		.to_ns = p->end_ns,
+		.kind = p->kind,
+		.task = p->task,
+		.cut = p->cut,
+	};
+
+	if (p->depth || p->cut & TACHO__CUT_BEGIN || !wants_all(f->filter) ||
+	    (f->filter->task && f->filter->task != p->task))
+		return;
+	offer(f, &s);
+}
+
+static void find_span(void *arg, const struct tacho__span *p)
+{
+	struct finding *f = arg;
+	const struct tacho__subject_filter *want = f->filter;
+	const struct tacho_definition *d =
+		want->span ? tacho_read_definition(f->reader, p->at.process, p->name) : NULL;
+	struct tacho__subject s = {
+		.type = TACHO__SUBJECT_SPAN,
+		.process = p->at.process,
+		.thread = p->at.thread,
+		.from_ns = p->begin_ns,
+		.to_ns = p->end_ns,
+		.kind = p->at.kind,
+		.name = p->name,
+		.task = p->at.task,
+		.span = p->id,
+		.trace_high = p->trace_high,
+		.trace_low = p->trace_low,
+		.cut = p->cut,
+	};
+
+	if (want->span && (!d || strcmp(d->name, want->span) != 0))
+		return;
+	if ((want->trace_high || want->trace_low) &&
+	    (want->trace_high != p->trace_high || want->trace_low != p->trace_low))
+		return;
+	if (want->task && want->task != p->at.task)
+		return;
+	/* Without a wish for spans only those that reach over polls are of interest. */
+	if (wants_all(want) && !p->async && !want->type)
+		return;
+	offer(f, &s);
+}
+
+static void find_task(void *arg, const struct tacho__task *t)
+{
+	struct finding *f = arg;
+	struct tacho__subject s = {
+		.type = TACHO__SUBJECT_TASK,
+		.process = t->process,
+		.from_ns = t->spawn_ns ? t->spawn_ns : t->first_ns,
+		.to_ns = t->end_ns ? t->end_ns : t->last_ns,
+		.kind = t->kind,
+		.task = t->task,
+	};
+
+	if (!f->filter->task || f->filter->task != t->task || s.to_ns <= s.from_ns)
+		return;
+	offer(f, &s);
+}
+
+int tacho__blame_find(struct tacho_reader *reader, const struct tacho__subject_filter *filter,
+		      struct tacho__subject *out, uint32_t most)
+{
+	struct finding f = {.reader = reader, .filter = filter, .out = out, .most = most};
+	const struct tacho__facts facts = {
+		.arg = &f,
+		.poll = find_poll,
+		.span = find_span,
+		.task = find_task,
+	};
+	int error = tacho__model_run(reader, &facts, NULL, NULL, NULL);
+
+	return error ? error : (int)f.count;
+}

@@ -1,0 +1,91 @@
+/*
+ * Blame: where the time of one poll, wake, span or task went, in pieces that add up.
+ *
+ * Each piece of time has one owner. A piece in which the subject waited for another thread (for
+ * a lock, for a wake, for work of a pool) has pieces of its own: what that other one did
+ * meanwhile, as far as the edge leads.
+ */
+#ifndef TACHO_EXPLAIN_BLAME_H
+#define TACHO_EXPLAIN_BLAME_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "explain/finding.h"
+#include "model/model.h"
+
+enum tacho__owner {
+	TACHO__OWNER_OTHER_POLL = 1,  /* another callback ran on the loop */
+	TACHO__OWNER_OWN_CODE = 2,    /* its own code, on the CPU */
+	TACHO__OWNER_DESCHEDULED = 3, /* runnable, but the kernel ran others */
+	TACHO__OWNER_CALL = 4,	      /* blocked in a call */
+	TACHO__OWNER_LOCK = 5,	      /* waiting for a lock that another thread held */
+	TACHO__OWNER_POOL = 6,	      /* queued for a thread of a pool */
+	TACHO__OWNER_WORK = 7,	      /* work that a pool did for it */
+	TACHO__OWNER_IO = 8,	      /* waiting for the outside: loop parked, nothing to run */
+	TACHO__OWNER_LOOP = 9,	      /* the loop's own code between two polls */
+	TACHO__OWNER_NOT_OBSERVED = 10,
+};
+
+struct tacho__piece {
+	enum tacho__owner owner;
+	uint32_t depth; /* 0: of the subject; deeper: what a piece above it consists of */
+	uint32_t process, thread;
+	uint64_t from_ns, to_ns;
+	uint64_t ns;	/* its length; less than to - from where it was in parts */
+	uint32_t parts; /* how many small ones it was made of; 1: it is one */
+	uint32_t kind;	/* poll; 0 none */
+	uint64_t task, lock;
+	uint32_t name;		      /* definition: call, span; 0 none */
+	struct tacho__place where[4]; /* innermost of the program first */
+	uint32_t where_count;
+	char text[200];
+};
+
+enum tacho__subject_type {
+	TACHO__SUBJECT_POLL = 1,
+	TACHO__SUBJECT_WAKE = 2, /* from the wake to the end of the poll that it led to */
+	TACHO__SUBJECT_SPAN = 3,
+	TACHO__SUBJECT_TASK = 4, /* from spawn or first sight to its end */
+};
+
+struct tacho__subject {
+	uint64_t from_ns, to_ns;
+	uint64_t task, span;
+	uint64_t trace_high, trace_low;
+	enum tacho__subject_type type;
+	uint32_t process, thread;
+	uint32_t kind, name;
+	uint8_t cut;
+};
+
+struct tacho__blame {
+	struct tacho__subject subject;
+	struct tacho__piece *pieces; /* those of depth 0, by when they begin, add up to the whole */
+	uint32_t count;
+	uint64_t not_observed_ns;
+};
+
+/*
+ * The time of `subject`, from a reader that is sought to it (so it must be able to seek). NULL
+ * with a negative errno in *error.
+ */
+struct tacho__blame *tacho__blame_make(struct tacho_reader *reader,
+				       const struct tacho__subject *subject, int *error);
+void tacho__blame_free(struct tacho__blame *b);
+const char *tacho__owner_name(enum tacho__owner owner);
+
+/*
+ * Finds subjects: the slowest (wakes and polls on loops, spans), or all of one task, span name or
+ * trace id. At most `most`, slowest first. How many, or a negative errno.
+ */
+struct tacho__subject_filter {
+	enum tacho__subject_type type; /* 0: any */
+	uint64_t task;		       /* 0: any */
+	const char *span;	       /* name; NULL: any */
+	uint64_t trace_high, trace_low;
+};
+int tacho__blame_find(struct tacho_reader *reader, const struct tacho__subject_filter *filter,
+		      struct tacho__subject *out, uint32_t most);
+
+#endif

@@ -1,0 +1,337 @@
+#include "explain/explain.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/rules.h"
+
+#define MS 1e6
+#define SECOND 1e9
+#define FINDINGS_MAX 256u
+
+const struct tacho__threshold tacho__thresholds[] = {
+	{"long-callback.warn", "ns", "a callback of this length is long", 10 * MS},
+	{"long-callback.critical", "ns", "a callback of this length is critical, also alone",
+	 50 * MS},
+	{"blocked.share", "%", "share of the window that long callbacks must take together", 1},
+	{"blocked.count", "count", "... and how many there must be", 3},
+	{"lock-contention.share", "%", "of the window that threads wait for locks in all", 50},
+	{"kernel-scheduling-delay.share", "%", "of the window", 3},
+	{"process-pause.ns", "ns", "nothing of the process ran for so long", 100 * MS},
+	{"loop-saturated.share", "%", "median utilisation of a loop", 95},
+	{"wake-latency.warn", "ns", "99th percentile from wake to poll", 5 * MS},
+	{"wake-latency.critical", "ns", "likewise", 50 * MS},
+	{"wake-latency.count", "count", "wakes that there must be", 20},
+	{"queue-growth.warn", "count", "depth of a queue that grows", 100},
+	{"queue-growth.critical", "count", "likewise", 1000},
+	{"pool-exhausted.warn", "ns", "99th percentile of work that waits for a thread", 10 * MS},
+	{"wake-storm.rate", "per-second", "wakes that were not needed", 5000},
+	{"timer-storm.rate", "per-second", "callbacks of timers on one loop", 1000},
+	{"timer-late.warn", "ns", "99th percentile of a timer's lateness", 20 * MS},
+	{"futile-wakeups.rate", "per-second", "waits that end with nothing to do", 1000},
+	{"futile-wakeups.share", "%", "of all waits", 50},
+	{"fd-flood.share", "%", "of the readiness of a busy loop from one descriptor", 50},
+	{"worker-imbalance.ratio", "count", "busiest loop against the median of its peers", 3},
+	{"task-leak.count", "count", "tasks that live on at the end of the window", 100},
+	{"stuck-task.ns", "ns", "without a poll", 1 * SECOND},
+	{"never-yields.ns", "ns", "a poll that still runs", 1 * SECOND},
+	{"hang.ns", "ns", "a loop that has not come back", 1 * SECOND},
+	{"self-wake.rate", "per-second", "wakes of a task by itself", 1000},
+	{"self-wake.share", "%", "of its wakes", 50},
+	{"write-backlog.bytes", "count", "waiting to be written, and growing", 1 << 20},
+	{"memory-growth.ratio", "count", "last against first, growing all the time", 2},
+	{"downstream-wait.warn", "ns", "99th percentile of spans while loops idle", 100 * MS},
+	{"outlier.ratio", "count", "longest against the median of its kind", 10},
+	{"outlier.ns", "ns", "shorter ones are no outliers", 10 * MS},
+	{"recorder-loss.share", "%", "of records missing inside the window", 1},
+	{"recorder-loss.warn", "%", "likewise", 10},
+	{"recorder-loss.critical", "%", "likewise: findings may be wrong", 50},
+	{"cpu-throttled.share", "%", "of the window that a CPU quota took", 2},
+	{"not-enough-data.ns", "ns", "a shorter window tells nothing", 0.5 * SECOND},
+	{"not-enough-data.events", "count", "likewise", 50},
+};
+const uint32_t tacho__threshold_count = sizeof(tacho__thresholds) / sizeof(tacho__thresholds[0]);
+
+const struct tacho__rule tacho__rules[] = {
+	{"long-callback", "a callback's own code keeps its loop for long",
+	 "CPU samples to name the code"},
+	{"blocking-call", "a callback is blocked in a call", "blocking calls"},
+	{"lock-contention", "threads wait for a lock that another one holds", "locks"},
+	{"kernel-scheduling-delay", "loops could run but the kernel runs others", "scheduling"},
+	{"cpu-throttled", "a CPU quota stops the process", "the quota's counters"},
+	{"pool-exhausted", "work waits because all threads of a pool are busy", "libuv"},
+	{"loop-saturated", "a loop has more to do than one thread can", ""},
+	{"wake-latency", "what is woken runs late", "wakes"},
+	{"queue-growth", "a queue grows", "queue depths"},
+	{"wake-storm", "tasks are woken far more often than they run", "wakes"},
+	{"timer-storm", "timers fire without pause", "callbacks"},
+	{"timer-late", "timers fire late", "libuv"},
+	{"futile-wakeups", "a loop wakes up and finds nothing to do", ""},
+	{"fd-flood", "one descriptor takes most of a busy loop", "waits"},
+	{"worker-imbalance", "one loop works while its peers idle", ""},
+	{"task-leak", "tasks are spawned and never end", "API"},
+	{"stuck-task", "a task waits for a wake that does not come", "API"},
+	{"never-yields", "a poll does not end", ""},
+	{"self-wake", "a task wakes itself over and over", "wakes"},
+	{"write-backlog", "what is to be written piles up", "gauges or libuv"},
+	{"process-pause", "the whole process did not run", "CPU samples"},
+	{"memory-growth", "memory grows all the time", "gauges"},
+	{"downstream-wait", "requests wait for something outside while loops idle", "spans"},
+	{"outlier", "single operations take many times as long as others of their kind", ""},
+	{"crash", "the process crashed", ""},
+	{"hang", "a loop does not come back", ""},
+	{"recorder-loss", "records are missing", ""},
+	{"not-enough-data", "too little was recorded to tell", ""},
+};
+const uint32_t tacho__rule_count = sizeof(tacho__rules) / sizeof(tacho__rules[0]);
+
+double tacho__limit(const struct tacho__explaining *x, const char *name)
+{
+	for (uint32_t i = 0; i < tacho__threshold_count; i++)
+		if (strcmp(tacho__thresholds[i].name, name) == 0)
+			return x->thresholds ? x->thresholds[i] : tacho__thresholds[i].value;
+	abort(); /* no such threshold: not a matter of input */
+}
+
+const char *tacho__severity_name(enum tacho__severity severity)
+{
+	static const char *const names[] = {"", "info", "warning", "critical"};
+
+	return names[severity];
+}
+
+/* ----------------------------------------------------------------- findings */
+
+struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule,
+				   enum tacho__severity severity, uint32_t process, double cost_ns)
+{
+	struct tacho__explanation *e = x->out;
+	struct tacho__finding *f;
+
+	if (e->count == x->capacity) {
+		uint32_t capacity = x->capacity ? 2 * x->capacity : 16;
+
+		if (e->count >= FINDINGS_MAX)
+			return NULL;
+		f = realloc(e->findings, capacity * sizeof(*f));
+		if (!f) {
+			x->error = -ENOMEM;
+			return NULL;
+		}
+		e->findings = f;
+		x->capacity = capacity;
+	}
+	f = &e->findings[e->count++];
+	memset(f, 0, sizeof(*f));
+	f->rule = rule;
+	f->severity = severity;
+	f->process = process;
+	f->cost_ns = cost_ns;
+	f->folded_into = -1;
+	return f;
+}
+
+void tacho__say_summary(struct tacho__finding *f, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(f->summary, sizeof(f->summary), format, list);
+	va_end(list);
+}
+
+void tacho__say_advice(struct tacho__finding *f, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(f->advice, sizeof(f->advice), format, list);
+	va_end(list);
+}
+
+void tacho__say_evidence(struct tacho__finding *f, uint32_t thread, uint64_t from_ns,
+			 uint64_t to_ns, double value, const char *unit, const char *format, ...)
+{
+	struct tacho__evidence *e;
+	va_list list;
+
+	if (f->evidence_count == TACHO__EVIDENCE)
+		return;
+	e = &f->evidence[f->evidence_count++];
+	e->process = f->process;
+	e->thread = thread;
+	e->from_ns = from_ns;
+	e->to_ns = to_ns;
+	e->value = value;
+	snprintf(e->unit, sizeof(e->unit), "%s", unit);
+	va_start(list, format);
+	vsnprintf(e->text, sizeof(e->text), format, list);
+	va_end(list);
+}
+
+void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, const char *format,
+		  ...)
+{
+	struct tacho__explanation *e = x->out;
+	struct tacho__coverage *c;
+	va_list list;
+
+	if (e->coverage_count == x->coverage_capacity) {
+		uint32_t capacity = x->coverage_capacity ? 2 * x->coverage_capacity : 32;
+
+		c = realloc(e->coverage, capacity * sizeof(*c));
+		if (!c) {
+			x->error = -ENOMEM;
+			return;
+		}
+		e->coverage = c;
+		x->coverage_capacity = capacity;
+	}
+	c = &e->coverage[e->coverage_count++];
+	c->rule = rule;
+	c->checked = checked;
+	va_start(list, format);
+	vsnprintf(c->why, sizeof(c->why), format, list);
+	va_end(list);
+}
+
+/* -------------------------------------------------------------------- words */
+
+const char *tacho__ns_text(char out[TACHO__TEXT], double ns)
+{
+	const char *unit = "ns";
+	double value = ns;
+
+	if (ns >= 0.9995e9) {
+		value = ns / 1e9;
+		unit = "s";
+	} else if (ns >= 0.9995e6) {
+		value = ns / 1e6;
+		unit = "ms";
+	} else if (ns >= 0.9995e3) {
+		value = ns / 1e3;
+		unit = "us";
+	}
+	snprintf(out, TACHO__TEXT,
+		 value < 9.995	 ? "%.2f %s"
+		 : value < 99.95 ? "%.1f %s"
+				 : "%.0f %s",
+		 value, unit);
+	return out;
+}
+
+const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *p)
+{
+	const char *slash = strrchr(p->module, '/');
+
+	if (p->function[0] && p->file[0])
+		snprintf(out, 2 * TACHO__TEXT, "%s (%s:%u)", p->function, tacho__place_file(p),
+			 p->line);
+	else if (p->function[0])
+		snprintf(out, 2 * TACHO__TEXT, "%s", p->function);
+	else if (p->module[0])
+		snprintf(out, 2 * TACHO__TEXT, "code in %s", slash ? slash + 1 : p->module);
+	else
+		snprintf(out, 2 * TACHO__TEXT, "0x%llx", (unsigned long long)p->address);
+	return out;
+}
+
+const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+			   uint32_t process, uint32_t id)
+{
+	const struct tacho_definition *d =
+		id ? tacho_read_definition(x->reader, process, id) : NULL;
+	struct tacho__place place;
+
+	if (!d) {
+		snprintf(out, TACHO__TEXT, "(not known)");
+	} else if (d->def_class == TACHO_DEF_KIND && d->value && !d->file[0] &&
+		   tacho__places_of_id(x->reader, process, id, x->sum->last_ns, &place, 1) &&
+		   place.function[0]) {
+		snprintf(out, TACHO__TEXT, "%s", place.function);
+	} else {
+		snprintf(out, TACHO__TEXT, "%s", d->name[0] ? d->name : "(no name)");
+	}
+	return out;
+}
+
+const char *tacho__thread_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+			       uint32_t process, uint32_t thread)
+{
+	const struct tacho_thread *t = tacho_read_thread_by_number(x->reader, process, thread);
+
+	if (t && t->name[0])
+		snprintf(out, TACHO__TEXT, "%s (%u)", t->name, t->tid);
+	else
+		snprintf(out, TACHO__TEXT, "thread %u", t ? t->tid : thread);
+	return out;
+}
+
+int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, const char *name)
+{
+	struct tacho_source_info info;
+
+	for (uint32_t i = 0; i < tacho_read_source_count(x->reader); i++)
+		if (tacho_read_source(x->reader, process, i, &info) >= 0 &&
+		    strcmp(info.name, name) == 0)
+			return info.state == 2;
+	return 0;
+}
+
+/* --------------------------------------------------------------------- life */
+
+void tacho__explanation_free(struct tacho__explanation *e)
+{
+	if (!e)
+		return;
+	tacho__summary_free(e->summary);
+	free(e->findings);
+	free(e->coverage);
+	free(e);
+}
+
+static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
+		   const struct tacho__explain_options *options)
+{
+	struct tacho__facts facts;
+	int error = 0;
+
+	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "long-callback.warn"));
+	facts = tacho__gather_facts(&x->gathered);
+	x->sum = tacho__summary_make(reader, &facts, options ? options->progress : NULL,
+				     options ? options->progress_arg : NULL, &error);
+	x->out->summary = x->sum;
+	if (!error)
+		error = x->gathered.error;
+	if (!error) {
+		tacho__rules_process(x);
+		tacho__rules_loop(x);
+		tacho__rules_wait(x);
+		tacho__rules_io(x);
+		tacho__fold(x);
+		error = x->error;
+	}
+	tacho__gather_free(&x->gathered);
+	return error;
+}
+
+struct tacho__explanation *tacho__explain(struct tacho_reader *reader,
+					  const struct tacho__explain_options *options, int *error)
+{
+	struct tacho__explaining x = {.reader = reader,
+				      .thresholds = options ? options->thresholds : NULL};
+
+	*error = -ENOMEM;
+	x.out = calloc(1, sizeof(*x.out));
+	if (!x.out)
+		return NULL;
+	*error = explain(&x, reader, options);
+	if (*error < 0) {
+		tacho__explanation_free(x.out);
+		return NULL;
+	}
+	return x.out;
+}

@@ -1,0 +1,156 @@
+/* Which finding explains which, their rank, and the verdict. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/rules.h"
+
+struct fold {
+	const char *rule;
+	const char *category; /* of the verdict, when it comes first */
+	int first;	      /* when critical, before all others: largest first */
+	int cause;	      /* 1: explains symptoms of the same loop or process */
+	int symptom;	      /* may be explained, by what has less: 0 never */
+};
+
+static const struct fold folds[] = {
+	{"crash", "crash", 9, 1, 0},
+	{"hang", "hang", 8, 1, 0},
+	{"never-yields", "hang", 7, 1, 0},
+	{"long-callback", "blocked-loop", 0, 1, 0},
+	{"blocking-call", "blocked-loop", 0, 1, 0},
+	{"lock-contention", "lock", 0, 1, 0},
+	{"kernel-scheduling-delay", "scheduling", 0, 1, 1},
+	{"cpu-throttled", "scheduling", 1, 1, 0},
+	{"process-pause", "blocked-loop", 0, 1, 0},
+	{"pool-exhausted", "pool", 0, 1, 0},
+	{"timer-storm", "overload", 0, 1, 0},
+	{"self-wake", "overload", 0, 1, 0},
+	{"wake-storm", "overload", 0, 1, 0},
+	{"fd-flood", "overload", 0, 1, 0},
+	{"task-leak", "leak", 0, 0, 0},
+	{"stuck-task", "stuck", 0, 0, 0},
+	{"memory-growth", "leak", 0, 0, 2},
+	{"write-backlog", "overload", 0, 1, 0},
+	{"worker-imbalance", "overload", 0, 1, 1},
+	{"futile-wakeups", "overload", 0, 1, 1},
+	{"loop-saturated", "overload", 0, 1, 2},
+	{"queue-growth", "overload", 0, 1, 2},
+	{"wake-latency", "latency", 0, 0, 3},
+	{"timer-late", "latency", 0, 0, 3},
+	{"downstream-wait", "downstream", 0, 0, 3},
+	{"outlier", "latency", 0, 0, 3},
+	{"recorder-loss", "recording", 6, 0, 0},
+	{"not-enough-data", "not-enough-data", 0, 0, 0},
+};
+
+static const struct fold *fold_of(const struct tacho__finding *f)
+{
+	for (uint32_t i = 0; i < sizeof(folds) / sizeof(folds[0]); i++)
+		if (strcmp(folds[i].rule, f->rule) == 0)
+			return &folds[i];
+	return &folds[0];
+}
+
+static int first_of(const struct tacho__finding *f)
+{
+	return f->severity == TACHO__SEVERITY_CRITICAL ? fold_of(f)->first : 0;
+}
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct tacho__finding *f = a, *g = b;
+	int first = first_of(g) - first_of(f);
+
+	if (first)
+		return first;
+	if ((f->severity >= TACHO__SEVERITY_WARNING) != (g->severity >= TACHO__SEVERITY_WARNING))
+		return f->severity >= TACHO__SEVERITY_WARNING ? -1 : 1;
+	/* A symptom comes after all causes, so that one that explains it stands before it. */
+	if (fold_of(f)->symptom != fold_of(g)->symptom)
+		return fold_of(f)->symptom - fold_of(g)->symptom;
+	return (f->cost_ns < g->cost_ns) - (f->cost_ns > g->cost_ns);
+}
+
+/* Symptoms of one loop are not explained by what happens on another, where both are known. */
+static int explains(const struct tacho__finding *cause, const struct tacho__finding *symptom)
+{
+	if (cause->severity < TACHO__SEVERITY_WARNING || cause->process != symptom->process)
+		return 0;
+	if (strcmp(cause->rule, symptom->rule) == 0 || !fold_of(cause)->cause)
+		return 0;
+	if (strcmp(symptom->rule, "kernel-scheduling-delay") == 0)
+		return strcmp(cause->rule, "cpu-throttled") == 0;
+	/* A loop that is full is explained by what fills it, not by a wait here and there. */
+	if (strcmp(symptom->rule, "loop-saturated") == 0)
+		return cause->cost_ns >= symptom->cost_ns / 2 && cause->loop == symptom->loop;
+	if (cause->loop && symptom->loop && cause->loop != symptom->loop)
+		return strcmp(cause->rule, "pool-exhausted") == 0;
+	return 1;
+}
+
+static void fold_all(struct tacho__explanation *e)
+{
+	for (uint32_t i = 0; i < e->count; i++) {
+		struct tacho__finding *f = &e->findings[i];
+
+		for (uint32_t k = 0; k < i && fold_of(f)->symptom && f->folded_into < 0; k++)
+			if (e->findings[k].folded_into < 0 && explains(&e->findings[k], f))
+				f->folded_into = (int32_t)k;
+	}
+}
+
+/* Folded ones go behind all others; what points to a finding goes with it. */
+static void move_folded(struct tacho__explanation *e)
+{
+	struct tacho__finding *sorted = malloc((e->count + 1) * sizeof(*sorted));
+	int32_t *now = malloc((e->count + 1) * sizeof(*now));
+	uint32_t n = 0;
+
+	for (int folded = 0; sorted && now && folded < 2; folded++)
+		for (uint32_t i = 0; i < e->count; i++)
+			if ((e->findings[i].folded_into >= 0) == folded) {
+				now[i] = (int32_t)n;
+				sorted[n++] = e->findings[i];
+			}
+	if (sorted && now && n) {
+		for (uint32_t i = 0; i < n; i++)
+			if (sorted[i].folded_into >= 0)
+				sorted[i].folded_into = now[sorted[i].folded_into];
+		memcpy(e->findings, sorted, n * sizeof(*sorted));
+	}
+	free(sorted);
+	free(now);
+}
+
+static void judge(struct tacho__explanation *e)
+{
+	const struct tacho__finding *f = e->count ? &e->findings[0] : NULL;
+	const struct tacho__finding *none = NULL;
+
+	for (uint32_t i = 0; i < e->count; i++)
+		if (strcmp(e->findings[i].rule, "not-enough-data") == 0)
+			none = &e->findings[i];
+	if (f && f->severity >= TACHO__SEVERITY_WARNING) {
+		e->verdict.category = fold_of(f)->category;
+		snprintf(e->verdict.summary, sizeof(e->verdict.summary), "%s", f->summary);
+	} else if (none) {
+		e->verdict.category = "not-enough-data";
+		snprintf(e->verdict.summary, sizeof(e->verdict.summary), "%s", none->summary);
+	} else {
+		e->verdict.category = "none";
+		snprintf(e->verdict.summary, sizeof(e->verdict.summary),
+			 "nothing is wrong with the loops in this window");
+	}
+}
+
+void tacho__fold(struct tacho__explaining *x)
+{
+	struct tacho__explanation *e = x->out;
+
+	if (e->count > 1)
+		qsort(e->findings, e->count, sizeof(e->findings[0]), by_rank);
+	fold_all(e);
+	move_folded(e);
+	judge(e);
+}

@@ -1,0 +1,88 @@
+/*
+ * What rules need beyond the summary: long polls one by one, with what they spent their time on.
+ *
+ * A poll of a loop that is long has one cause, the one that took most of it: a call that blocked, a
+ * lock, the kernel that ran others, a process that did not run at all, or its own code. Polls with
+ * the same cause in the same place are one case.
+ */
+#ifndef TACHO_EXPLAIN_GATHER_H
+#define TACHO_EXPLAIN_GATHER_H
+
+#include "model/summary.h"
+
+enum tacho__cause {
+	TACHO__CAUSE_CODE = 1,	  /* its own code ran */
+	TACHO__CAUSE_CALL = 2,	  /* it was blocked in a call */
+	TACHO__CAUSE_LOCK = 3,	  /* it waited for a lock */
+	TACHO__CAUSE_SCHED = 4,	  /* it could have run, and others did */
+	TACHO__CAUSE_PAUSE = 5,	  /* nothing of the process ran */
+	TACHO__CAUSE_UNKNOWN = 6, /* nothing was seen that would explain it */
+	TACHO__CAUSE_OPEN = 7,	  /* it still runs where the records end */
+};
+
+#define TACHO__CASE_SAMPLES 32u
+#define TACHO__SAMPLE_FRAMES 12u
+
+/* A stack that was sampled in polls of a case, or on a loop. */
+struct tacho__sampled {
+	uint32_t stack;	      /* definition; 0: frames */
+	uint32_t frame_count; /* of the program, innermost first */
+	uint64_t frames[TACHO__SAMPLE_FRAMES];
+	uint32_t count;
+	uint64_t ns; /* CPU time */
+};
+
+struct tacho__samples {
+	struct tacho__sampled at[TACHO__CASE_SAMPLES];
+	uint32_t count;
+};
+
+/* All samples of a loop's threads. */
+struct tacho__hot {
+	struct tacho__entry entry; /* key: process, loop */
+	struct tacho__samples samples;
+};
+
+struct tacho__case {
+	struct tacho__entry entry; /* key: process << 32 | cause, what */
+	uint32_t process, cause;
+	uint32_t count;
+	uint64_t sum_ns;   /* of the polls */
+	uint64_t cause_ns; /* of that the part that the cause took */
+	/* What they would have taken with a CPU of their own: in all, and the longest. */
+	uint64_t own_ns, longest_own_ns;
+	uint64_t sample_ns;
+	uint32_t unsure; /* polls of which the kernel's part is not known */
+	uint64_t first_ns, last_ns;
+	struct tacho__worst_polls worst;
+	/* The longest call or lock wait among them. */
+	struct tacho__call call;
+	struct tacho__lock lock;
+	struct tacho__samples samples;
+};
+
+/* Who did something lately, in any process. */
+#define TACHO__ACTIVITY 256u
+struct tacho__active {
+	uint64_t ns;
+	uint32_t process, thread;
+};
+
+struct tacho__gathered {
+	const struct tacho_reader *reader;
+	uint64_t long_ns; /* polls of at least this length are long */
+	struct tacho__table cases;
+	struct tacho__table threads; /* what each did lately */
+	struct tacho__table hot;     /* struct tacho__hot */
+	struct tacho__active active[TACHO__ACTIVITY];
+	uint32_t active_count; /* ever */
+	int error;
+};
+
+void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *reader,
+			uint64_t long_ns);
+/* What tacho__summary_make gets as `more`. */
+struct tacho__facts tacho__gather_facts(struct tacho__gathered *g);
+void tacho__gather_free(struct tacho__gathered *g);
+
+#endif

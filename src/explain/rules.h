@@ -1,0 +1,83 @@
+/*
+ * What rules share. A rule is a function that looks at the summary and at what was gathered, and
+ * adds findings; it also says whether it could look at all.
+ *
+ *   rules_loop.c     what keeps a loop from coming back
+ *   rules_wait.c     wakes, queues, tasks, pools
+ *   rules_io.c       timers, descriptors, futile waits, load
+ *   rules_process.c  crashes, hangs, pauses, memory, and what was recorded at all
+ *   places.c         from definitions and samples to the places that a finding names
+ *   fold.c           which finding explains which, the rank, the verdict
+ */
+#ifndef TACHO_EXPLAIN_RULES_H
+#define TACHO_EXPLAIN_RULES_H
+
+#include "explain/explain.h"
+#include "explain/gather.h"
+
+struct tacho__explaining {
+	const struct tacho_reader *reader;
+	const double *thresholds;
+	struct tacho__summary *sum;
+	struct tacho__gathered gathered;
+	struct tacho__explanation *out;
+	uint32_t capacity, coverage_capacity;
+	int error;
+};
+
+/* The threshold of that name, which must be there. */
+double tacho__limit(const struct tacho__explaining *x, const char *name);
+static inline double tacho__window_ns(const struct tacho__explaining *x)
+{
+	return (double)(x->sum->last_ns - x->sum->first_ns);
+}
+
+/* A new finding; NULL without memory. */
+struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule,
+				   enum tacho__severity severity, uint32_t process, double cost_ns);
+void tacho__say_summary(struct tacho__finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void tacho__say_advice(struct tacho__finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+void tacho__say_evidence(struct tacho__finding *f, uint32_t thread, uint64_t from_ns,
+			 uint64_t to_ns, double value, const char *unit, const char *format, ...)
+	__attribute__((format(printf, 7, 8)));
+/* Adds the places of a definition (or frames): those of the program, innermost first, if there
+   are any; else what there is. */
+void tacho__where_id(const struct tacho__explaining *x, struct tacho__finding *f, uint32_t id,
+		     uint64_t ns);
+/* The same for a stack that was sampled. */
+void tacho__where_sample(const struct tacho__explaining *x, struct tacho__finding *f,
+			 const struct tacho__sampled *s, uint64_t ns);
+/* The place of a sampled stack that means most to a person: the program's own innermost. */
+struct tacho__place tacho__sample_place(const struct tacho__explaining *x, uint32_t process,
+					const struct tacho__sampled *s, uint64_t ns);
+/* The stack that was sampled most, with all that end in the same function of the program. */
+const struct tacho__sampled *tacho__hottest(const struct tacho__explaining *x, uint32_t process,
+					    const struct tacho__samples *samples, uint64_t ns);
+/* What a loop is busy with: the callback that takes most of its time, else what was sampled. */
+void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding *f,
+		       const struct tacho__loop_sum *l);
+/* Said once for each rule, whatever it found. */
+void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, const char *format,
+		  ...) __attribute__((format(printf, 4, 5)));
+
+#define TACHO__TEXT 96u
+/* "73.2 ms" */
+const char *tacho__ns_text(char out[TACHO__TEXT], double ns);
+/* What a kind, loop, call or text is called; for kinds the callback's function if it is known. */
+const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+			   uint32_t process, uint32_t id);
+/* "parse (server.c:42)", "server+0x1234", or "" */
+const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *place);
+const char *tacho__thread_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+			       uint32_t process, uint32_t thread);
+int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, const char *name);
+
+void tacho__rules_loop(struct tacho__explaining *x);
+void tacho__rules_wait(struct tacho__explaining *x);
+void tacho__rules_io(struct tacho__explaining *x);
+void tacho__rules_process(struct tacho__explaining *x);
+void tacho__fold(struct tacho__explaining *x);
+
+#endif

@@ -1,0 +1,341 @@
+/* Load, timers, descriptors: what loops are busy with. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/rules.h"
+
+#define TURNS_MIN 100u
+#define LOOPS_MAX 256u
+#define LATE_MIN 3u
+
+static double seconds(const struct tacho__explaining *x)
+{
+	return tacho__window_ns(x) / 1e9;
+}
+
+/* Share of the time in which the loop did not wait, 0..1; -1: not known. */
+static double utilisation(const struct tacho__loop_sum *l)
+{
+	double all = (double)(l->busy_ns + l->parked_ns);
+
+	return all > 0 ? (double)l->busy_ns / all : -1;
+}
+
+static int by_value(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* The median over the steps of the window in which the loop was seen. */
+static double median_share(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
+{
+	uint32_t from = tacho__summary_step(x->sum, l->first_ns);
+	uint32_t to = tacho__summary_step(x->sum, l->last_ns);
+	uint64_t sorted[TACHO__SERIES], middle;
+
+	memcpy(sorted, l->busy.at, sizeof(sorted));
+	if (to <= from)
+		return 0;
+	qsort(sorted + from, to - from, sizeof(sorted[0]), by_value);
+	middle = sorted[from + (to - from) / 2];
+	return 100.0 * (double)middle / (double)tacho__summary_step_ns(x->sum);
+}
+
+static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
+{
+	double share = median_share(x, l);
+	char name[TACHO__TEXT], thread[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	if (l->turns < TURNS_MIN || share < tacho__limit(x, "loop-saturated.share") ||
+	    utilisation(l) * 100 < tacho__limit(x, "loop-saturated.share"))
+		return;
+	f = tacho__find(x, "loop-saturated", TACHO__SEVERITY_WARNING, l->process,
+			(double)l->busy_ns / 2);
+	if (!f)
+		return;
+	f->loop = l->loop;
+	f->thread = l->thread;
+	tacho__where_busy(x, f, l);
+	tacho__say_summary(f, "loop %s on %s is busy %.0f %% of the time: it cannot do more",
+			   tacho__id_text(x, name, l->process, l->loop),
+			   tacho__thread_text(x, thread, l->process, l->thread), share);
+	tacho__say_advice(f, "Share the work among more loops, or do less for each event; 'tacho "
+			     "stats' shows which callbacks take the time.");
+	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, share, "%",
+			    "%llu turns, median utilisation", (unsigned long long)l->turns);
+}
+
+static void find_futile(struct tacho__explaining *x, const struct tacho__loop_sum *l)
+{
+	double rate = (double)l->no_ready / seconds(x);
+	double share = l->turns ? 100.0 * (double)l->no_ready / (double)l->turns : 0;
+	char name[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	if (rate < tacho__limit(x, "futile-wakeups.rate") ||
+	    share < tacho__limit(x, "futile-wakeups.share"))
+		return;
+	f = tacho__find(x, "futile-wakeups", TACHO__SEVERITY_WARNING, l->process,
+			(double)l->busy_ns * share / 100);
+	if (!f)
+		return;
+	f->loop = l->loop;
+	f->thread = l->thread;
+	tacho__where_busy(x, f, l);
+	tacho__say_summary(f, "loop %s wakes up %.0f times per second and finds nothing to do",
+			   tacho__id_text(x, name, l->process, l->loop), rate);
+	tacho__say_advice(f,
+			  "Wait without a time-out, or with the time until the next timer, instead "
+			  "of asking over and over.");
+	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, share, "%",
+			    "of %llu waits ended with nothing ready", (unsigned long long)l->turns);
+}
+
+/* ------------------------------------------------------------------- timers */
+
+static int is_timer(const struct tacho__explaining *x, const struct tacho__kind_sum *k)
+{
+	const struct tacho_definition *d =
+		k->kind ? tacho_read_definition(x->reader, k->process, k->kind) : NULL;
+
+	return d && (strstr(d->name, "timer") || strstr(d->name, "timeout"));
+}
+
+static void find_timer_storm(struct tacho__explaining *x, const struct tacho__kind_sum *k)
+{
+	double rate = (double)k->ns.count / seconds(x);
+	char name[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	if (!is_timer(x, k) || rate < tacho__limit(x, "timer-storm.rate") || !k->worst.count)
+		return;
+	f = tacho__find(x, "timer-storm", TACHO__SEVERITY_WARNING, k->process,
+			(double)k->ns.sum + (double)k->ns.count * 2000);
+	if (!f)
+		return;
+	f->kind = k->kind;
+	f->loop = k->worst.at[0].at.loop;
+	f->thread = k->worst.at[0].at.thread;
+	tacho__where_id(x, f, k->kind, x->sum->last_ns);
+	tacho__say_summary(f, "the timer %s fires %.0f times per second",
+			   tacho__id_text(x, name, k->process, k->kind), rate);
+	tacho__say_advice(f,
+			  "Give it a longer interval, or start it only when there is something to "
+			  "do; for work that goes on use an idle handle with a bound.");
+	tacho__say_evidence(f, f->thread, x->sum->first_ns, x->sum->last_ns, rate, "per second",
+			    "%llu callbacks", (unsigned long long)k->ns.count);
+}
+
+/* Whether its loop was still waiting when the timer was due. */
+static int was_parked(const struct tacho__poll *p)
+{
+	uint64_t due = p->begin_ns - p->late_ns;
+
+	return p->turn_ns > due && p->turn_ns - due >= p->late_ns / 2;
+}
+
+/* In most of the worst cases the loop was busy with others. */
+static int loop_was_busy(const struct tacho__kind_sum *k)
+{
+	uint32_t parked = 0;
+
+	for (uint32_t i = 0; i < k->worst_late.count; i++)
+		parked += (uint32_t)was_parked(&k->worst_late.at[i]);
+	return 2 * parked < k->worst_late.count;
+}
+
+/* One timer that is late may be anything. */
+static uint64_t late_enough(const struct tacho__kind_sum *k)
+{
+	return k->late.count / 20 > LATE_MIN ? k->late.count / 20 : LATE_MIN;
+}
+
+static void find_timer_late(struct tacho__explaining *x, const struct tacho__kind_sum *k)
+{
+	double warn = tacho__limit(x, "timer-late.warn");
+	double p99 = (double)tacho__hist_at(&k->late, 0.99);
+	char ns[TACHO__TEXT], name[TACHO__TEXT];
+	const struct tacho__poll *p = &k->worst_late.at[0];
+	struct tacho__finding *f;
+
+	if (k->late.count < 5 || p99 < warn ||
+	    tacho__hist_above(&k->late, (uint64_t)warn) < late_enough(k))
+		return;
+	f = tacho__find(x, "timer-late", TACHO__SEVERITY_WARNING, k->process, (double)k->late.sum);
+	if (!f)
+		return;
+	f->kind = k->kind;
+	f->loop = p->at.loop;
+	f->thread = p->at.thread;
+	tacho__where_id(x, f, k->kind, x->sum->last_ns);
+	tacho__say_summary(f, "the timer %s fires up to %s late",
+			   tacho__id_text(x, name, k->process, k->kind),
+			   tacho__ns_text(ns, (double)k->late.most));
+	tacho__say_advice(f, loop_was_busy(k)
+				     ? "Other callbacks of the loop were running when it was due: "
+				       "make them shorter, or fewer in one turn."
+				     : "The loop slept when it was due: its clock was behind after "
+				       "a long turn, or the kernel woke it late.");
+	tacho__say_evidence(f, p->at.thread, p->begin_ns - p->late_ns, p->begin_ns,
+			    (double)p->late_ns, "ns", "due, and run %s later",
+			    tacho__ns_text(ns, (double)p->late_ns));
+}
+
+/* -------------------------------------------------------------- descriptors */
+
+struct flood {
+	const struct tacho__ready_sum *top;
+	uint64_t sum, second;
+	uint32_t count;
+};
+
+static struct flood flood_of(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
+{
+	struct flood f = {0};
+
+	for (uint32_t i = 0; i < x->sum->ready.used; i++) {
+		const struct tacho__ready_sum *r = tacho__table_at(&x->sum->ready, i);
+
+		if (!r || r->process != l->process || r->loop != l->loop)
+			continue;
+		f.sum += r->count;
+		f.count++;
+		if (!f.top || r->count > f.top->count) {
+			f.second = f.top ? f.top->count : 0;
+			f.top = r;
+		} else if (r->count > f.second) {
+			f.second = r->count;
+		}
+	}
+	return f;
+}
+
+/* One client of several on a busy loop; that a loop serves only one is no fault. */
+static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum *l)
+{
+	struct flood flood = flood_of(x, l);
+	double share = flood.sum ? 100.0 * (double)flood.top->count / (double)flood.sum : 0;
+	char name[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	if (flood.count < 4 || flood.top->count < 1000 || utilisation(l) < 0.5 ||
+	    share < tacho__limit(x, "fd-flood.share") || flood.top->count < 5 * flood.second)
+		return;
+	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process,
+			(double)l->busy_ns * share / 100);
+	if (!f)
+		return;
+	f->loop = l->loop;
+	f->thread = l->thread;
+	tacho__where_busy(x, f, l);
+	tacho__id_text(x, name, l->process, l->loop);
+	if (flood.top->what >> 63)
+		tacho__say_summary(f,
+				   "one connection of %u takes %.0f %% of loop %s (0x%llx in its "
+				   "epoll data)",
+				   flood.count, share, name,
+				   (unsigned long long)(flood.top->what << 1 >> 1));
+	else
+		tacho__say_summary(f, "descriptor %llu, one of %u, takes %.0f %% of loop %s",
+				   (unsigned long long)flood.top->what, flood.count, share, name);
+	tacho__say_advice(f,
+			  "Bound what one connection gets in one turn (read budget), and slow down "
+			  "who sends too much.");
+	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, (double)flood.top->count,
+			    "times", "ready, against %llu of the next",
+			    (unsigned long long)flood.second);
+}
+
+/* ------------------------------------------------------------------- balance */
+
+/* Loops with the same name, numbers aside, and on threads of one process are peers. */
+static int are_peers(const struct tacho__explaining *x, const struct tacho__loop_sum *a,
+		     const struct tacho__loop_sum *b)
+{
+	const struct tacho_definition *d = tacho_read_definition(x->reader, a->process, a->loop);
+	const struct tacho_definition *e = tacho_read_definition(x->reader, b->process, b->loop);
+	const char *s = d ? d->name : "", *t = e ? e->name : "";
+
+	while (*s && *t) {
+		if (*s >= '0' && *s <= '9' && *t >= '0' && *t <= '9') {
+			while (*s >= '0' && *s <= '9')
+				s++;
+			while (*t >= '0' && *t <= '9')
+				t++;
+		} else if (*s++ != *t++) {
+			return 0;
+		}
+	}
+	return !*s && !*t && a->process == b->process && a->level == b->level;
+}
+
+static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop_sum *l)
+{
+	uint64_t others[LOOPS_MAX], median;
+	double ratio, limit = tacho__limit(x, "worker-imbalance.ratio");
+	char name[TACHO__TEXT];
+	struct tacho__finding *f;
+	uint32_t n = 0;
+
+	if (utilisation(l) < 0.8 || l->turns < TURNS_MIN)
+		return;
+	for (uint32_t i = 0; i < x->sum->loops.used && n < LOOPS_MAX; i++) {
+		const struct tacho__loop_sum *o = tacho__table_at(&x->sum->loops, i);
+
+		if (o && o != l && are_peers(x, o, l)) {
+			if (o->busy_ns > l->busy_ns)
+				return;
+			others[n++] = o->busy_ns;
+		}
+	}
+	if (!n)
+		return;
+	qsort(others, n, sizeof(others[0]), by_value);
+	median = others[n / 2];
+	ratio = (double)l->busy_ns / (double)(median ? median : 1);
+	if (ratio < limit)
+		return;
+	f = tacho__find(x, "worker-imbalance", TACHO__SEVERITY_WARNING, l->process,
+			(double)(l->busy_ns - median) / 2);
+	if (!f)
+		return;
+	f->loop = l->loop;
+	f->thread = l->thread;
+	tacho__where_busy(x, f, l);
+	tacho__say_summary(
+		f,
+		"loop %s on %s works %.0f %% of the time while its %u peers have little to "
+		"do",
+		tacho__id_text(x, name, l->process, l->loop),
+		tacho__thread_text(x, name, l->process, l->thread), 100 * utilisation(l), n);
+	tacho__say_advice(
+		f, "Spread connections or tasks evenly: SO_REUSEPORT, round robin, or let idle "
+		   "loops steal.");
+	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, ratio, "times",
+			    "as busy as the median of its peers");
+}
+
+void tacho__rules_io(struct tacho__explaining *x)
+{
+	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
+		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
+
+		if (!l || !l->loop)
+			continue;
+		find_saturated(x, l);
+		find_futile(x, l);
+		find_flood(x, l);
+		find_imbalance(x, l);
+	}
+	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
+		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
+
+		if (!k)
+			continue;
+		find_timer_storm(x, k);
+		find_timer_late(x, k);
+	}
+}

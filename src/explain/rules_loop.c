@@ -1,0 +1,541 @@
+/*
+ * What keeps a loop from coming back: each long poll has one cause (gather.h), and cases with the
+ * same cause at the same place in the code are one finding.
+ */
+#include <string.h>
+
+#include "explain/rules.h"
+
+#define GROUPS 64u
+#define TURNS_OF_LOOP 50u
+
+/* Cases that are one finding. */
+struct group {
+	uint32_t process, cause;
+	const struct tacho__case *worst; /* with the longest poll */
+	struct tacho__place place;	 /* that tells it from others */
+	uint64_t sum_ns, cause_ns, longest_ns;
+	uint64_t own_ns, longest_own_ns, sample_ns;
+	uint32_t count, unsure;
+};
+
+static uint64_t longest(const struct tacho__case *c)
+{
+	return c->worst.count ? c->worst.at[0].end_ns - c->worst.at[0].begin_ns : 0;
+}
+
+/* The place that a stack or place definition means for a person: the program's own innermost. */
+static struct tacho__place own_place(const struct tacho__explaining *x, uint32_t process,
+				     uint32_t id, uint64_t ns)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = tacho__places_of_id(x->reader, process, id, ns, places, TACHO__PLACES_MAX);
+	uint32_t own = tacho__places_own(places, n);
+	static const struct tacho__place none = {.function = "", .file = "", .module = ""};
+
+	return n ? places[own < n ? own : 0] : none;
+}
+
+static struct tacho__place place_of(const struct tacho__explaining *x, const struct tacho__case *c)
+{
+	const struct tacho__sampled *s;
+
+	switch (c->cause) {
+	case TACHO__CAUSE_CALL:
+		return own_place(x, c->process, c->call.stack, c->last_ns);
+	case TACHO__CAUSE_LOCK:
+		return own_place(x, c->process,
+				 c->lock.release_ns ? c->lock.release_place : c->lock.place,
+				 c->last_ns);
+	case TACHO__CAUSE_CODE:
+	case TACHO__CAUSE_UNKNOWN:
+		s = tacho__hottest(x, c->process, &c->samples, c->last_ns);
+		if (s)
+			return tacho__sample_place(x, c->process, s, c->last_ns);
+		return own_place(x, c->process, c->worst.at[0].kind, c->last_ns);
+	default:
+		return own_place(x, c->process, 0, 0);
+	}
+}
+
+static int same(const struct group *g, const struct tacho__case *c, const struct tacho__place *p)
+{
+	/* Code that ran unseen is a long callback as well. */
+	uint32_t cause = c->cause == TACHO__CAUSE_UNKNOWN ? TACHO__CAUSE_CODE : c->cause;
+
+	if (g->process != c->process || g->cause != cause ||
+	    strcmp(g->place.function, p->function) != 0)
+		return 0;
+	if (cause == TACHO__CAUSE_CALL && g->worst->call.name != c->call.name)
+		return 0;
+	return p->function[0] || g->place.address == p->address;
+}
+
+static uint32_t group_cases(const struct tacho__explaining *x, struct group *groups)
+{
+	uint32_t n = 0, at;
+
+	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
+		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);
+		struct tacho__place place;
+
+		if (!c || c->cause == TACHO__CAUSE_OPEN)
+			continue;
+		place = place_of(x, c);
+		for (at = 0; at < n && !same(&groups[at], c, &place); at++)
+			;
+		if (at == GROUPS)
+			continue;
+		if (at == n)
+			groups[n++] = (struct group){.process = c->process,
+						     .cause = c->cause == TACHO__CAUSE_UNKNOWN
+								      ? TACHO__CAUSE_CODE
+								      : c->cause,
+						     .worst = c,
+						     .place = place};
+		if (longest(c) > longest(groups[at].worst)) {
+			groups[at].worst = c;
+			groups[at].place = place;
+		}
+		groups[at].count += c->count;
+		groups[at].sum_ns += c->sum_ns;
+		groups[at].cause_ns += c->cause_ns;
+		groups[at].own_ns += c->own_ns;
+		groups[at].sample_ns += c->sample_ns;
+		groups[at].unsure += c->unsure;
+		if (c->longest_own_ns > groups[at].longest_own_ns)
+			groups[at].longest_own_ns = c->longest_own_ns;
+		groups[at].longest_ns = longest(groups[at].worst);
+	}
+	return n;
+}
+
+/* ------------------------------------------------------------------ findings */
+
+/*
+ * One that is critical by itself, or several that take a part of the time that matters; without
+ * what the kernel took from them, which has a rule of its own.
+ */
+static int matters(const struct tacho__explaining *x, const struct group *g)
+{
+	uint64_t sum = g->cause == TACHO__CAUSE_SCHED ? g->cause_ns : g->own_ns;
+	double share = 100.0 * (double)sum / tacho__window_ns(x);
+
+	/* Long polls with hardly a sample, and nobody says whether they had a CPU at all. */
+	if (g->cause == TACHO__CAUSE_CODE && g->unsure == g->count &&
+	    g->sample_ns < g->own_ns / 4 && tacho__source_is_on(x, g->process, "cpu_samples"))
+		return 0;
+	return (double)g->longest_own_ns >= tacho__limit(x, "long-callback.critical") ||
+	       (share >= tacho__limit(x, "blocked.share") &&
+		g->count >= tacho__limit(x, "blocked.count"));
+}
+
+static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct group *g)
+{
+	return (double)g->longest_own_ns >= tacho__limit(x, "long-callback.critical")
+		       ? TACHO__SEVERITY_CRITICAL
+		       : TACHO__SEVERITY_WARNING;
+}
+
+static struct tacho__finding *begin(struct tacho__explaining *x, const struct group *g,
+				    const char *rule)
+{
+	const struct tacho__poll *p = &g->worst->worst.at[0];
+	struct tacho__finding *f =
+		tacho__find(x, rule, severity_of(x, g), g->process, (double)g->own_ns);
+
+	if (f) {
+		f->loop = p->at.loop;
+		f->kind = p->kind;
+		f->thread = p->at.thread;
+	}
+	return f;
+}
+
+static const char *callback_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+				 const struct tacho__poll *p)
+{
+	if (p->kind)
+		return tacho__id_text(x, out, p->at.process, p->kind);
+	strcpy(out, "a turn of the loop");
+	return out;
+}
+
+static void show_polls(const struct tacho__explaining *x, struct tacho__finding *f,
+		       const struct group *g)
+{
+	char ns[TACHO__TEXT], name[TACHO__TEXT];
+
+	for (uint32_t i = 0; i < g->worst->worst.count && i < 3; i++) {
+		const struct tacho__poll *p = &g->worst->worst.at[i];
+
+		tacho__say_evidence(f, p->at.thread, p->begin_ns, p->end_ns,
+				    (double)(p->end_ns - p->begin_ns), "ns", "%s took %s",
+				    callback_text(x, name, p),
+				    tacho__ns_text(ns, (double)(p->end_ns - p->begin_ns)));
+	}
+}
+
+static void find_code(struct tacho__explaining *x, const struct group *g)
+{
+	const struct tacho__poll *p = &g->worst->worst.at[0];
+	char ns[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
+	const struct tacho__sampled *s =
+		tacho__hottest(x, g->process, &g->worst->samples, g->worst->last_ns);
+	struct tacho__finding *f = begin(x, g, "long-callback");
+
+	if (!f)
+		return;
+	if (s)
+		tacho__where_sample(x, f, s, g->worst->last_ns);
+	if (p->kind && f->where_count < TACHO__WHERE && !f->where_count)
+		tacho__where_id(x, f, p->kind, g->worst->last_ns);
+	callback_text(x, name, p);
+	tacho__ns_text(ns, (double)g->longest_ns);
+	if (s && f->where_count)
+		tacho__say_summary(f, "%s keeps its loop for up to %s, in %s", name, ns,
+				   tacho__place_text(where, &f->where[0]));
+	else
+		tacho__say_summary(f, "%s keeps its loop for up to %s; what it did was not seen",
+				   name, ns);
+	tacho__say_advice(f, "Split the work, or give it to a pool of threads, so that other "
+			     "callbacks of the loop can run in between.");
+	show_polls(x, f, g);
+	if (s)
+		tacho__say_evidence(f, p->at.thread, g->worst->first_ns, g->worst->last_ns,
+				    (double)s->count, "samples", "%u CPU samples in this place",
+				    s->count);
+}
+
+static void find_call(struct tacho__explaining *x, const struct group *g)
+{
+	const struct tacho__call *c = &g->worst->call;
+	const struct tacho__poll *p = &g->worst->worst.at[0];
+	char ns[TACHO__TEXT], name[TACHO__TEXT], call[TACHO__TEXT], where[2 * TACHO__TEXT];
+	struct tacho__finding *f = begin(x, g, "blocking-call");
+	char path[TACHO__TEXT];
+
+	if (!f)
+		return;
+	tacho__where_id(x, f, c->stack, g->worst->last_ns);
+	if (!f->where_count && p->kind)
+		tacho__where_id(x, f, p->kind, g->worst->last_ns);
+	tacho__say_summary(
+		f, "%s blocks its loop for up to %s in %s%s%s", callback_text(x, name, p),
+		tacho__ns_text(ns, (double)(c->end_ns - c->begin_ns)),
+		tacho__id_text(x, call, g->process, c->name), f->where_count ? ", called by " : "",
+		f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+	tacho__say_advice(f, "Call it from a pool of threads, or use what the loop offers instead "
+			     "of it: while it waits, nothing else on this loop runs.");
+	tacho__say_evidence(f, c->at.thread, c->begin_ns, c->end_ns,
+			    (double)(c->end_ns - c->begin_ns), "ns", "%s%s%s took %s", call,
+			    c->path ? " of " : "",
+			    c->path ? tacho__id_text(x, path, g->process, c->path) : "",
+			    tacho__ns_text(ns, (double)(c->end_ns - c->begin_ns)));
+	show_polls(x, f, g);
+}
+
+static void find_lock(struct tacho__explaining *x, const struct group *g)
+{
+	const struct tacho__lock *l = &g->worst->lock;
+	char ns[TACHO__TEXT], name[TACHO__TEXT], holder[TACHO__TEXT], where[2 * TACHO__TEXT];
+	struct tacho__finding *f = begin(x, g, "lock-contention");
+
+	if (!f)
+		return;
+	f->lock = l->lock;
+	if (l->release_ns)
+		tacho__where_id(x, f, l->release_place, g->worst->last_ns);
+	callback_text(x, name, &g->worst->worst.at[0]);
+	tacho__ns_text(ns, (double)(l->end_ns - l->begin_ns));
+	if (l->release_ns && f->where_count)
+		tacho__say_summary(f, "%s waits up to %s for a lock that %s keeps in %s", name, ns,
+				   tacho__thread_text(x, holder, g->process, l->releaser.thread),
+				   tacho__place_text(where, &f->where[0]));
+	else
+		tacho__say_summary(f, "%s waits up to %s for a lock; who holds it was not seen",
+				   name, ns);
+	tacho__where_id(x, f, l->stack ? l->stack : l->place, g->worst->last_ns);
+	tacho__say_advice(f, "Hold the lock for a shorter time: do what takes long before or "
+			     "after, split the lock, or copy what it protects.");
+	tacho__say_evidence(f, l->at.thread, l->begin_ns, l->end_ns,
+			    (double)(l->end_ns - l->begin_ns), "ns", "waited %s for lock 0x%llx",
+			    ns, (unsigned long long)l->lock);
+	if (l->release_ns)
+		tacho__say_evidence(f, l->releaser.thread, l->release_ns, l->release_ns, 0, "",
+				    "released by %s",
+				    tacho__thread_text(x, holder, g->process, l->releaser.thread));
+	show_polls(x, f, g);
+}
+
+static void find_sched(struct tacho__explaining *x, const struct group *g)
+{
+	double share = 100.0 * (double)g->cause_ns / tacho__window_ns(x);
+	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	if (share < tacho__limit(x, "kernel-scheduling-delay.share") ||
+	    g->count < tacho__limit(x, "blocked.count"))
+		return;
+	f = begin(x, g, "kernel-scheduling-delay");
+	if (!f)
+		return;
+	f->cost_ns = (double)g->cause_ns;
+	tacho__say_summary(f,
+			   "the kernel does not run %s when it could: %s in %u callbacks of up to "
+			   "%s",
+			   tacho__thread_text(x, name, g->process, f->thread),
+			   tacho__ns_text(all, (double)g->cause_ns), g->count,
+			   tacho__ns_text(ns, (double)g->longest_ns));
+	tacho__say_advice(f,
+			  "Other threads or processes take its CPU: give it more CPUs or a higher "
+			  "priority, pin it, or move its neighbours elsewhere.");
+	for (uint32_t i = 0; i < g->worst->worst.count && i < 3; i++) {
+		const struct tacho__poll *p = &g->worst->worst.at[i];
+
+		tacho__say_evidence(
+			f, p->at.thread, p->begin_ns, p->end_ns, (double)p->spent.delay_ns, "ns",
+			"%s of it runnable but not running, %u involuntary switches",
+			tacho__ns_text(ns, (double)p->spent.delay_ns), p->spent.involuntary);
+	}
+}
+
+static void find_pause(struct tacho__explaining *x, const struct group *g)
+{
+	char ns[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	if ((double)g->longest_ns < tacho__limit(x, "process-pause.ns"))
+		return;
+	f = begin(x, g, "process-pause");
+	if (!f)
+		return;
+	tacho__say_summary(
+		f,
+		"nothing of the process ran for up to %s: it was stopped, or waited in the "
+		"kernel where tacho does not see why",
+		tacho__ns_text(ns, (double)g->longest_ns));
+	tacho__say_advice(f, "Look for SIGSTOP, a debugger, a frozen cgroup, a snapshot of the "
+			     "machine, fork of a large process, or page faults that read from disk "
+			     "at that time.");
+	for (uint32_t i = 0; i < g->worst->worst.count && i < 3; i++) {
+		const struct tacho__poll *p = &g->worst->worst.at[i];
+
+		tacho__say_evidence(f, p->at.thread, p->begin_ns, p->end_ns,
+				    (double)(p->end_ns - p->begin_ns), "ns", "nothing ran for %s",
+				    tacho__ns_text(ns, (double)(p->end_ns - p->begin_ns)));
+	}
+}
+
+/* --------------------------------------------------- what still goes on at the end */
+
+/*
+ * Threads of pools idle inside a library that waits for a condition; recorders before this one
+ * did not tell that from waiting for a lock.
+ */
+static int idles(const struct tacho__explaining *x, const struct tacho__lock *l)
+{
+	static const char *const names[] = {"cond_wait", "cond_timedwait", "sem_wait"};
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = tacho__places_of_id(x->reader, l->at.process, l->stack ? l->stack : l->place,
+					 l->end_ns, places, TACHO__PLACES_MAX);
+
+	if (l->is_signal)
+		return 1;
+	for (uint32_t i = 0; i < n; i++)
+		for (uint32_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
+			if (strstr(places[i].function, names[k]))
+				return 1;
+	return 0;
+}
+
+/*
+ * Whether a thread that is in no wait has left its loop, and does something else: it was none for
+ * long, or it idles. Only where callbacks are not seen: these belong to a loop.
+ */
+static int has_left_loop(const struct tacho__explaining *x, const struct tacho__case *c, double ns)
+{
+	const struct tacho__poll *p = &c->worst.at[0];
+	const struct tacho__loop_sum *l = tacho__table_find(
+		&x->sum->loops, (uint64_t)c->process << 32 | p->at.loop, p->at.thread);
+	const struct tacho__lock_sum *k =
+		c->lock.cut ? tacho__table_find(&x->sum->locks, c->process, c->lock.lock) : NULL;
+
+	if (p->kind)
+		return 0;
+	if ((k && k->is_signal) || (c->lock.cut && idles(x, &c->lock)))
+		return 1;
+	return !l || l->turns < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
+}
+
+/* A poll that does not end, of a process that has not ended in order. */
+static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
+{
+	const struct tacho__poll *p = &c->worst.at[0];
+	const struct tacho_process *process = tacho_read_process(x->reader, c->process);
+	uint64_t end_ns = p->end_ns;
+	char text[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
+	const struct tacho__sampled *s;
+	struct tacho__finding *f;
+	int waits = c->lock.begin_ns && c->lock.cut, runs;
+	double ns;
+
+	if (!process || process->state == 4 || p->end_ns < x->sum->last_ns)
+		return;
+	/* A process that hangs records nothing: it did so until the window was taken from it. */
+	if (process->alive == 1 && process->taken_mono_ns > end_ns)
+		end_ns = process->taken_mono_ns;
+	ns = (double)(end_ns - p->begin_ns);
+	s = tacho__hottest(x, c->process, &c->samples, c->last_ns);
+	runs = s && !waits && (double)c->sample_ns >= ns / 4;
+	if (ns < tacho__limit(x, runs ? "never-yields.ns" : "hang.ns") || has_left_loop(x, c, ns))
+		return;
+	f = tacho__find(x, runs ? "never-yields" : "hang", TACHO__SEVERITY_CRITICAL, c->process,
+			ns);
+	if (!f)
+		return;
+	f->loop = p->at.loop;
+	f->kind = p->kind;
+	f->thread = p->at.thread;
+	if (waits)
+		tacho__where_id(x, f, c->lock.stack ? c->lock.stack : c->lock.place, c->last_ns);
+	else if (s)
+		tacho__where_sample(x, f, s, c->last_ns);
+	if (!f->where_count && p->kind)
+		tacho__where_id(x, f, p->kind, c->last_ns);
+	tacho__say_summary(f, "%s has not come back for %s: it %s%s%s", callback_text(x, name, p),
+			   tacho__ns_text(text, ns),
+			   waits  ? "waits for a lock"
+			   : runs ? "still runs"
+				  : "is blocked",
+			   f->where_count ? " in " : "",
+			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+	tacho__say_advice(f,
+			  waits	 ? "Find who holds this lock; two threads that take two locks in "
+				   "different order wait for each other for ever."
+			  : runs ? "Let it yield: return to the loop now and then, or run it in a "
+				   "pool of threads."
+				 : "See what it waits for with a debugger, or with --sched for "
+				   "switches; a call without time-out is the usual reason.");
+	tacho__say_evidence(f, p->at.thread, p->begin_ns, end_ns, ns, "ns",
+			    "no return to the loop since then");
+}
+
+/* --------------------------------------------------------------- many short ones */
+
+/* Waits for a lock that are each short, or on threads without a loop, but many. */
+static void find_busy_lock(struct tacho__explaining *x, const struct tacho__lock_sum *k)
+{
+	double window = tacho__window_ns(x), inside = 100.0 * (double)k->inside.sum / window;
+	double any = 100.0 * (double)k->ns.sum / window;
+	const struct tacho__lock *l = k->worst.count ? &k->worst.at[0] : &k->worst_any.at[0];
+	char ns[TACHO__TEXT], all[TACHO__TEXT], where[2 * TACHO__TEXT];
+	struct tacho__finding *f;
+
+	/* Condition variables and semaphores are what idle threads wait for. */
+	if (k->is_signal || !k->worst_any.count || k->ns.count < 10)
+		return;
+	if (inside < 5 * tacho__limit(x, "blocked.share") &&
+	    (any < tacho__limit(x, "lock-contention.share") || idles(x, l)))
+		return;
+	for (uint32_t i = 0; i < x->out->count; i++)
+		if (x->out->findings[i].lock == k->lock &&
+		    x->out->findings[i].process == k->process)
+			return;
+	f = tacho__find(x, "lock-contention", TACHO__SEVERITY_WARNING, k->process,
+			(double)(inside > 0 ? k->inside.sum : k->ns.sum));
+	if (!f)
+		return;
+	f->lock = k->lock;
+	f->loop = l->at.loop;
+	f->thread = l->at.thread;
+	if (l->release_ns)
+		tacho__where_id(x, f, l->release_place, l->end_ns);
+	tacho__where_id(x, f, l->stack ? l->stack : l->place, l->end_ns);
+	tacho__say_summary(f, "threads wait %s in all for one lock, %llu times, up to %s each%s%s",
+			   tacho__ns_text(all, (double)k->ns.sum), (unsigned long long)k->ns.count,
+			   tacho__ns_text(ns, (double)k->ns.most),
+			   f->where_count ? "; it is held longest in " : "",
+			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+	tacho__say_advice(f,
+			  "Hold it for a shorter time, split it, or let each thread have its own "
+			  "copy of what it protects.");
+	tacho__say_evidence(f, l->at.thread, l->begin_ns, l->end_ns,
+			    (double)(l->end_ns - l->begin_ns), "ns", "the longest wait");
+}
+
+static void find_busy_call(struct tacho__explaining *x, const struct tacho__call_sum *k)
+{
+	double share = 100.0 * (double)k->ns.sum / tacho__window_ns(x);
+	const struct tacho__call *c = &k->worst.at[0];
+	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT], where[2 * TACHO__TEXT];
+	struct tacho__finding *f;
+
+	if (!k->worst.count || !c->at.poll_ns || share < 5 * tacho__limit(x, "blocked.share") ||
+	    k->ns.count < 10)
+		return;
+	f = tacho__find(x, "blocking-call", TACHO__SEVERITY_WARNING, k->process, (double)k->ns.sum);
+	if (!f)
+		return;
+	f->loop = c->at.loop;
+	f->kind = c->at.kind;
+	f->thread = c->at.thread;
+	tacho__where_id(x, f, k->stack, c->end_ns);
+	tacho__say_summary(f, "%s blocks the loop %llu times, for %s in all, up to %s each%s%s",
+			   tacho__id_text(x, name, k->process, k->name),
+			   (unsigned long long)k->ns.count, tacho__ns_text(all, (double)k->ns.sum),
+			   tacho__ns_text(ns, (double)k->ns.most),
+			   f->where_count ? ", called by " : "",
+			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+	tacho__say_advice(f, "Call it from a pool of threads: while it waits, nothing else on this "
+			     "loop runs.");
+	tacho__say_evidence(f, c->at.thread, c->begin_ns, c->end_ns,
+			    (double)(c->end_ns - c->begin_ns), "ns", "the longest");
+}
+
+static int call_is_known(const struct tacho__explaining *x, const struct tacho__call_sum *k)
+{
+	struct tacho__place place = own_place(x, k->process, k->stack, x->sum->last_ns);
+
+	for (uint32_t i = 0; i < x->out->count; i++) {
+		const struct tacho__finding *f = &x->out->findings[i];
+
+		if (strcmp(f->rule, "blocking-call") == 0 && f->process == k->process &&
+		    f->where_count && strcmp(f->where[0].function, place.function) == 0)
+			return 1;
+	}
+	return 0;
+}
+
+void tacho__rules_loop(struct tacho__explaining *x)
+{
+	struct group groups[GROUPS];
+	uint32_t n = group_cases(x, groups);
+	static void (*const finders[])(struct tacho__explaining *, const struct group *) = {
+		[TACHO__CAUSE_CODE] = find_code,   [TACHO__CAUSE_CALL] = find_call,
+		[TACHO__CAUSE_LOCK] = find_lock,   [TACHO__CAUSE_SCHED] = find_sched,
+		[TACHO__CAUSE_PAUSE] = find_pause,
+	};
+
+	for (uint32_t i = 0; i < n; i++)
+		if (matters(x, &groups[i]))
+			finders[groups[i].cause](x, &groups[i]);
+	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
+		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);
+
+		if (c && c->cause == TACHO__CAUSE_OPEN)
+			find_open(x, c);
+	}
+	for (uint32_t i = 0; i < x->sum->locks.used; i++) {
+		const struct tacho__lock_sum *k = tacho__table_at(&x->sum->locks, i);
+
+		if (k)
+			find_busy_lock(x, k);
+	}
+	for (uint32_t i = 0; i < x->sum->calls.used; i++) {
+		const struct tacho__call_sum *k = tacho__table_at(&x->sum->calls, i);
+
+		if (k && !call_is_known(x, k))
+			find_busy_call(x, k);
+	}
+}

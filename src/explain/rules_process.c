@@ -1,0 +1,325 @@
+/* The process as a whole: its end, what its requests wait for, and what was recorded of it. */
+#include <string.h>
+
+#include "explain/rules.h"
+
+static const char *signal_name(int number)
+{
+	switch (number) {
+	case 4:
+		return "SIGILL";
+	case 6:
+		return "SIGABRT";
+	case 7:
+		return "SIGBUS";
+	case 8:
+		return "SIGFPE";
+	case 11:
+		return "SIGSEGV";
+	default:
+		return "a signal";
+	}
+}
+
+static void find_crash(struct tacho__explaining *x, const struct tacho_crash_info *c)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	char where[2 * TACHO__TEXT];
+	uint32_t n, own;
+	struct tacho__finding *f =
+		tacho__find(x, "crash", TACHO__SEVERITY_CRITICAL, c->process, tacho__window_ns(x));
+
+	if (!f)
+		return;
+	n = tacho__places_of_frames(x->reader, c->process, c->frames, c->frame_count, 1, c->ns,
+				    places, TACHO__PLACES_MAX);
+	own = tacho__places_own(places, n);
+	for (uint32_t i = own < n ? own : 0; i < n && f->where_count < TACHO__WHERE; i++)
+		f->where[f->where_count++] = places[i];
+	tacho__say_summary(f, "thread %s crashed with %s (%d)%s%s", c->thread_name,
+			   signal_name(c->signal), c->signal, f->where_count ? " in " : "",
+			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+	tacho__say_advice(
+		f, "The stack above and the last events of this thread ('tacho cat') show how "
+		   "it came there.");
+	tacho__say_evidence(f, 0, c->ns, c->ns, (double)c->signal, "", "at address 0x%llx",
+			    (unsigned long long)c->address);
+}
+
+/* ------------------------------------------------------------------- spans */
+
+static double idle_share(const struct tacho__explaining *x, uint32_t process)
+{
+	uint64_t busy = 0, parked = 0;
+
+	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
+		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
+
+		if (l && l->process == process) {
+			busy += l->busy_ns;
+			parked += l->parked_ns;
+		}
+	}
+	return busy + parked ? (double)parked / (double)(busy + parked) : 0;
+}
+
+static void find_downstream(struct tacho__explaining *x, const struct tacho__span_sum *k)
+{
+	double p99 = (double)tacho__hist_at(&k->ns, 0.99);
+	const struct tacho__span *s = &k->worst.at[0];
+	char ns[TACHO__TEXT], name[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	/* Spans of a thread are its own doing. */
+	if (!k->async || k->ns.count < 5 || p99 < tacho__limit(x, "downstream-wait.warn") ||
+	    idle_share(x, k->process) < 0.5)
+		return;
+	f = tacho__find(x, "downstream-wait", TACHO__SEVERITY_WARNING, k->process,
+			(double)k->ns.sum / 2);
+	if (!f)
+		return;
+	tacho__where_id(x, f, k->name, x->sum->last_ns);
+	tacho__say_summary(f,
+			   "%s takes up to %s while the loops idle: it waits for something outside "
+			   "this process",
+			   tacho__id_text(x, name, k->process, k->name),
+			   tacho__ns_text(ns, (double)k->ns.most));
+	tacho__say_advice(
+		f, "Look at what it calls: 'tacho blame --span' shows when it waited and for "
+		   "what.");
+	tacho__say_evidence(f, s->at.thread, s->begin_ns, s->end_ns,
+			    (double)(s->end_ns - s->begin_ns), "ns", "the longest");
+}
+
+static void find_outlier(struct tacho__explaining *x, uint32_t process, uint32_t id,
+			 const struct tacho__hist *h, uint32_t thread, uint64_t from_ns,
+			 uint64_t to_ns)
+{
+	double p50 = (double)tacho__hist_at(h, 0.5), most = (double)h->most;
+	char ns[TACHO__TEXT], name[TACHO__TEXT], usual[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	if (h->count < 20 || most < tacho__limit(x, "outlier.ns") ||
+	    most < tacho__limit(x, "outlier.ratio") * p50)
+		return;
+	f = tacho__find(x, "outlier", TACHO__SEVERITY_INFO, process, most);
+	if (!f)
+		return;
+	f->kind = id;
+	f->thread = thread;
+	tacho__where_id(x, f, id, to_ns);
+	tacho__say_summary(f, "%s took %s once, %.0f times as long as usual (%s)",
+			   tacho__id_text(x, name, process, id), tacho__ns_text(ns, most),
+			   most / (p50 > 0 ? p50 : 1), tacho__ns_text(usual, p50));
+	tacho__say_advice(f, "'tacho blame --slowest 5' shows where its time went.");
+	tacho__say_evidence(f, thread, from_ns, to_ns, most, "ns", "the longest of %llu",
+			    (unsigned long long)h->count);
+}
+
+/* ---------------------------------------------------------- what was recorded */
+
+/* What the recorder counted, since it began. */
+static double counted(const struct tacho__explaining *x, uint32_t process, const char *name)
+{
+	struct tacho_loss_info info;
+
+	for (uint32_t i = 0; i < tacho_read_loss_count(x->reader); i++)
+		if (tacho_read_loss(x->reader, process, i, &info) >= 0 &&
+		    strcmp(info.name, name) == 0)
+			return (double)info.count;
+	return 0;
+}
+
+static double share_of(double missing, double rest)
+{
+	return missing > 0 ? 100.0 * missing / (missing + rest) : 0;
+}
+
+/* Records that are missing in the window, or that never found room in the box. */
+static void find_loss(struct tacho__explaining *x, uint32_t process)
+{
+	const struct tacho__process_sum *p = &x->sum->process[process];
+	double missing = (double)(p->missing + p->dropped);
+	double never = counted(x, process, "no_chunk") + counted(x, process, "no_thread");
+	double ever = (double)p->events + counted(x, process, "overwritten_records");
+	double share = share_of(missing, (double)p->events);
+	struct tacho__finding *f;
+
+	if (share_of(never, ever) > share) {
+		missing = never;
+		share = share_of(never, ever);
+	}
+	if (share < tacho__limit(x, "recorder-loss.share"))
+		return;
+	/* When most is missing, what else is found may be wrong. */
+	f = tacho__find(x, "recorder-loss",
+			share >= tacho__limit(x, "recorder-loss.critical")
+				? TACHO__SEVERITY_CRITICAL
+			: share >= tacho__limit(x, "recorder-loss.warn") ? TACHO__SEVERITY_WARNING
+									 : TACHO__SEVERITY_INFO,
+			process, 0);
+	if (!f)
+		return;
+	tacho__say_summary(f,
+			   "%.0f %% of the records are missing (%.0f): the box was too small for "
+			   "all threads",
+			   share, missing);
+	tacho__say_advice(f, "Raise the budget (--memory, TACHO_MAX_BYTES) or count short polls "
+			     "(--poll-threshold).");
+	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, missing, "records", "missing");
+}
+
+/* The counter of the hooks: how long a quota stopped the process, in us, since it was set up. */
+static void find_throttled(struct tacho__explaining *x, const struct tacho__counter_sum *k)
+{
+	const struct tacho_definition *d = tacho_read_definition(x->reader, k->process, k->name);
+	double ns = (k->last - k->first) * 1000, share = 100.0 * ns / tacho__window_ns(x);
+	struct tacho__finding *f;
+	char text[TACHO__TEXT];
+
+	if (!d || d->def_class != TACHO_DEF_COUNTER || strcmp(d->name, "cgroup throttled") != 0 ||
+	    share < tacho__limit(x, "cpu-throttled.share"))
+		return;
+	f = tacho__find(x, "cpu-throttled",
+			share >= 5 * tacho__limit(x, "cpu-throttled.share")
+				? TACHO__SEVERITY_CRITICAL
+				: TACHO__SEVERITY_WARNING,
+			k->process, ns);
+	if (!f)
+		return;
+	tacho__say_summary(f,
+			   "the CPU quota of its cgroup stopped the process for %s, %.0f %% of the "
+			   "window",
+			   tacho__ns_text(text, ns), share);
+	tacho__say_advice(f, "Raise the quota (cpu.max, a CPU limit of the container), or let it "
+			     "use fewer threads at once: a period's share that is used up early "
+			     "stops all of them until the next.");
+	tacho__say_evidence(f, 0, k->first_ns, k->last_ns, ns, "ns", "stopped by the quota");
+}
+
+/* 1: there is enough to say that nothing is wrong. */
+static int enough(const struct tacho__explaining *x)
+{
+	return tacho__window_ns(x) >= tacho__limit(x, "not-enough-data.ns") &&
+	       (double)x->sum->events >= tacho__limit(x, "not-enough-data.events");
+}
+
+static void find_not_enough(struct tacho__explaining *x)
+{
+	char ns[TACHO__TEXT];
+	struct tacho__finding *f;
+	uint32_t loops = x->sum->loops.count;
+
+	if (enough(x) && loops)
+		return;
+	f = tacho__find(x, "not-enough-data", TACHO__SEVERITY_INFO, 0, 0);
+	if (!f)
+		return;
+	if (enough(x))
+		tacho__say_summary(f, "no loop was seen, so nothing can be said of any");
+	else
+		tacho__say_summary(f, "%llu events in %s are too few to tell",
+				   (unsigned long long)x->sum->events,
+				   tacho__ns_text(ns, tacho__window_ns(x)));
+	tacho__say_advice(f,
+			  "Record for longer, under load. 'tacho doctor' says what can be recorded "
+			  "of a program.");
+}
+
+static int is_covered(const struct tacho__explaining *x, const char *rule)
+{
+	for (uint32_t i = 0; i < x->out->coverage_count; i++)
+		if (strcmp(x->out->coverage[i].rule, rule) == 0)
+			return 1;
+	return 0;
+}
+
+/* Rules that need what only some programs tell. */
+static void cover_told(struct tacho__explaining *x)
+{
+	const struct tacho__summary *s = x->sum;
+	int works = s->works.count != 0, spans = s->spans.count != 0, late = 0, gauges = 0;
+
+	for (uint32_t i = 0; i < s->kinds.used; i++) {
+		const struct tacho__kind_sum *k = tacho__table_at(&s->kinds, i);
+
+		late |= k && k->late.count;
+	}
+	for (uint32_t i = 0; i < s->counters.used; i++) {
+		const struct tacho__counter_sum *k = tacho__table_at(&s->counters, i);
+
+		if (k && !k->depth) {
+			const struct tacho_definition *d =
+				tacho_read_definition(x->reader, k->process, k->name);
+
+			gauges |= d && d->def_class == TACHO_DEF_GAUGE;
+		}
+	}
+	tacho__cover(x, "pool-exhausted", works, "%s", works ? "" : "no work of a pool was seen");
+	tacho__cover(x, "timer-late", late, "%s", late ? "" : "no timer that says when it was due");
+	tacho__cover(x, "downstream-wait", spans, "%s", spans ? "" : "the program tells no spans");
+	/* Those of libuv are recorded only when there is something in them. */
+	gauges |= tacho__source_is_on(x, 0, "libuv");
+	tacho__cover(x, "write-backlog", gauges, "%s", gauges ? "" : "no gauge of what is queued");
+	tacho__cover(x, "memory-growth", gauges, "%s",
+		     gauges ? "" : "the program tells no gauge of its memory");
+	for (uint32_t i = 0; i < tacho__rule_count; i++)
+		if (!is_covered(x, tacho__rules[i].id))
+			tacho__cover(x, tacho__rules[i].id, 1, "%s", "");
+}
+
+static void cover(struct tacho__explaining *x)
+{
+	int samples = 0, calls = 0, locks = 0, sched = 0;
+
+	for (uint32_t p = 0; p < x->sum->processes; p++) {
+		samples |= tacho__source_is_on(x, p, "cpu_samples") || x->sum->process[p].samples;
+		calls |= tacho__source_is_on(x, p, "calls") || x->sum->calls.count;
+		locks |= tacho__source_is_on(x, p, "locks") || x->sum->locks.count;
+		sched |= tacho__source_is_on(x, p, "sched");
+	}
+	tacho__cover(x, "long-callback", 1,
+		     samples ? ""
+			     : "without CPU samples: places are those of "
+			       "the callbacks");
+	tacho__cover(x, "blocking-call", calls, calls ? "" : "blocking calls were not recorded");
+	tacho__cover(x, "lock-contention", locks, locks ? "" : "waits for locks were not recorded");
+	tacho__cover(x, "kernel-scheduling-delay", sched,
+		     sched ? "" : "the kernel's counts of scheduling were not recorded");
+	tacho__cover(x, "process-pause", samples, samples ? "" : "needs CPU samples");
+	tacho__cover(x, "wake-latency", 1, "%llu wakes were seen",
+		     (unsigned long long)(x->sum->processes ? x->sum->process[0].wakes.count : 0));
+	cover_told(x);
+}
+
+void tacho__rules_process(struct tacho__explaining *x)
+{
+	cover(x);
+	find_not_enough(x);
+	for (uint32_t i = 0; i < tacho_read_crash_count(x->reader); i++)
+		find_crash(x, tacho_read_crash(x->reader, i));
+	for (uint32_t p = 0; p < x->sum->processes; p++)
+		find_loss(x, p);
+	for (uint32_t i = 0; i < x->sum->counters.used; i++) {
+		const struct tacho__counter_sum *k = tacho__table_at(&x->sum->counters, i);
+
+		if (k)
+			find_throttled(x, k);
+	}
+	for (uint32_t i = 0; i < x->sum->spans.used; i++) {
+		const struct tacho__span_sum *k = tacho__table_at(&x->sum->spans, i);
+
+		if (!k || !k->worst.count)
+			continue;
+		find_downstream(x, k);
+		find_outlier(x, k->process, k->name, &k->ns, k->worst.at[0].at.thread,
+			     k->worst.at[0].begin_ns, k->worst.at[0].end_ns);
+	}
+	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
+		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
+
+		if (k && k->kind && k->worst.count)
+			find_outlier(x, k->process, k->kind, &k->ns, k->worst.at[0].at.thread,
+				     k->worst.at[0].begin_ns, k->worst.at[0].end_ns);
+	}
+}

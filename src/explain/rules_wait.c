@@ -1,0 +1,455 @@
+/* Wakes, queues, tasks and pools: what waits to be run. */
+#include <string.h>
+
+#include "explain/rules.h"
+
+#define MANY_TASKS 5u
+#define LATE_WAKES 5u	/* a few that are late may be anything */
+#define POOL_THREADS 4u /* of libuv, unless UV_THREADPOOL_SIZE says otherwise */
+
+static double seconds(const struct tacho__explaining *x)
+{
+	return tacho__window_ns(x) / 1e9;
+}
+
+/* -------------------------------------------------------------------- wakes */
+
+static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
+{
+	const struct tacho__wake_sum *w = &x->sum->process[process].wakes;
+	double p99 = (double)tacho__hist_at(&w->latency, 0.99);
+	char ns[TACHO__TEXT], most[TACHO__TEXT], name[TACHO__TEXT];
+	const struct tacho__wake *worst = &w->worst.at[0];
+	struct tacho__finding *f;
+
+	if ((double)w->latency.count < tacho__limit(x, "wake-latency.count") ||
+	    p99 < tacho__limit(x, "wake-latency.warn") ||
+	    tacho__hist_above(&w->latency, (uint64_t)tacho__limit(x, "wake-latency.warn")) <
+		    LATE_WAKES)
+		return;
+	f = tacho__find(x, "wake-latency",
+			p99 >= tacho__limit(x, "wake-latency.critical") ? TACHO__SEVERITY_CRITICAL
+									: TACHO__SEVERITY_WARNING,
+			process, p99 * (double)w->latency.count / 100);
+	if (!f)
+		return;
+	f->kind = worst->kind;
+	f->thread = worst->thread;
+	f->task = worst->task;
+	tacho__where_id(x, f, worst->kind, worst->begin_ns);
+	tacho__say_summary(f,
+			   "what is woken runs late: 1 %% of wakes wait %s or more, up to %s (%s)",
+			   tacho__ns_text(ns, p99), tacho__ns_text(most, (double)w->latency.most),
+			   tacho__id_text(x, name, process, worst->kind));
+	tacho__say_advice(f, "Something else ran on the loop meanwhile: shorten it, or use more "
+			     "loops. 'tacho blame --slowest 5' shows what it was.");
+	for (uint32_t i = 0; i < w->worst.count && i < 3; i++) {
+		worst = &w->worst.at[i];
+		tacho__say_evidence(f, worst->thread, worst->ns, worst->begin_ns,
+				    (double)(worst->begin_ns - worst->ns), "ns",
+				    "woken, and run %s later",
+				    tacho__ns_text(ns, (double)(worst->begin_ns - worst->ns)));
+	}
+}
+
+static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
+{
+	const struct tacho__wake_sum *w = &x->sum->process[process].wakes;
+	double rate = (double)w->again / seconds(x);
+	struct tacho__finding *f;
+
+	if (rate < tacho__limit(x, "wake-storm.rate") || w->again < 4 * w->count)
+		return;
+	f = tacho__find(x, "wake-storm", TACHO__SEVERITY_WARNING, process, (double)w->again * 200);
+	if (!f)
+		return;
+	if (w->worst.count) {
+		f->kind = w->worst.at[0].kind;
+		tacho__where_id(x, f, w->worst.at[0].at.kind, x->sum->last_ns);
+		tacho__where_id(x, f, w->worst.at[0].kind, x->sum->last_ns);
+	}
+	tacho__say_summary(f,
+			   "%.0f wakes per second were for tasks that were woken already: only one "
+			   "in %.0f leads to a poll",
+			   rate, (double)(w->again + w->count) / (double)w->count);
+	tacho__say_advice(f,
+			  "Wake once for a batch: remember that a wake is under way until the task "
+			  "has run.");
+	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, (double)w->again, "wakes",
+			    "wakes that were not needed");
+}
+
+/* -------------------------------------------------------------------- tasks */
+
+static void find_self_wake(struct tacho__explaining *x, const struct tacho__task_sum *k)
+{
+	double rate = (double)k->self_wakes / seconds(x), share;
+	struct tacho__finding *f;
+	char name[TACHO__TEXT];
+
+	if (!k->wakes || rate < tacho__limit(x, "self-wake.rate"))
+		return;
+	share = 100.0 * (double)k->self_wakes / (double)k->wakes;
+	if (share < tacho__limit(x, "self-wake.share"))
+		return;
+	f = tacho__find(x, "self-wake", TACHO__SEVERITY_WARNING, k->process, (double)k->busy.sum);
+	if (!f)
+		return;
+	f->kind = k->kind;
+	f->task = k->self.task;
+	tacho__where_id(x, f, k->kind, x->sum->last_ns);
+	tacho__where_id(x, f, k->place, x->sum->last_ns);
+	tacho__say_summary(f,
+			   "%s wakes itself %.0f times per second instead of waiting for something",
+			   tacho__id_text(x, name, k->process, k->kind), rate);
+	tacho__say_advice(f,
+			  "Let it wait for what it needs (a descriptor, a timer, a wake of another "
+			  "task) instead of asking again and again.");
+	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, share, "%",
+			    "of its wakes are its own");
+}
+
+/* Alive at the end of each quarter, by spawns and ends: only what began in the window. */
+static int grows(const struct tacho__task_sum *k, double *alive)
+{
+	double quarter[4], now = 0;
+
+	for (uint32_t i = 0; i < TACHO__SERIES; i++) {
+		now += (double)k->spawned_at.at[i];
+		now -= (double)k->ended_at.at[i];
+		quarter[i * 4 / TACHO__SERIES] = now;
+	}
+	*alive = quarter[3];
+	return quarter[0] > 0 && quarter[1] > 1.2 * quarter[0] && quarter[2] > 1.1 * quarter[1] &&
+	       quarter[3] > 1.05 * quarter[2];
+}
+
+/* Tasks that wait for something and live on; those that were woken wait for their loop. 1: found */
+static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_sum *k)
+{
+	struct tacho__finding *f;
+	char name[TACHO__TEXT];
+	double alive;
+
+	if (!grows(k, &alive) || alive < tacho__limit(x, "task-leak.count") ||
+	    alive < 0.02 * (double)k->spawned || (double)k->woken_at_end > alive / 2)
+		return 0;
+	f = tacho__find(x, "task-leak", TACHO__SEVERITY_WARNING, k->process,
+			alive * tacho__window_ns(x) / 1e6);
+	if (!f)
+		return 0;
+	f->kind = k->kind;
+	f->task = k->stuck.task;
+	tacho__where_id(x, f, k->place, x->sum->last_ns);
+	tacho__where_id(x, f, k->kind, x->sum->last_ns);
+	tacho__say_summary(
+		f,
+		"tasks of kind %s pile up: of %llu that were spawned %.0f have not ended, "
+		"more all the time",
+		tacho__id_text(x, name, k->process, k->kind), (unsigned long long)k->spawned,
+		alive);
+	tacho__say_advice(
+		f, "See what they wait for: give each a way to end (time-out, cancel, close).");
+	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, alive, "tasks",
+			    "alive at the end of the window");
+	if (k->idle_at_end)
+		tacho__say_evidence(
+			f, 0, k->stuck.spawn_ns, x->sum->last_ns, (double)k->idle_at_end, "tasks",
+			"waiting without a wake%s%s", k->stuck.waits_for ? ", for " : "",
+			k->stuck.waits_for ? tacho__id_text(x, name, k->process, k->stuck.waits_for)
+					   : "");
+	return 1;
+}
+
+/* Woken, and its loop never came to it; or one of many that waits far longer than its peers. */
+static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum *k, int queue)
+{
+	double limit = tacho__limit(x, "stuck-task.ns"), ns, peers;
+	const struct tacho__task *t = NULL;
+	struct tacho__finding *f;
+	char name[TACHO__TEXT], text[TACHO__TEXT], what[TACHO__TEXT];
+	int woken = 0;
+
+	/* In a queue that grows, the last wait long. */
+	if (k->woken_at_end && !queue && (double)(x->sum->last_ns - k->woken.woken_ns) >= limit) {
+		t = &k->woken;
+		woken = 1;
+	} else if (k->idle_at_end && k->spawned && k->stuck.polls && k->stuck.spawned) {
+		/* What the others of its kind take from one poll to the next. */
+		peers = (double)(k->ended ? tacho__hist_at(&k->life, 0.99) : 0);
+		ns = (double)(x->sum->last_ns - k->stuck.last_ns);
+		if (k->seen >= MANY_TASKS && k->ended >= 3 * k->idle_at_end && ns >= limit &&
+		    ns >= 10 * peers)
+			t = &k->stuck;
+	}
+	if (!t)
+		return;
+	ns = (double)(x->sum->last_ns - (woken ? t->woken_ns : t->last_ns));
+	f = tacho__find(x, "stuck-task", TACHO__SEVERITY_WARNING, k->process,
+			ns * (double)(woken ? k->woken_at_end : k->idle_at_end));
+	if (!f)
+		return;
+	f->kind = k->kind;
+	f->task = t->task;
+	if (t->waits_stack && !woken)
+		tacho__where_id(x, f, t->waits_stack, x->sum->last_ns);
+	tacho__where_id(x, f, k->kind, x->sum->last_ns);
+	tacho__where_id(x, f, k->place, x->sum->last_ns);
+	tacho__id_text(x, name, k->process, k->kind);
+	tacho__ns_text(text, ns);
+	if (woken)
+		tacho__say_summary(f, "%s was woken %s ago and has not run since", name, text);
+	else
+		tacho__say_summary(
+			f,
+			"%s has waited for %s%s%s and nobody wakes it: its peers end within "
+			"a tenth of that",
+			name, text, t->waits_for ? " for " : "",
+			t->waits_for ? tacho__id_text(x, what, k->process, t->waits_for) : "");
+	tacho__say_advice(
+		f, woken ? "See whether its loop still runs, and whether it took the task out "
+			   "of its queue."
+			 : "Look for a path on which the wake is lost: a wake before the "
+			   "wait, a waker that was dropped, a missing time-out.");
+	tacho__say_evidence(f, 0, woken ? t->woken_ns : t->last_ns, x->sum->last_ns, ns, "ns",
+			    "task %llu", (unsigned long long)t->task);
+}
+
+/* -------------------------------------------------------------------- pools */
+
+/*
+ * Work of libuv's own (files, names): when its pool begins with it is not seen, only when it is
+ * done. The fastest of a kind tells what one takes by itself.
+ */
+static int is_seen(const struct tacho__work_sum *k)
+{
+	return k->run.count != 0;
+}
+
+/* Time of the pool's threads that all work of a kind needs. */
+static double needs(const struct tacho__work_sum *k)
+{
+	return is_seen(k) ? (double)k->run.sum : (double)k->whole.least * (double)k->whole.count;
+}
+
+/* What work of a kind waits for a thread: so much at most, or all but a share of it. */
+static double waits(const struct tacho__work_sum *k, double share)
+{
+	const struct tacho__hist *h = is_seen(k) ? &k->wait : &k->whole;
+	double least = is_seen(k) ? 0 : (double)h->least, most = (double)h->most;
+
+	if (share < 1)
+		most = (double)tacho__hist_at(h, share);
+	return most > least ? most - least : 0;
+}
+
+static double wait_sum(const struct tacho__work_sum *k)
+{
+	return is_seen(k) ? (double)k->wait.sum : (double)k->whole.sum - needs(k);
+}
+
+struct pool {
+	const struct tacho__work_sum *taker, *sufferer;
+	double wait_ns;
+};
+
+static struct pool look_at_pool(const struct tacho__explaining *x, uint32_t process)
+{
+	struct pool p = {NULL, NULL, 0};
+
+	for (uint32_t i = 0; i < x->sum->works.used; i++) {
+		const struct tacho__work_sum *k = tacho__table_at(&x->sum->works, i);
+
+		if (!k || k->process != process || (!k->run.count && !k->whole.count))
+			continue;
+		p.wait_ns += wait_sum(k);
+		if (!p.taker || needs(k) > needs(p.taker))
+			p.taker = k;
+		if (!p.sufferer || waits(k, 0.99) > waits(p.sufferer, 0.99))
+			p.sufferer = k;
+	}
+	return p;
+}
+
+static void show_waits(struct tacho__finding *f, const struct tacho__work_sum *k, const char *name)
+{
+	const struct tacho__worst_works *worst = is_seen(k) ? &k->worst : &k->worst_whole;
+
+	for (uint32_t i = 0; i < worst->count && i < 3; i++) {
+		const struct tacho__work *w = &worst->at[i];
+		uint64_t to = is_seen(k) ? w->begin_ns : w->end_ns;
+
+		tacho__say_evidence(f, w->submitter, w->submit_ns, to, (double)(to - w->submit_ns),
+				    "ns", "%s waited behind %u others", name, w->waiting);
+	}
+}
+
+static void find_pool(struct tacho__explaining *x, uint32_t process)
+{
+	const struct tacho__pool_sum *pool = &x->sum->process[process].pool;
+	struct pool p = look_at_pool(x, process);
+	double warn = tacho__limit(x, "pool-exhausted.warn"), p99;
+	uint32_t threads = pool->workers ? pool->workers : POOL_THREADS;
+	char ns[TACHO__TEXT], name[TACHO__TEXT], other[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	/* Work that waits while threads idle does not wait for the pool. */
+	if (!p.taker || p.sufferer->wait.count + p.sufferer->whole.count < 5 ||
+	    pool->most_waiting <= (is_seen(p.sufferer) ? 1 : threads))
+		return;
+	p99 = waits(p.sufferer, 0.99);
+	if (p99 < warn || (!is_seen(p.sufferer) && p99 < 5 * (double)p.sufferer->whole.least))
+		return;
+	f = tacho__find(x, "pool-exhausted",
+			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
+			process, p.wait_ns);
+	if (!f)
+		return;
+	f->kind = p.taker->kind;
+	tacho__where_id(x, f, p.taker->kind, x->sum->last_ns);
+	tacho__id_text(x, other, process, p.sufferer->kind);
+	tacho__say_summary(
+		f,
+		"work waits up to %s for one of the %u threads of the pool, which %s keeps "
+		"busy%s%s",
+		tacho__ns_text(ns, waits(p.sufferer, 1)), threads,
+		tacho__id_text(x, name, process, p.taker->kind),
+		p.sufferer != p.taker ? "; it is most felt by " : "",
+		p.sufferer != p.taker ? other : "");
+	tacho__say_advice(f, "Give long work (name look-ups above all) a pool of its own, or raise "
+			     "UV_THREADPOOL_SIZE.");
+	show_waits(f, p.sufferer, other);
+	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, needs(p.taker), "ns",
+			    "%s ran for %s in all", name, tacho__ns_text(ns, needs(p.taker)));
+}
+
+/* ------------------------------------------------------------------- queues */
+
+/* The mean of the steps from..to that have a value; -1 without. */
+static double mean(const struct tacho__counter_sum *k, uint32_t from, uint32_t to)
+{
+	double sum = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = from; i < to; i++)
+		if (k->set[i]) {
+			sum += k->series[i];
+			n++;
+		}
+	return n ? sum / n : -1;
+}
+
+/* In each quarter of the time in which it has values, if that is a quarter of the window. */
+static int keeps_growing(const struct tacho__counter_sum *k, double ratio)
+{
+	uint32_t from = 0, to = TACHO__SERIES;
+	double q[4];
+
+	while (from < to && !k->set[from])
+		from++;
+	while (to > from && !k->set[to - 1])
+		to--;
+	if (to - from < TACHO__SERIES / 4)
+		return 0;
+	for (uint32_t i = 0; i < 4; i++) {
+		q[i] = mean(k, from + i * (to - from) / 4, from + (i + 1) * (to - from) / 4);
+		if (q[i] < 0)
+			return 0;
+	}
+	return q[1] > q[0] && q[2] > q[1] && q[3] > q[2] && q[3] >= ratio * (q[0] > 1 ? q[0] : 1);
+}
+
+static int names_memory(const struct tacho_definition *d)
+{
+	static const char *const words[] = {"mem", "rss", "heap", "alloc"};
+
+	for (uint32_t i = 0; i < 4; i++)
+		if (strstr(d->name, words[i]))
+			return 1;
+	return 0;
+}
+
+static int is_bytes(const struct tacho_definition *d)
+{
+	return strcmp(d->unit, "bytes") == 0 || strcmp(d->unit, "B") == 0;
+}
+
+static void counter_finding(struct tacho__explaining *x, const struct tacho__counter_sum *k,
+			    const char *rule, enum tacho__severity severity, const char *what,
+			    const char *advice)
+{
+	struct tacho__finding *f =
+		tacho__find(x, rule, severity, k->process, tacho__window_ns(x) / 10);
+	char name[TACHO__TEXT];
+
+	if (!f)
+		return;
+	if (k->depth)
+		f->loop = k->name;
+	f->thread = k->thread;
+	/* A name that the program gave says where; one of the hooks does not, but its poll may. */
+	tacho__where_id(x, f, k->name, x->sum->last_ns);
+	if (f->where_count && !f->where[0].file[0])
+		f->where_count = 0;
+	if (!f->where_count)
+		tacho__where_id(x, f, k->kind, x->sum->last_ns);
+	tacho__say_summary(f, "%s %s: from %.0f to %.0f in the window, more all the time", what,
+			   tacho__id_text(x, name, k->process, k->name), k->first, k->last);
+	tacho__say_advice(f, "%s", advice);
+	tacho__say_evidence(f, 0, k->first_ns, k->last_ns, k->most, "", "at most %.0f", k->most);
+}
+
+/* 1: it is a queue of tasks that grows. */
+static int find_growth(struct tacho__explaining *x, const struct tacho__counter_sum *k)
+{
+	const struct tacho_definition *d = tacho_read_definition(x->reader, k->process, k->name);
+	double warn = tacho__limit(x, "queue-growth.warn");
+
+	if (!d || k->count < 8 || d->def_class == TACHO_DEF_COUNTER ||
+	    !keeps_growing(k, tacho__limit(x, "memory-growth.ratio")))
+		return 0;
+	if (k->depth && k->most >= warn)
+		counter_finding(x, k, "queue-growth",
+				k->most >= tacho__limit(x, "queue-growth.critical")
+					? TACHO__SEVERITY_CRITICAL
+					: TACHO__SEVERITY_WARNING,
+				"more comes in than is worked off: the queue of",
+				"Take less in (back-pressure), or work it off with more loops.");
+	else if (!k->depth && is_bytes(d) && strstr(d->name, "write") &&
+		 k->most >= tacho__limit(x, "write-backlog.bytes"))
+		counter_finding(x, k, "write-backlog", TACHO__SEVERITY_WARNING,
+				"what is to be written piles up:",
+				"Whoever reads it is too slow: stop producing until it has been "
+				"written, or close the connection.");
+	else if (!k->depth && (is_bytes(d) || names_memory(d)) && names_memory(d))
+		counter_finding(x, k, "memory-growth", TACHO__SEVERITY_WARNING, "memory grows:",
+				"See which tasks and spans grew with it; look for what is kept and "
+				"never freed.");
+	return k->depth && k->most >= warn;
+}
+
+void tacho__rules_wait(struct tacho__explaining *x)
+{
+	int queue = 0;
+
+	for (uint32_t p = 0; p < x->sum->processes; p++) {
+		find_wake_latency(x, p);
+		find_wake_storm(x, p);
+		find_pool(x, p);
+	}
+	for (uint32_t i = 0; i < x->sum->counters.used; i++) {
+		const struct tacho__counter_sum *k = tacho__table_at(&x->sum->counters, i);
+
+		if (k)
+			queue |= find_growth(x, k);
+	}
+	for (uint32_t i = 0; i < x->sum->tasks.used; i++) {
+		const struct tacho__task_sum *k = tacho__table_at(&x->sum->tasks, i);
+
+		if (!k)
+			continue;
+		find_self_wake(x, k);
+		if (!find_task_leak(x, k))
+			find_stuck(x, k, queue);
+	}
+}

@@ -1,0 +1,35 @@
+/*
+ * Names for others: made safe, and of things that have several.
+ */
+#ifndef TACHO_EXPORT_TEXT_H
+#define TACHO_EXPORT_TEXT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tacho_read.h"
+
+#define TACHO__CLEAN_MAX 1024u /* longer names are cut */
+
+/*
+ * Copies text as valid UTF-8: controls, marks that change the direction of what is around them,
+ * and bytes that are no UTF-8 become \xNN. What does not fit is replaced by "...".
+ */
+void tacho__clean(char *out, size_t size, const char *text);
+void tacho__clean_n(char *out, size_t size, const char *text, size_t text_size);
+
+/* What a definition is called: of a kind that is known by its function alone, "kind: function".
+   "" for id 0, "#5" for one that is not in the trace. */
+void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, uint32_t process,
+		    uint32_t id, uint64_t ns);
+/* Of a thread; its process' name where it has none. */
+const char *tacho__thread_name(const struct tacho_reader *reader, uint32_t process,
+			       uint32_t thread);
+/* The path's last part. */
+const char *tacho__base_name(const char *path);
+
+/* A hash of 64 bits that another seed makes independent. */
+uint64_t tacho__hash_bytes(const void *data, size_t size, uint64_t seed);
+uint64_t tacho__hash_words(uint64_t a, uint64_t b, uint64_t c);
+
+#endif

@@ -1,0 +1,238 @@
+/*
+ * The model: from events to facts.
+ *
+ * A tracker takes the events of one reader in the order of time and hands out facts: a poll with
+ * its begin, its end and what it spent its time on; a wake with the poll that it led to; a wait
+ * for a lock with whoever released it. A fact is handed out when nothing can be added to it any
+ * more, so facts come roughly in the order of their ends. What is still open at the end of
+ * the trace is handed out by tacho__tracker_end, marked as cut.
+ *
+ * Nothing else is kept: memory depends on what is open at one time (threads, tasks, locks, work,
+ * spans), not on the length of the trace, and each of these has a bound; what was beyond it is
+ * counted. Whoever needs an order, a sum or a second look builds that from facts (summary.h), or
+ * reads the stretch of time again.
+ *
+ * CUT. An end that lies outside of what was recorded is not known. Such a fact has the time of
+ * the edge in its place and a flag; its length is a lower bound, and never counts as long.
+ *
+ * Whatever the events are, no fact ends before it begins: times may be subtracted.
+ *
+ * A turn of a loop whose callbacks are not seen (level 1) is also handed out as a poll, of kind 0:
+ * the code between two waits is all that is known of it.
+ *
+ * No OS calls, no threads, no globals: these files run in the page as well.
+ */
+#ifndef TACHO_MODEL_MODEL_H
+#define TACHO_MODEL_MODEL_H
+
+#include <stdint.h>
+
+#include "tacho_read.h"
+
+struct tacho__tracker;
+
+enum tacho__cut {
+	TACHO__CUT_BEGIN = 1, /* it began before what was recorded, nobody knows when */
+	TACHO__CUT_END = 2,   /* it was still going on where the records end */
+	TACHO__CUT_HOLE = 4,  /* both ends are known, but records in between are missing */
+};
+
+/* Where something happened. */
+struct tacho__at {
+	uint32_t process, thread;
+	uint32_t loop;	  /* definition; 0: on no loop */
+	uint32_t kind;	  /* of the innermost poll that was running; 0: none */
+	uint64_t task;	  /* of that poll */
+	uint64_t poll_ns; /* when that poll began; 0: none was running */
+};
+
+/* What the time of a poll or a turn went to, as far as it was seen. Parts may overlap. */
+struct tacho__spent {
+	uint64_t lock_ns, call_ns; /* waiting for locks, in blocking calls */
+	uint64_t sample_ns;	   /* CPU time that samples stand for */
+	uint64_t off_cpu_ns;	   /* switched out, where switches were recorded */
+	uint64_t preempted_ns;	   /* of these: runnable */
+	uint64_t delay_ns;	   /* runnable but not running, by the kernel's count; if sched */
+	uint32_t involuntary, minor_faults, major_faults; /* if sched */
+	uint32_t sched;					  /* 1: the kernel was asked */
+	uint32_t calls, locks, samples;
+};
+
+struct tacho__poll {
+	struct tacho__at at;	    /* kind, task and poll_ns are those of the poll around it */
+	uint32_t kind;		    /* 0: a turn of a loop whose callbacks are not seen */
+	uint8_t cut, result, depth; /* depth: polls around it */
+	uint8_t first;		    /* 1: first poll of its task */
+	uint64_t task;
+	uint64_t begin_ns, end_ns;
+	uint64_t inner_ns; /* of polls inside of it */
+	uint64_t turn_ns;  /* begin of the turn: what a descriptor's readiness is known from; 0 */
+	uint64_t wake_ns;  /* of the wake that led to it; 0: none was seen */
+	uint32_t waker;	   /* thread, when wake_ns */
+	uint32_t wakes;	   /* since the poll before */
+	uint64_t late_ns;  /* its timer was so late; 0 also when it is no timer's */
+	struct tacho__spent spent;
+};
+
+struct tacho__turn {
+	uint32_t process, thread, loop;
+	uint32_t ready; /* as the wait before it said */
+	uint8_t cut;
+	uint64_t begin_ns, end_ns; /* from the end of one wait to the beginning of the next */
+	uint64_t parked_ns;	   /* how long that wait before it was; 0 also when not known */
+	uint32_t polls;
+	uint64_t polls_ns; /* of outermost polls */
+};
+
+struct tacho__wake {
+	struct tacho__at at; /* of the waker */
+	uint64_t task;
+	uint64_t ns;
+	uint64_t begin_ns;     /* of the poll that it led to; 0: none in the trace */
+	uint32_t thread, kind; /* of that poll */
+	uint32_t again;	       /* wakes of the same task that came before that poll, too */
+	uint8_t self;	       /* 1: by the task's own poll */
+	uint8_t lost;	       /* 1: the records where its poll would be are missing */
+};
+
+struct tacho__lock {
+	struct tacho__at at; /* of the waiter */
+	uint64_t lock;
+	uint64_t begin_ns, end_ns;
+	uint8_t cut, got;
+	uint8_t is_signal; /* a condition variable or semaphore, not a lock */
+	uint32_t place;	   /* definition of a place or stack where it waits; 0 */
+	uint32_t stack;	   /* its stack, when long; 0 */
+	/* Who released it last before the waiter got it; release_ns 0: not seen. */
+	uint64_t release_ns;
+	struct tacho__at releaser;
+	uint32_t release_place;
+};
+
+struct tacho__call {
+	struct tacho__at at;
+	uint64_t begin_ns, end_ns;
+	uint32_t name, stack, path; /* definitions; 0: none */
+	int error;		    /* errno, 0 none */
+	uint32_t fd_kind;
+	int64_t fd; /* -1 none */
+};
+
+struct tacho__work {
+	uint64_t work;
+	uint32_t process, kind;
+	uint32_t submitter, worker; /* threads; 0: not seen */
+	uint32_t submit_kind;	    /* poll that submitted it */
+	/* 0: not seen. An end without a begin is when its callback ran on the loop. */
+	uint64_t submit_ns, begin_ns, end_ns;
+	uint32_t waiting; /* others that waited for a thread of the pool when it was submitted */
+};
+
+struct tacho__span {
+	struct tacho__at at; /* where it began */
+	uint32_t name;
+	uint8_t cut, async;
+	uint64_t begin_ns, end_ns;
+	uint64_t id, parent;		/* async: as the program numbers them */
+	uint64_t trace_high, trace_low; /* trace id; 0, 0: none */
+};
+
+struct tacho__sample {
+	struct tacho__at at;
+	uint64_t ns, cpu_ns;
+	uint32_t stack;	 /* definition; 0: frames */
+	uint32_t kernel; /* how many of the frames are the kernel's, first */
+	uint32_t count;
+	uint8_t perf; /* 1: from outside, with kernel frames; where a thread has these, those of
+			 its own timer say the same again */
+	const uint64_t *frames; /* innermost first; until the callback returns */
+};
+
+struct tacho__switch {
+	struct tacho__at at;
+	uint64_t begin_ns, end_ns; /* off the CPU */
+	uint8_t cut, runnable;
+	uint8_t parked; /* 1: while it waited for events; 0 also when cut */
+	uint32_t cpu;	/* that it went on with */
+};
+
+/* A task when it ends, or at the end of the trace. */
+struct tacho__task {
+	uint32_t process, kind;
+	uint64_t task, parent;
+	uint32_t place; /* of its spawn */
+	uint64_t spawn_ns, first_ns, last_ns,
+		end_ns; /* 0: not seen; polls: first begin, last end */
+	uint64_t polls, busy_ns, wakes, self_wakes;
+	uint64_t woken_ns;		 /* a wake that has had no poll yet; 0 none */
+	uint64_t waited_ns;		 /* sum of wake to poll */
+	uint32_t waits_for, waits_stack; /* what it said it waits for (text, stack); 0 */
+	uint8_t running, spawned;
+	uint8_t lost; /* 1: records are missing since it was seen last: it may have run, or ended */
+};
+
+struct tacho__counter {
+	struct tacho__at at;
+	uint64_t ns;
+	uint32_t name;	/* definition, COUNTER or GAUGE; queue depth: of the loop */
+	uint8_t depth;	/* 1: a queue's depth */
+	uint64_t value; /* by its definition */
+};
+
+struct tacho__ready {
+	struct tacho__at at;
+	uint64_t ns;
+	uint32_t events;
+	uint64_t what; /* as in TACHO_EV_READY */
+};
+
+/* Where records are missing inside a stream. */
+struct tacho__hole {
+	uint32_t process, thread;
+	uint64_t from_ns, to_ns, missing, dropped;
+};
+
+/* What is wanted; NULL: not. */
+struct tacho__facts {
+	void *arg;
+	void (*poll)(void *arg, const struct tacho__poll *poll);
+	void (*turn)(void *arg, const struct tacho__turn *turn);
+	void (*wake)(void *arg, const struct tacho__wake *wake);
+	void (*lock)(void *arg, const struct tacho__lock *lock);
+	void (*call)(void *arg, const struct tacho__call *call);
+	void (*work)(void *arg, const struct tacho__work *work);
+	void (*span)(void *arg, const struct tacho__span *span);
+	void (*sample)(void *arg, const struct tacho__sample *sample);
+	void (*off_cpu)(void *arg, const struct tacho__switch *off);
+	void (*task)(void *arg, const struct tacho__task *task);
+	void (*counter)(void *arg, const struct tacho__counter *counter);
+	void (*ready)(void *arg, const struct tacho__ready *ready);
+	void (*hole)(void *arg, const struct tacho__hole *hole);
+	/* Logs and custom events, as they are. */
+	void (*other)(void *arg, const struct tacho__at *at, const struct tacho_event *event);
+};
+
+/* What did not fit. */
+struct tacho__tracker_limits {
+	uint64_t tasks, locks, works, spans, threads, depth;
+};
+
+/* NULL without memory. The reader stays the caller's and must live as long. */
+struct tacho__tracker *tacho__tracker_new(const struct tacho_reader *reader,
+					  const struct tacho__facts *facts);
+/* 0 or -ENOMEM. */
+int tacho__tracker_event(struct tacho__tracker *t, const struct tacho_event *event);
+/* No more events: hands out what is open, as cut at `last_ns`. */
+void tacho__tracker_end(struct tacho__tracker *t, uint64_t last_ns);
+struct tacho__tracker_limits tacho__tracker_missed(const struct tacho__tracker *t);
+void tacho__tracker_free(struct tacho__tracker *t);
+
+/*
+ * All of the above in one: the events of the reader from where it is. `stop`, if not NULL, is
+ * asked now and then with the time reached; not 0 ends it. 0 or a negative errno.
+ */
+int tacho__model_run(struct tacho_reader *reader, const struct tacho__facts *facts,
+		     int (*stop)(void *arg, uint64_t ns), void *stop_arg,
+		     struct tacho__tracker_limits *missed);
+
+#endif

@@ -1,0 +1,101 @@
+#include "model/place.h"
+
+#include <string.h>
+
+static uint32_t put_address(const struct tacho_reader *reader, uint32_t process, uint64_t address,
+			    int is_return, uint64_t ns, struct tacho__place *out, uint32_t most)
+{
+	uint64_t at = is_return ? address - 1 : address;
+	const struct tacho_definition *m = tacho_read_module_at(reader, process, at, ns);
+	struct tacho_symbol symbol;
+	uint32_t n = 0;
+
+	for (; n < most && tacho_read_symbol(reader, process, at, ns, n, &symbol); n++)
+		out[n] = (struct tacho__place){
+			.function = symbol.function,
+			.file = symbol.file,
+			.module = m ? m->name : "",
+			.line = symbol.line,
+			.inlined = 1,
+			.address = address,
+		};
+	if (n) {
+		out[n - 1].inlined = 0;
+		return n;
+	}
+	if (most)
+		out[n++] = (struct tacho__place){
+			.function = "", .file = "", .module = m ? m->name : "", .address = address};
+	return n;
+}
+
+uint32_t tacho__places_of_frames(const struct tacho_reader *reader, uint32_t process,
+				 const uint64_t *frames, uint32_t count, int exact, uint64_t ns,
+				 struct tacho__place *out, uint32_t most)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < count && n < most; i++)
+		n += put_address(reader, process, frames[i], i > 0 || !exact, ns, out + n,
+				 most - n);
+	return n;
+}
+
+uint32_t tacho__places_of_id(const struct tacho_reader *reader, uint32_t process, uint32_t id,
+			     uint64_t ns, struct tacho__place *out, uint32_t most)
+{
+	const struct tacho_definition *d = id ? tacho_read_definition(reader, process, id) : NULL;
+
+	if (!d || !most)
+		return 0;
+	if (d->def_class == TACHO_DEF_STACK)
+		return tacho__places_of_frames(reader, process, d->frames, d->count, d->exact != 0,
+					       ns, out, most);
+	if (d->value && (d->def_class == TACHO_DEF_KIND || d->def_class == TACHO_DEF_PLACE) &&
+	    !d->file[0])
+		return put_address(reader, process, d->value, d->def_class == TACHO_DEF_PLACE, ns,
+				   out, most);
+	if (!d->name[0] && !d->file[0])
+		return 0;
+	*out = (struct tacho__place){
+		.function = d->name, .file = d->file, .module = "", .line = d->line};
+	return 1;
+}
+
+/* Names of files that begin so hold code that the program only calls. */
+static const char *const others[] = {
+	"libc.so",  "libc-",	    "libpthread", "ld-linux",	  "ld-musl",	  "libuv.so",
+	"libevent", "libtacho",	    "linux-vdso", "[vdso]",	  "libm.so",	  "librt.so",
+	"libdl.so", "libresolv.so", "libnss_",	  "libstdc++.so", "libgcc_s.so.", "liburing.so",
+};
+
+int tacho__place_is_own(const struct tacho__place *place)
+{
+	const char *slash = strrchr(place->module, '/');
+	const char *name = slash ? slash + 1 : place->module;
+
+	/* Its inline functions are part of the program's code. */
+	if (strcmp(tacho__place_file(place), "tacho.h") == 0)
+		return 0;
+	for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
+		if (strncmp(name, others[i], strlen(others[i])) == 0)
+			return 0;
+	/* A name without a module was given by the program itself. */
+	return name[0] || place->function[0];
+}
+
+uint32_t tacho__places_own(const struct tacho__place *places, uint32_t count)
+{
+	uint32_t i = 0;
+
+	while (i < count && !tacho__place_is_own(&places[i]))
+		i++;
+	return i;
+}
+
+const char *tacho__place_file(const struct tacho__place *place)
+{
+	const char *slash = strrchr(place->file, '/');
+
+	return slash && slash[1] ? slash + 1 : place->file;
+}

@@ -1,0 +1,46 @@
+/*
+ * Where in the code something is: from addresses, stacks and definitions of a trace to functions,
+ * files and lines.
+ */
+#ifndef TACHO_MODEL_PLACE_H
+#define TACHO_MODEL_PLACE_H
+
+#include <stdint.h>
+
+#include "tacho_read.h"
+
+struct tacho__place {
+	const char *function; /* "": not known */
+	const char *file;     /* "": not known */
+	const char *module;   /* path; "": not known */
+	uint32_t line;	      /* 0: not known */
+	uint32_t inlined;     /* 1: its code is part of the function that follows */
+	uint64_t address;     /* 0: only a name is known */
+};
+
+/* Most frames that a stack becomes, functions that were inlined included. */
+#define TACHO__PLACES_MAX 256u
+
+/*
+ * All functions of a stack, innermost first. `exact`: the first address is that of an
+ * instruction, not a return address. Returns how many.
+ */
+uint32_t tacho__places_of_frames(const struct tacho_reader *reader, uint32_t process,
+				 const uint64_t *frames, uint32_t count, int exact, uint64_t ns,
+				 struct tacho__place *out, uint32_t most);
+/* The same for a definition: a stack, or a place or kind with an address or a file. */
+uint32_t tacho__places_of_id(const struct tacho_reader *reader, uint32_t process, uint32_t id,
+			     uint64_t ns, struct tacho__place *out, uint32_t most);
+
+/*
+ * Whether it is code of the program: not of libc and its kin, the dynamic linker, the vdso,
+ * libuv, libevent, or tacho. Without symbols the module says it.
+ */
+int tacho__place_is_own(const struct tacho__place *place);
+/* Index of the innermost place that is the program's own; `count` when none is. */
+uint32_t tacho__places_own(const struct tacho__place *places, uint32_t count);
+
+/* The file without its folders; "" when not known. */
+const char *tacho__place_file(const struct tacho__place *place);
+
+#endif

@@ -1,0 +1,277 @@
+/* What is open on a thread: polls and spans, one inside the other. */
+#include <string.h>
+
+#include "model/tracker.h"
+
+static uint32_t frames(const struct tacho__thread *s)
+{
+	return s->depth < TACHO__DEPTH ? s->depth : TACHO__DEPTH;
+}
+
+static struct tacho__poll *innermost(struct tacho__thread *s)
+{
+	for (uint32_t i = frames(s); i--;)
+		if (s->open[i].type == TACHO__FRAME_POLL)
+			return &s->open[i].u.poll;
+	return NULL;
+}
+
+void tacho__at_of(const struct tacho__thread *s, struct tacho__at *at)
+{
+	/* It is looked for to be read only. */
+	const struct tacho__poll *p = innermost((struct tacho__thread *)(uintptr_t)s);
+
+	at->process = s->process;
+	at->thread = s->number;
+	at->loop = s->loop;
+	at->kind = p ? p->kind : 0;
+	at->task = p ? p->task : 0;
+	at->poll_ns = p ? p->begin_ns : 0;
+	/* What is seen of the loop is its turns. */
+	if (!p && s->in_turn && s->level == 1)
+		at->poll_ns = s->turn.begin_ns;
+}
+
+struct tacho__spent *tacho__spent_of(struct tacho__thread *s)
+{
+	struct tacho__poll *p = innermost(s);
+
+	if (p)
+		return &p->spent;
+	return s->in_turn ? &s->turn_spent : NULL;
+}
+
+/* What the kernel was asked for stays with the poll that it was asked for. */
+static void add_spent(struct tacho__spent *to, const struct tacho__spent *from)
+{
+	/* Most polls just run. */
+	if (!(from->locks | from->calls | from->samples | from->off_cpu_ns))
+		return;
+	to->lock_ns += from->lock_ns;
+	to->call_ns += from->call_ns;
+	to->sample_ns += from->sample_ns;
+	to->off_cpu_ns += from->off_cpu_ns;
+	to->preempted_ns += from->preempted_ns;
+	to->calls += from->calls;
+	to->locks += from->locks;
+	to->samples += from->samples;
+}
+
+static struct tacho__frame *push(struct tacho__tracker *t, struct tacho__thread *s)
+{
+	struct tacho__frame *f;
+
+	if (s->depth++ >= TACHO__DEPTH) {
+		t->depth_missed++;
+		return NULL;
+	}
+	f = &s->open[s->depth - 1];
+	memset(f, 0, sizeof(*f));
+	return f;
+}
+
+/* NULL: nothing is known of it but that it was there. */
+static struct tacho__frame *pop(struct tacho__thread *s)
+{
+	if (--s->depth >= TACHO__DEPTH || s->open[s->depth].type == TACHO__FRAME_UNKNOWN)
+		return NULL;
+	return &s->open[s->depth];
+}
+
+/* -------------------------------------------------------------------- polls */
+
+void tacho__give_ended(struct tacho__tracker *t, struct tacho__thread *s)
+{
+	if (!s->has_ended)
+		return;
+	s->has_ended = 0;
+	TACHO__GIVE(t, poll, &s->ended);
+}
+
+static uint8_t polls_open(const struct tacho__thread *s)
+{
+	uint8_t n = 0;
+
+	for (uint32_t i = 0; i < frames(s); i++)
+		n = (uint8_t)(n + (s->open[i].type == TACHO__FRAME_POLL));
+	return n;
+}
+
+int tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t kind,
+		       uint64_t task, uint64_t ns, uint8_t cut)
+{
+	uint64_t late = s->late_ns;
+	uint8_t depth = polls_open(s);
+	struct tacho__at at;
+	struct tacho__frame *f;
+	struct tacho__poll *p;
+
+	s->late_ns = 0;
+	tacho__at_of(s, &at);
+	f = push(t, s);
+	if (!f)
+		return 0;
+	p = &f->u.poll;
+	p->at = at;
+	p->kind = kind;
+	p->task = task;
+	p->begin_ns = ns;
+	p->cut = cut;
+	p->depth = depth;
+	p->late_ns = late;
+	p->turn_ns = s->in_turn ? s->turn.begin_ns : 0;
+	if (task && t->works.count)
+		tacho__work_polled(t, s->process, task, ns);
+	return task ? tacho__task_begins(t, s, f) : 0;
+}
+
+static void end_poll(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f,
+		     uint64_t ns, uint8_t result)
+{
+	struct tacho__poll *p = &f->u.poll, *outer = innermost(s);
+
+	tacho__give_ended(t, s);
+	p->end_ns = tacho__later(ns, p->begin_ns);
+	p->result = result;
+	/* Now, not when it is given: its number may be another task's by then. */
+	if (p->task)
+		tacho__task_ended_poll(t, f);
+	if (outer) {
+		outer->inner_ns += p->end_ns - p->begin_ns;
+		add_spent(&outer->spent, &p->spent);
+	} else if (s->in_turn) {
+		s->turn.polls++;
+		s->turn.polls_ns += p->end_ns - tacho__later(p->begin_ns, s->turn.begin_ns);
+		add_spent(&s->turn_spent, &p->spent);
+	}
+	s->ended = *p;
+	s->has_ended = 1;
+}
+
+static void end_span(struct tacho__tracker *t, struct tacho__span *span, uint64_t ns, uint8_t cut)
+{
+	span->end_ns = tacho__later(ns, span->begin_ns);
+	span->cut |= cut;
+	TACHO__GIVE(t, span, span);
+}
+
+void tacho__poll_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns,
+		      uint8_t result)
+{
+	while (s->depth) {
+		struct tacho__frame *f = pop(s);
+
+		if (!f)
+			return;
+		if (f->type == TACHO__FRAME_POLL) {
+			end_poll(t, s, f, ns, result);
+			return;
+		}
+		end_span(t, &f->u.span, ns, TACHO__CUT_END);
+	}
+}
+
+/* -------------------------------------------------------------------- spans */
+
+void tacho__span_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t name,
+			uint64_t ns, uint8_t cut)
+{
+	struct tacho__at at;
+	struct tacho__frame *f;
+
+	tacho__at_of(s, &at);
+	f = push(t, s);
+	if (!f)
+		return;
+	f->type = TACHO__FRAME_SPAN;
+	f->u.span.at = at;
+	f->u.span.name = name;
+	f->u.span.begin_ns = ns;
+	f->u.span.cut = cut;
+}
+
+void tacho__span_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns)
+{
+	struct tacho__frame *f;
+
+	/* That of a poll is not a span's to end. */
+	if (!s->depth ||
+	    (s->depth <= TACHO__DEPTH && s->open[s->depth - 1].type == TACHO__FRAME_POLL))
+		return;
+	f = pop(s);
+	if (f)
+		end_span(t, &f->u.span, ns, 0);
+}
+
+/* -------------------------------------------------------------------- holes */
+
+void tacho__open_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns)
+{
+	while (s->depth) {
+		struct tacho__frame *f = pop(s);
+
+		if (!f)
+			continue;
+		if (f->type == TACHO__FRAME_SPAN) {
+			end_span(t, &f->u.span, ns, TACHO__CUT_END);
+		} else {
+			f->u.poll.cut |= TACHO__CUT_END;
+			end_poll(t, s, f, ns, 0);
+		}
+	}
+	tacho__give_ended(t, s);
+	s->late_ns = 0;
+}
+
+int tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
+		      const struct tacho_resume *r, uint64_t ns)
+{
+	uint32_t listed = r->open_listed < 5 ? r->open_listed : 5;
+	int err = 0;
+
+	for (uint32_t i = 0; i < listed && !err; i++) {
+		const struct tacho_open_item *o = &r->open[i];
+		int known = o->since_ns && o->since_ns <= ns;
+		uint64_t since = known ? o->since_ns : ns;
+		uint8_t cut = known ? TACHO__CUT_HOLE : TACHO__CUT_BEGIN;
+
+		if (o->what == TACHO_EV_SPAN_BEGIN)
+			tacho__span_begins(t, s, o->id, since, cut);
+		else
+			err = tacho__poll_begins(t, s, o->id, o->task, since, cut);
+	}
+	for (uint32_t i = listed; i < r->open_count; i++) {
+		struct tacho__frame *f = push(t, s);
+
+		if (f)
+			f->type = TACHO__FRAME_UNKNOWN;
+	}
+	return err;
+}
+
+/* Whether the frame is what the reader says was open. */
+static int is_same(const struct tacho__frame *f, const struct tacho_open_item *o)
+{
+	if (f->type == TACHO__FRAME_SPAN)
+		return o->what == TACHO_EV_SPAN_BEGIN && o->id == f->u.span.name &&
+		       o->since_ns == f->u.span.begin_ns;
+	return f->type == TACHO__FRAME_POLL && o->what == TACHO_EV_POLL_BEGIN &&
+	       o->id == f->u.poll.kind && o->task == f->u.poll.task &&
+	       o->since_ns == f->u.poll.begin_ns;
+}
+
+int tacho__open_still(struct tacho__thread *s, const struct tacho_resume *r)
+{
+	if (!s->depth || r->open_count != s->depth || r->open_listed != r->open_count ||
+	    s->depth > 5)
+		return 0;
+	for (uint32_t i = 0; i < s->depth; i++)
+		if (!is_same(&s->open[i], &r->open[i]))
+			return 0;
+	for (uint32_t i = 0; i < s->depth; i++)
+		if (s->open[i].type == TACHO__FRAME_SPAN)
+			s->open[i].u.span.cut |= TACHO__CUT_HOLE;
+		else
+			s->open[i].u.poll.cut |= TACHO__CUT_HOLE;
+	return 1;
+}

@@ -1,0 +1,215 @@
+#include <errno.h>
+#include <string.h>
+
+#include "model/summing.h"
+
+/* -------------------------------------------------------------------- tasks */
+
+/* Not ended, not running: it waits for a wake that has not come, or for a poll. */
+static void task_left(struct tacho__task_sum *k, const struct tacho__task *t)
+{
+	if (t->lost)
+		return;
+	if (t->woken_ns) {
+		if (!k->woken_at_end++ || t->woken_ns < k->woken.woken_ns)
+			k->woken = *t;
+	} else if (!t->running) {
+		if (!k->idle_at_end++ || t->last_ns < k->stuck.last_ns)
+			k->stuck = *t;
+	}
+}
+
+void tacho__sum_task(void *arg, const struct tacho__task *t)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__task_sum *k =
+		tacho__sum_get(g, &g->sum->tasks, tacho__key(t->process, t->kind), t->place);
+
+	if (k) {
+		k->process = t->process;
+		k->kind = t->kind;
+		k->place = t->place;
+		k->seen++;
+		k->spawned += t->spawned;
+		k->ended += t->end_ns != 0;
+		k->polled += t->polls != 0;
+		k->wakes += t->wakes;
+		k->self_wakes += t->self_wakes;
+		if (t->self_wakes > k->self.self_wakes)
+			k->self = *t;
+		tacho__sum_hist(g, &k->busy, t->busy_ns);
+		tacho__sum_hist(g, &k->polls, t->polls);
+		if (t->spawn_ns) {
+			k->spawned_at.at[tacho__sum_step(g, t->spawn_ns)]++;
+			if (t->first_ns >= t->spawn_ns)
+				tacho__sum_hist(g, &k->first, t->first_ns - t->spawn_ns);
+		}
+		if (t->end_ns) {
+			k->ended_at.at[tacho__sum_step(g, t->end_ns)]++;
+			if (t->spawn_ns && t->end_ns >= t->spawn_ns)
+				tacho__sum_hist(g, &k->life, t->end_ns - t->spawn_ns);
+		} else {
+			task_left(k, t);
+		}
+	}
+	TACHO__PASS_ON(g, task, t);
+}
+
+/* ----------------------------------------------------------------- counters */
+
+static double number_of(const struct tacho__counter_sum *k, uint64_t value)
+{
+	double number;
+
+	if (!k->is_float)
+		return k->depth ? (double)value : (double)(int64_t)value;
+	memcpy(&number, &value, sizeof(number));
+	/* What is no number would spoil all that is computed from it. */
+	return number > -1e300 && number < 1e300 ? number : 0;
+}
+
+static void counter_point(struct tacho__summing *g, struct tacho__counter_sum *k, uint64_t ns,
+			  double y)
+{
+	uint32_t step = tacho__sum_step(g, ns);
+	double x;
+
+	if (!k->count++) {
+		k->first_ns = ns;
+		k->first = k->least = k->most = y;
+	}
+	x = (double)(ns - k->first_ns) / 1e9;
+	k->last_ns = ns;
+	k->last = y;
+	if (y < k->least)
+		k->least = y;
+	if (y > k->most)
+		k->most = y;
+	k->sum_x += x;
+	k->sum_y += y;
+	k->sum_xx += x * x;
+	k->sum_xy += x * y;
+	k->series[step] = y;
+	k->set[step] = 1;
+}
+
+void tacho__sum_counter(void *arg, const struct tacho__counter *c)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__counter_sum *k =
+		tacho__sum_get(g, &g->sum->counters, tacho__key(c->at.process, c->name), c->depth);
+
+	if (k) {
+		if (!k->count) {
+			const struct tacho_definition *d =
+				tacho_read_definition(g->reader, c->at.process, c->name);
+
+			k->process = c->at.process;
+			k->name = c->name;
+			k->depth = c->depth;
+			k->is_float = d && !c->depth && d->value_type == 2;
+		}
+		counter_point(g, k, c->ns, number_of(k, c->value));
+		if (k->last >= k->most) {
+			k->kind = c->at.kind;
+			k->thread = c->at.thread;
+		}
+	}
+	TACHO__PASS_ON(g, counter, c);
+}
+
+/* --------------------------------------------------------------- the others */
+
+void tacho__sum_ready(void *arg, const struct tacho__ready *r)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__ready_sum *k =
+		tacho__sum_get(g, &g->sum->ready, tacho__key(r->at.process, r->at.loop), r->what);
+
+	if (k) {
+		k->process = r->at.process;
+		k->loop = r->at.loop;
+		k->what = r->what;
+		k->count++;
+	}
+	TACHO__PASS_ON(g, ready, r);
+}
+
+void tacho__sum_span(void *arg, const struct tacho__span *s)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__span_sum *k =
+		tacho__sum_get(g, &g->sum->spans, tacho__key(s->at.process, s->name), s->async);
+
+	if (k) {
+		k->process = s->at.process;
+		k->name = s->name;
+		k->async = s->async;
+		if (s->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)) {
+			k->cut++;
+		} else {
+			tacho__sum_hist(g, &k->ns, s->end_ns - s->begin_ns);
+			TACHO__WORST_ADD(&k->worst, s, x->end_ns - x->begin_ns);
+		}
+	}
+	TACHO__PASS_ON(g, span, s);
+}
+
+void tacho__sum_sample(void *arg, const struct tacho__sample *s)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__process_sum *p = tacho__sum_process(g, s->at.process);
+
+	if (p) {
+		p->samples++;
+		p->perf_samples += s->perf;
+		p->sample_ns += s->perf ? 0 : s->cpu_ns;
+	}
+	TACHO__PASS_ON(g, sample, s);
+}
+
+void tacho__sum_hole(void *arg, const struct tacho__hole *h)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__process_sum *p = tacho__sum_process(g, h->process);
+
+	if (p) {
+		p->holes++;
+		p->missing += h->missing;
+		p->dropped += h->dropped;
+	}
+	TACHO__PASS_ON(g, hole, h);
+}
+
+/* Polls that were too short to be recorded one by one: how many of each power of two. */
+static void short_polls(struct tacho__summing *g, const struct tacho_event *e)
+{
+	struct tacho__kind_sum *k =
+		tacho__sum_get(g, &g->sum->kinds, tacho__key(e->process, e->arg), 0);
+	uint64_t sum;
+
+	if (!k || !e->arg || e->words < 4)
+		return;
+	k->process = e->process;
+	k->kind = e->arg;
+	sum = k->ns.sum + e->word[3];
+	for (uint32_t i = 4; i < e->words; i++) {
+		uint32_t power = (uint32_t)(e->word[i] >> 48) & 63;
+		uint64_t count = e->word[i] & 0xffffffffffffu;
+
+		k->counted += count;
+		if (tacho__hist_add_many(&k->ns, (3ull << power) / 2, count))
+			g->error = -ENOMEM;
+	}
+	k->ns.sum = sum;
+}
+
+void tacho__sum_other(void *arg, const struct tacho__at *at, const struct tacho_event *event)
+{
+	struct tacho__summing *g = arg;
+
+	if (event->type == TACHO_EV_POLL_HIST)
+		short_polls(g, event);
+	if (g->more && g->more->other)
+		g->more->other(g->more->arg, at, event);
+}

@@ -1,0 +1,143 @@
+#include "model/summing.h"
+
+void tacho__sum_wake(void *arg, const struct tacho__wake *w)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__process_sum *p = tacho__sum_process(g, w->at.process);
+
+	if (p) {
+		p->wakes.count++;
+		p->wakes.self += w->self;
+		p->wakes.again += w->again;
+		p->wakes.never += !w->begin_ns && !w->lost;
+		p->wakes.at.at[tacho__sum_step(g, w->ns)] += 1u + w->again;
+		if (w->begin_ns) {
+			tacho__sum_hist(g, &p->wakes.latency, w->begin_ns - w->ns);
+			TACHO__WORST_ADD(&p->wakes.worst, w, x->begin_ns - x->ns);
+		}
+	}
+	TACHO__PASS_ON(g, wake, w);
+}
+
+/* -------------------------------------------------------------------- locks */
+
+static void lock_ended(struct tacho__summing *g, struct tacho__lock_sum *k,
+		       const struct tacho__lock *l)
+{
+	tacho__sum_hist(g, &k->ns, l->end_ns - l->begin_ns);
+	TACHO__WORST_ADD(&k->worst_any, l, x->end_ns - x->begin_ns);
+	k->gave_up += !l->got;
+	if (l->at.poll_ns) {
+		tacho__sum_hist(g, &k->inside, l->end_ns - l->begin_ns);
+		TACHO__WORST_ADD(&k->worst, l, x->end_ns - x->begin_ns);
+	}
+	if (l->at.thread != k->last_waiter) {
+		k->last_waiter = l->at.thread;
+		k->waiter_threads++;
+	}
+}
+
+void tacho__sum_lock(void *arg, const struct tacho__lock *l)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__lock_sum *k = tacho__sum_get(g, &g->sum->locks, l->at.process, l->lock);
+
+	if (k) {
+		k->process = l->at.process;
+		k->lock = l->lock;
+		k->is_signal |= l->is_signal;
+		if (!l->cut) {
+			lock_ended(g, k, l);
+		} else {
+			k->cut++;
+			if (!k->has_open ||
+			    l->end_ns - l->begin_ns > k->open.end_ns - k->open.begin_ns) {
+				k->open = *l;
+				k->has_open = 1;
+			}
+		}
+	}
+	TACHO__PASS_ON(g, lock, l);
+}
+
+/* -------------------------------------------------------------------- calls */
+
+void tacho__sum_call(void *arg, const struct tacho__call *c)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__call_sum *k =
+		tacho__sum_get(g, &g->sum->calls, tacho__key(c->at.process, c->name), c->stack);
+
+	if (k) {
+		k->process = c->at.process;
+		k->name = c->name;
+		k->stack = c->stack;
+		k->errors += c->error != 0;
+		tacho__sum_hist(g, &k->ns, c->end_ns - c->begin_ns);
+		TACHO__WORST_ADD(&k->worst, c, x->end_ns - x->begin_ns);
+	}
+	TACHO__PASS_ON(g, call, c);
+}
+
+/* --------------------------------------------------------------------- pool */
+
+static void know_worker(struct tacho__pool_sum *p, uint32_t worker)
+{
+	for (uint32_t i = 0; i < p->workers; i++)
+		if (p->worker_ids[i] == worker)
+			return;
+	if (p->workers < 64)
+		p->worker_ids[p->workers++] = worker;
+}
+
+void tacho__sum_work(void *arg, const struct tacho__work *w)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__process_sum *p = tacho__sum_process(g, w->process);
+	struct tacho__work_sum *k = tacho__sum_get(g, &g->sum->works, w->process, w->kind);
+	int waited = w->submit_ns && w->begin_ns >= w->submit_ns;
+
+	if (k) {
+		k->process = w->process;
+		k->kind = w->kind;
+		k->never += w->submit_ns && !w->begin_ns && !w->end_ns;
+		if (waited) {
+			tacho__sum_hist(g, &k->wait, w->begin_ns - w->submit_ns);
+			TACHO__WORST_ADD(&k->worst, w, x->begin_ns - x->submit_ns);
+		}
+		if (w->begin_ns && w->end_ns >= w->begin_ns)
+			tacho__sum_hist(g, &k->run, w->end_ns - w->begin_ns);
+		if (!w->begin_ns && w->submit_ns && w->end_ns >= w->submit_ns) {
+			tacho__sum_hist(g, &k->whole, w->end_ns - w->submit_ns);
+			TACHO__WORST_ADD(&k->worst_whole, w, x->end_ns - x->submit_ns);
+		}
+	}
+	if (p) {
+		if (waited)
+			tacho__sum_hist(g, &p->pool.wait, w->begin_ns - w->submit_ns);
+		if (w->worker)
+			know_worker(&p->pool, w->worker);
+		if (w->waiting + 1 > p->pool.most_waiting && w->submit_ns)
+			p->pool.most_waiting = w->waiting + 1;
+		if (w->begin_ns) {
+			uint64_t end = w->end_ns ? w->end_ns : g->sum->last_ns;
+
+			p->pool.running_ns += end > w->begin_ns ? end - w->begin_ns : 0;
+			tacho__sum_range(g, &p->pool.busy, w->begin_ns, end);
+		}
+	}
+	TACHO__PASS_ON(g, work, w);
+}
+
+void tacho__sum_off_cpu(void *arg, const struct tacho__switch *off)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__process_sum *p = tacho__sum_process(g, off->at.process);
+
+	if (p) {
+		p->switches++;
+		p->off_cpu_ns += off->end_ns - off->begin_ns;
+		p->preempted_ns += off->runnable ? off->end_ns - off->begin_ns : 0;
+	}
+	TACHO__PASS_ON(g, off_cpu, off);
+}

@@ -1,0 +1,356 @@
+#include "model/summary.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "model/summing.h"
+
+#define KINDS 4096u
+#define LOOPS 4096u
+#define LOCKS 2048u
+#define CALLS 4096u
+#define WORKS 1024u
+#define TASKS 2048u
+#define COUNTERS 1024u
+#define READY 65536u
+#define SPANS 2048u
+#define FUTILE_NS 10000u /* in a longer turn something was done */
+
+/* ------------------------------------------------------------------ helpers */
+
+void *tacho__sum_get(struct tacho__summing *g, struct tacho__table *t, uint64_t a, uint64_t b)
+{
+	uint64_t place = a ^ a >> 32 ^ b << 2 ^ b >> 4 ^ (uint64_t)(t - &g->sum->kinds) << 3;
+	struct tacho__looked_up *l = &g->looked_up[place % TACHO__LOOKED_UP];
+	struct tacho__entry *e;
+	int err = 0;
+
+	if (l->table == t && l->a == a && l->b == b)
+		return t->entries + (size_t)l->index * t->entry_size;
+	e = tacho__table_get(t, a, b, &err);
+	if (err)
+		g->error = err;
+	if (e)
+		*l = (struct tacho__looked_up){t, a, b, e->index};
+	return e;
+}
+
+uint32_t tacho__sum_step(struct tacho__summing *g, uint64_t ns)
+{
+	uint64_t at;
+
+	if (ns >= g->step_from && ns - g->step_from < g->step_ns)
+		return g->step_at;
+	if (ns <= g->sum->first_ns)
+		return 0;
+	at = (ns - g->sum->first_ns) / g->step_ns;
+	/* The last one takes what is left. */
+	if (at >= TACHO__SERIES)
+		return TACHO__SERIES - 1;
+	g->step_at = (uint32_t)at;
+	g->step_from = g->sum->first_ns + at * g->step_ns;
+	return g->step_at;
+}
+
+void tacho__sum_range(struct tacho__summing *g, struct tacho__series *s, uint64_t from, uint64_t to)
+{
+	uint32_t step, last;
+
+	if (from < g->sum->first_ns)
+		from = g->sum->first_ns;
+	if (to <= from)
+		return;
+	last = tacho__sum_step(g, to);
+	step = tacho__sum_step(g, from);
+	for (; step < last; step++) {
+		uint64_t edge = g->sum->first_ns + (step + 1) * g->step_ns;
+
+		s->at[step] += edge > from ? edge - from : 0;
+		from = edge;
+	}
+	s->at[step] += to > from ? to - from : 0;
+}
+
+struct tacho__process_sum *tacho__sum_process(const struct tacho__summing *g, uint32_t process)
+{
+	return process < g->sum->processes ? &g->sum->process[process] : NULL;
+}
+
+uint64_t tacho__summary_step_ns(const struct tacho__summary *s)
+{
+	uint64_t step = s->last_ns > s->first_ns ? (s->last_ns - s->first_ns) / TACHO__SERIES : 0;
+
+	return step ? step : 1;
+}
+
+uint32_t tacho__summary_step(const struct tacho__summary *s, uint64_t ns)
+{
+	uint64_t at = ns > s->first_ns ? (ns - s->first_ns) / tacho__summary_step_ns(s) : 0;
+
+	return at < TACHO__SERIES ? (uint32_t)at : TACHO__SERIES - 1;
+}
+
+/* -------------------------------------------------------------------- polls */
+
+static void add_spent(struct tacho__spent *to, const struct tacho__spent *from)
+{
+	/* Most polls just run. */
+	if (!(from->locks | from->calls | from->samples | from->sched | from->off_cpu_ns))
+		return;
+	to->lock_ns += from->lock_ns;
+	to->call_ns += from->call_ns;
+	to->sample_ns += from->sample_ns;
+	to->off_cpu_ns += from->off_cpu_ns;
+	to->preempted_ns += from->preempted_ns;
+	to->delay_ns += from->delay_ns;
+	to->involuntary += from->involuntary;
+	to->minor_faults += from->minor_faults;
+	to->major_faults += from->major_faults;
+	to->sched += from->sched;
+	to->calls += from->calls;
+	to->locks += from->locks;
+	to->samples += from->samples;
+}
+
+static struct tacho__loop_sum *loop_of(struct tacho__summing *g, uint32_t process, uint32_t loop,
+				       uint32_t thread)
+{
+	struct tacho__loop_sum *l =
+		tacho__sum_get(g, &g->sum->loops, tacho__key(process, loop), thread);
+	const struct tacho_definition *d;
+
+	if (!l || l->loop)
+		return l;
+	l->process = process;
+	l->loop = loop;
+	l->thread = thread;
+	d = tacho_read_definition(g->reader, process, loop);
+	l->level = d ? d->level : 0;
+	return l;
+}
+
+/* A poll that is not cut, or whose ends are known at least, counts with its length. */
+static void kind_poll(struct tacho__summing *g, struct tacho__kind_sum *k,
+		      const struct tacho__poll *p)
+{
+	uint64_t ns = p->end_ns - p->begin_ns;
+
+	if (p->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)) {
+		k->cut++;
+		if (p->cut & TACHO__CUT_END &&
+		    (!k->has_open || ns > k->open.end_ns - k->open.begin_ns)) {
+			k->open = *p;
+			k->has_open = 1;
+		}
+		return;
+	}
+	tacho__sum_hist(g, &k->ns, ns);
+	if (p->turn_ns && p->begin_ns >= p->turn_ns && !p->depth)
+		tacho__sum_hist(g, &k->turn, p->begin_ns - p->turn_ns);
+	TACHO__WORST_ADD(&k->worst, p, x->end_ns - x->begin_ns);
+}
+
+static void sum_poll(void *arg, const struct tacho__poll *p)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__kind_sum *k = tacho__sum_get(
+		g, &g->sum->kinds, tacho__key(p->at.process, p->kind), p->kind ? 0 : p->at.loop);
+	struct tacho__process_sum *process = tacho__sum_process(g, p->at.process);
+	struct tacho__loop_sum *l;
+
+	if (k) {
+		k->process = p->at.process;
+		k->kind = p->kind;
+		k->loop = p->kind ? 0 : p->at.loop;
+		kind_poll(g, k, p);
+		if (p->wake_ns && p->begin_ns >= p->wake_ns)
+			tacho__sum_hist(g, &k->wake, p->begin_ns - p->wake_ns);
+		k->wakes += p->wakes;
+		if (p->late_ns) {
+			tacho__sum_hist(g, &k->late, p->late_ns);
+			TACHO__WORST_ADD(&k->worst_late, p, x->late_ns);
+		}
+		add_spent(&k->spent, &p->spent);
+		k->inner_ns += p->inner_ns;
+		tacho__sum_range(g, &k->busy, p->begin_ns, p->end_ns);
+	}
+	if (!p->depth && process)
+		add_spent(&process->spent, &p->spent);
+	if (!p->depth && p->at.loop) {
+		l = loop_of(g, p->at.process, p->at.loop, p->at.thread);
+		if (l) {
+			l->polls += p->kind != 0;
+			add_spent(&l->spent, &p->spent);
+		}
+	}
+	TACHO__PASS_ON(g, poll, p);
+}
+
+/*
+ * A wait after which there was nothing to do. A loop may also look at its descriptors without
+ * waiting because it has other work: where callbacks are not seen, the time that followed tells.
+ */
+static unsigned is_futile(const struct tacho__loop_sum *l, const struct tacho__turn *u)
+{
+	return !u->ready && !u->polls && (l->level != 1 || u->end_ns - u->begin_ns < FUTILE_NS);
+}
+
+static void sum_turn(void *arg, const struct tacho__turn *u)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__loop_sum *l = loop_of(g, u->process, u->loop, u->thread);
+	uint64_t ns = u->end_ns - u->begin_ns;
+
+	if (l) {
+		if (!l->first_ns)
+			l->first_ns = u->begin_ns - u->parked_ns;
+		l->last_ns = u->end_ns;
+		l->turns++;
+		l->parked_ns += u->parked_ns;
+		l->busy_ns += ns;
+		l->ready += u->ready;
+		l->no_ready += is_futile(l, u) ? 1 : 0;
+		l->parked_since_ns = u->cut & TACHO__CUT_END ? 0 : u->end_ns;
+		if (!(u->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END))) {
+			tacho__sum_hist(g, &l->ns, ns);
+			TACHO__WORST_ADD(&l->worst, u, x->end_ns - x->begin_ns);
+		}
+		if (u->parked_ns)
+			tacho__sum_hist(g, &l->parked, u->parked_ns);
+		tacho__sum_range(g, &l->busy, u->begin_ns, u->end_ns);
+		l->turns_at.at[tacho__sum_step(g, u->begin_ns)]++;
+	}
+	TACHO__PASS_ON(g, turn, u);
+}
+
+/* --------------------------------------------------------------------- life */
+
+static void init_tables(struct tacho__summary *s)
+{
+	tacho__table_init(&s->kinds, sizeof(struct tacho__kind_sum), KINDS);
+	tacho__table_init(&s->loops, sizeof(struct tacho__loop_sum), LOOPS);
+	tacho__table_init(&s->locks, sizeof(struct tacho__lock_sum), LOCKS);
+	tacho__table_init(&s->calls, sizeof(struct tacho__call_sum), CALLS);
+	tacho__table_init(&s->works, sizeof(struct tacho__work_sum), WORKS);
+	tacho__table_init(&s->tasks, sizeof(struct tacho__task_sum), TASKS);
+	tacho__table_init(&s->counters, sizeof(struct tacho__counter_sum), COUNTERS);
+	tacho__table_init(&s->ready, sizeof(struct tacho__ready_sum), READY);
+	tacho__table_init(&s->spans, sizeof(struct tacho__span_sum), SPANS);
+}
+
+static int count_events(struct tacho__summing *g, const struct tacho_event *e)
+{
+	struct tacho__process_sum *p = tacho__sum_process(g, e->process);
+
+	g->sum->events++;
+	if (p) {
+		p->events++;
+		p->events_at.at[tacho__sum_step(g, e->ns)]++;
+	}
+	return g->error;
+}
+
+static int run(struct tacho__summing *g, struct tacho_reader *reader,
+	       void (*progress)(void *arg, uint64_t ns), void *progress_arg)
+{
+	const struct tacho__facts facts = {
+		.arg = g,
+		.poll = sum_poll,
+		.turn = sum_turn,
+		.wake = tacho__sum_wake,
+		.lock = tacho__sum_lock,
+		.call = tacho__sum_call,
+		.work = tacho__sum_work,
+		.span = tacho__sum_span,
+		.sample = tacho__sum_sample,
+		.off_cpu = tacho__sum_off_cpu,
+		.task = tacho__sum_task,
+		.counter = tacho__sum_counter,
+		.ready = tacho__sum_ready,
+		.hole = tacho__sum_hole,
+		.other = tacho__sum_other,
+	};
+	struct tacho__tracker *t = tacho__tracker_new(reader, &facts);
+	struct tacho_event event;
+	int result = -ENOMEM;
+
+	while (t && (result = tacho_read_next(reader, &event)) > 0) {
+		result = tacho__tracker_event(t, &event);
+		if (result >= 0)
+			result = count_events(g, &event);
+		if (result < 0)
+			break;
+		if (progress && !(g->sum->events & 0xffff))
+			progress(progress_arg, event.ns);
+	}
+	if (t && result >= 0) {
+		tacho__tracker_end(t, g->sum->last_ns);
+		g->sum->missed = tacho__tracker_missed(t);
+		result = g->error;
+	}
+	tacho__tracker_free(t);
+	return result;
+}
+
+struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
+					   const struct tacho__facts *more,
+					   void (*progress)(void *arg, uint64_t ns), void *arg,
+					   int *error)
+{
+	struct tacho__summary *s = calloc(1, sizeof(*s));
+	struct tacho__summing g = {.sum = s, .reader = reader, .more = more};
+
+	*error = -ENOMEM;
+	if (!s)
+		return NULL;
+	init_tables(s);
+	s->processes = tacho_read_process_count(reader);
+	s->process = calloc(s->processes + 1, sizeof(*s->process));
+	if (s->process) {
+		/* Without events both stay 0. */
+		tacho_read_window(reader, &s->first_ns, &s->last_ns);
+		/* Limits may leave nothing between them. */
+		if (s->last_ns < s->first_ns)
+			s->last_ns = s->first_ns;
+		g.step_ns = tacho__summary_step_ns(s);
+		g.step_from = s->first_ns;
+		*error = run(&g, reader, progress, arg);
+	}
+	if (*error < 0) {
+		tacho__summary_free(s);
+		return NULL;
+	}
+	return s;
+}
+
+#define FREE_HISTS(table, type, ...)                                             \
+	for (uint32_t i = 0; i < (table).used; i++) {                            \
+		struct type *x = tacho__table_at(&(table), i);                   \
+		struct tacho__hist *all[] = {__VA_ARGS__};                       \
+                                                                                 \
+		for (uint32_t h = 0; x && h < sizeof(all) / sizeof(all[0]); h++) \
+			tacho__hist_free(all[h]);                                \
+	}                                                                        \
+	tacho__table_free(&(table))
+
+void tacho__summary_free(struct tacho__summary *s)
+{
+	if (!s)
+		return;
+	FREE_HISTS(s->kinds, tacho__kind_sum, &x->ns, &x->wake, &x->late, &x->turn);
+	FREE_HISTS(s->loops, tacho__loop_sum, &x->ns, &x->parked);
+	FREE_HISTS(s->locks, tacho__lock_sum, &x->ns, &x->inside);
+	FREE_HISTS(s->calls, tacho__call_sum, &x->ns);
+	FREE_HISTS(s->works, tacho__work_sum, &x->wait, &x->run, &x->whole);
+	FREE_HISTS(s->tasks, tacho__task_sum, &x->life, &x->busy, &x->polls, &x->first);
+	FREE_HISTS(s->spans, tacho__span_sum, &x->ns);
+	tacho__table_free(&s->counters);
+	tacho__table_free(&s->ready);
+	for (uint32_t i = 0; s->process && i < s->processes; i++) {
+		tacho__hist_free(&s->process[i].pool.wait);
+		tacho__hist_free(&s->process[i].wakes.latency);
+	}
+	free(s->process);
+	free(s);
+}

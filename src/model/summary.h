@@ -1,0 +1,230 @@
+/*
+ * What a trace comes to: its facts (model.h) summed up by kind, loop, lock, call, pool, task and
+ * so on. Stats print it, rules look at it, two of them are compared by diff.
+ *
+ * Everything that is summed up remembers its worst cases whole, so that whoever names a cause
+ * can point to a time and a place.
+ *
+ * Bounds: so many kinds, locks and so on are told apart; what is beyond is counted in the
+ * `missed` of its table.
+ */
+#ifndef TACHO_MODEL_SUMMARY_H
+#define TACHO_MODEL_SUMMARY_H
+
+#include "model/hist.h"
+#include "model/model.h"
+#include "model/table.h"
+
+#define TACHO__WORST 8u	   /* cases remembered of each */
+#define TACHO__SERIES 240u /* steps of time that the window is cut into */
+
+/* Something over time: a step is (last - first) / TACHO__SERIES long. */
+struct tacho__series {
+	uint64_t at[TACHO__SERIES];
+};
+
+/* The largest so far, largest first. */
+struct tacho__worst_polls {
+	struct tacho__poll at[TACHO__WORST];
+	uint32_t count;
+};
+struct tacho__worst_locks {
+	struct tacho__lock at[TACHO__WORST];
+	uint32_t count;
+};
+struct tacho__worst_calls {
+	struct tacho__call at[TACHO__WORST];
+	uint32_t count;
+};
+struct tacho__worst_wakes {
+	struct tacho__wake at[TACHO__WORST];
+	uint32_t count;
+};
+struct tacho__worst_works {
+	struct tacho__work at[TACHO__WORST];
+	uint32_t count;
+};
+struct tacho__worst_turns {
+	struct tacho__turn at[TACHO__WORST];
+	uint32_t count;
+};
+struct tacho__worst_spans {
+	struct tacho__span at[TACHO__WORST];
+	uint32_t count;
+};
+
+/* Polls of one kind; kind 0: turns of loops whose callbacks are not seen, one for each loop. */
+struct tacho__kind_sum {
+	struct tacho__entry entry; /* key: process << 32 | kind, loop if kind is 0 */
+	uint32_t process, kind, loop;
+	uint64_t cut; /* polls of which an end is not known: not in `ns` */
+	/* Length. Short polls that the recorder only counted are there as well, each with a length
+	   of about its own, and all together with theirs. */
+	struct tacho__hist ns;
+	uint64_t counted;
+	struct tacho__hist wake; /* from wake to begin */
+	struct tacho__hist late; /* of timers */
+	struct tacho__hist turn; /* from the begin of the turn to its own */
+	struct tacho__spent spent;
+	uint64_t inner_ns;
+	uint64_t wakes;
+	struct tacho__worst_polls worst;      /* by length */
+	struct tacho__worst_polls worst_late; /* by late_ns */
+	struct tacho__poll open;	      /* the longest that was still running at the end */
+	uint32_t has_open;
+	struct tacho__series busy; /* ns */
+};
+
+struct tacho__loop_sum {
+	struct tacho__entry entry; /* key: process << 32 | loop, thread */
+	uint32_t process, loop, thread, level;
+	uint64_t turns, polls;
+	uint64_t first_ns, last_ns; /* seen */
+	uint64_t parked_ns, busy_ns;
+	uint64_t no_ready;     /* waits that ended with nothing ready and nothing done after */
+	uint64_t ready;	       /* descriptors in all */
+	struct tacho__hist ns; /* turns */
+	struct tacho__hist parked;
+	struct tacho__spent spent; /* of outermost polls, and of turns of level 1 */
+	struct tacho__worst_turns worst;
+	struct tacho__series busy;     /* ns */
+	struct tacho__series turns_at; /* count */
+	uint64_t parked_since_ns;      /* at the end of the trace; 0: it is not parked */
+};
+
+struct tacho__lock_sum {
+	struct tacho__entry entry; /* key: process, lock */
+	uint32_t process;
+	uint8_t is_signal; /* a condition variable or semaphore */
+	uint64_t lock;
+	struct tacho__hist ns;	   /* waits that ended */
+	struct tacho__hist inside; /* of these, inside a poll or turn of a loop thread */
+	uint64_t gave_up, cut;
+	struct tacho__worst_locks worst; /* of those inside, by length */
+	struct tacho__worst_locks worst_any;
+	struct tacho__lock open; /* the longest that was still waiting at the end */
+	uint32_t has_open;
+	uint32_t waiter_threads; /* saturates */
+	uint32_t last_waiter;
+};
+
+/* Calls of one name from one place (the innermost frame of its stack that is the program's). */
+struct tacho__call_sum {
+	struct tacho__entry entry; /* key: process << 32 | name, stack */
+	uint32_t process, name, stack;
+	struct tacho__hist ns;
+	uint64_t errors;
+	struct tacho__worst_calls worst;
+};
+
+/* Work of one kind given to a pool. */
+struct tacho__work_sum {
+	struct tacho__entry entry; /* key: process, kind */
+	uint32_t process, kind;
+	struct tacho__hist wait, run;	 /* submit to begin, begin to end */
+	struct tacho__hist whole;	 /* submit to callback, where its begin is not seen */
+	uint64_t never;			 /* submitted and never begun */
+	struct tacho__worst_works worst; /* by wait */
+	struct tacho__worst_works worst_whole;
+};
+
+struct tacho__pool_sum {
+	uint32_t workers; /* threads that ran work, at most 64 told apart */
+	uint32_t worker_ids[64];
+	uint32_t most_waiting;
+	uint64_t running_ns; /* sum over workers */
+	struct tacho__hist wait;
+	struct tacho__series busy; /* ns of work */
+};
+
+struct tacho__wake_sum {
+	struct tacho__hist latency;
+	uint64_t count, self, again, never;
+	struct tacho__worst_wakes worst;
+	struct tacho__series at; /* count */
+};
+
+/* Tasks of one kind and spawn place. */
+struct tacho__task_sum {
+	struct tacho__entry entry; /* key: process << 32 | kind, place */
+	uint32_t process, kind, place;
+	uint64_t seen, spawned, ended, polled;	     /* polled: at least once */
+	struct tacho__hist life, busy, polls, first; /* first: spawn to first poll */
+	struct tacho__series spawned_at, ended_at;   /* count */
+	uint64_t idle_at_end; /* spawned, not ended, not running and without a wake */
+	uint64_t woken_at_end;
+	struct tacho__task stuck; /* that of idle_at_end whose last poll is longest ago */
+	struct tacho__task woken; /* that of woken_at_end whose wake is longest ago */
+	uint64_t self_wakes, wakes;
+	struct tacho__task self; /* with the most self-wakes */
+};
+
+/* A counter, gauge or queue over time. */
+struct tacho__counter_sum {
+	struct tacho__entry entry; /* key: process << 32 | name, depth */
+	uint32_t process, name;
+	uint8_t depth, is_float;
+	uint64_t count;
+	uint64_t first_ns, last_ns;
+	double first, last, least, most;
+	/* Of value over seconds since first_ns, for a line through all points. */
+	double sum_x, sum_y, sum_xx, sum_xy;
+	uint32_t kind;		      /* of the poll that set it highest; 0 none */
+	uint32_t thread;	      /* likewise */
+	double series[TACHO__SERIES]; /* last value in the step */
+	uint8_t set[TACHO__SERIES];
+};
+
+/* A descriptor (or what a program keeps for it). */
+struct tacho__ready_sum {
+	struct tacho__entry entry; /* key: process << 32 | loop, what */
+	uint32_t process, loop;
+	uint64_t what, count;
+};
+
+struct tacho__span_sum {
+	struct tacho__entry entry; /* key: process << 32 | name, async */
+	uint32_t process, name;
+	uint8_t async;
+	uint64_t cut;
+	struct tacho__hist ns;
+	struct tacho__worst_spans worst;
+};
+
+struct tacho__process_sum {
+	uint64_t events;
+	uint64_t samples, perf_samples, sample_ns;
+	uint64_t holes, missing, dropped; /* records */
+	uint64_t off_cpu_ns, preempted_ns;
+	uint64_t switches;
+	struct tacho__spent spent; /* of all outermost polls */
+	struct tacho__pool_sum pool;
+	struct tacho__wake_sum wakes;
+	struct tacho__series events_at; /* count */
+};
+
+struct tacho__summary {
+	uint64_t first_ns, last_ns;
+	uint64_t events;
+	uint32_t processes;
+	struct tacho__process_sum *process;
+	/* Entries are looked through with tacho__table_at. */
+	struct tacho__table kinds, loops, locks, calls, works, tasks, counters, ready, spans;
+	struct tacho__tracker_limits missed;
+};
+
+/*
+ * Reads all events of the reader (from where its limits say). `more`, if not NULL, gets every
+ * fact as well. NULL with a negative errno in *error.
+ */
+struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
+					   const struct tacho__facts *more,
+					   void (*progress)(void *arg, uint64_t ns), void *arg,
+					   int *error);
+void tacho__summary_free(struct tacho__summary *s);
+
+/* Step of a series that `ns` falls into. */
+uint32_t tacho__summary_step(const struct tacho__summary *s, uint64_t ns);
+uint64_t tacho__summary_step_ns(const struct tacho__summary *s);
+
+#endif

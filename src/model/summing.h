@@ -1,0 +1,95 @@
+/* A summary being made. The files: summary.c (polls, turns), sum_waits.c, sum_rest.c. */
+#ifndef TACHO_MODEL_SUMMING_H
+#define TACHO_MODEL_SUMMING_H
+
+#include "model/summary.h"
+
+/* What was looked up lately: few keys come again and again. Entries of a summary are never removed,
+   so an index stays good. */
+#define TACHO__LOOKED_UP 128u
+struct tacho__looked_up {
+	const struct tacho__table *table;
+	uint64_t a, b;
+	uint32_t index;
+};
+
+struct tacho__summing {
+	struct tacho__summary *sum;
+	const struct tacho_reader *reader;
+	const struct tacho__facts *more;
+	uint64_t step_ns;
+	/* The step that was looked up last: events come in the order of time. */
+	uint64_t step_from;
+	uint32_t step_at;
+	int error; /* -ENOMEM */
+	struct tacho__looked_up looked_up[TACHO__LOOKED_UP];
+};
+
+#define TACHO__PASS_ON(g, what, fact)                            \
+	do {                                                     \
+		if ((g)->more && (g)->more->what)                \
+			(g)->more->what((g)->more->arg, (fact)); \
+	} while (0)
+
+/* The entry for a key. NULL: there are too many, or no memory; either is noted. */
+void *tacho__sum_get(struct tacho__summing *g, struct tacho__table *t, uint64_t a, uint64_t b);
+static inline void tacho__sum_hist(struct tacho__summing *g, struct tacho__hist *h, uint64_t value)
+{
+	int err = tacho__hist_add(h, value);
+
+	if (err)
+		g->error = err;
+}
+static inline uint64_t tacho__key(uint32_t process, uint32_t id)
+{
+	return (uint64_t)process << 32 | id;
+}
+uint32_t tacho__sum_step(struct tacho__summing *g, uint64_t ns);
+/* Adds the time from `from` to `to` to the steps that it covers. */
+void tacho__sum_range(struct tacho__summing *g, struct tacho__series *s, uint64_t from,
+		      uint64_t to);
+struct tacho__process_sum *tacho__sum_process(const struct tacho__summing *g, uint32_t process);
+
+/*
+ * Puts `item` into the list of the worst, which is sorted by `value`, largest first.
+ * VALUE is an expression of `x`, a pointer to an item.
+ */
+#define TACHO__WORST_ADD(list, item, VALUE)                                      \
+	do {                                                                     \
+		uint32_t tacho__i, tacho__n = (list)->count;                     \
+		__typeof__(&(list)->at[0]) x = (__typeof__(x))(uintptr_t)(item); \
+		uint64_t tacho__v = (VALUE);                                     \
+		if (tacho__n == TACHO__WORST) {                                  \
+			x = &(list)->at[TACHO__WORST - 1];                       \
+			if ((VALUE) >= tacho__v)                                 \
+				break;                                           \
+			tacho__n--;                                              \
+		} else {                                                         \
+			(list)->count++;                                         \
+		}                                                                \
+		for (tacho__i = tacho__n; tacho__i; tacho__i--) {                \
+			x = &(list)->at[tacho__i - 1];                           \
+			if ((VALUE) >= tacho__v)                                 \
+				break;                                           \
+			(list)->at[tacho__i] = *x;                               \
+		}                                                                \
+		(list)->at[tacho__i] = *(item);                                  \
+	} while (0)
+
+/* sum_waits.c */
+void tacho__sum_wake(void *arg, const struct tacho__wake *wake);
+void tacho__sum_lock(void *arg, const struct tacho__lock *lock);
+void tacho__sum_call(void *arg, const struct tacho__call *call);
+void tacho__sum_work(void *arg, const struct tacho__work *work);
+void tacho__sum_off_cpu(void *arg, const struct tacho__switch *off);
+
+/* sum_rest.c */
+void tacho__sum_task(void *arg, const struct tacho__task *task);
+void tacho__sum_counter(void *arg, const struct tacho__counter *counter);
+void tacho__sum_ready(void *arg, const struct tacho__ready *ready);
+void tacho__sum_span(void *arg, const struct tacho__span *span);
+void tacho__sum_sample(void *arg, const struct tacho__sample *sample);
+void tacho__sum_hole(void *arg, const struct tacho__hole *hole);
+void tacho__sum_other(void *arg, const struct tacho__at *at, const struct tacho_event *event);
+
+#endif

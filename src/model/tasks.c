@@ -1,0 +1,184 @@
+#include <string.h>
+
+#include "model/tracker.h"
+
+static struct tacho__tracked_task *task_of(struct tacho__tracker *t, uint32_t process,
+					   uint64_t task, int *error)
+{
+	struct tacho__tracked_task *k = tacho__table_get(&t->tasks, process, task, error);
+
+	if (k && !k->task.task) {
+		k->task.process = process;
+		k->task.task = task;
+	}
+	return k;
+}
+
+static void give_wake(struct tacho__tracker *t, struct tacho__tracked_task *k)
+{
+	if (!k->task.woken_ns)
+		return;
+	k->task.woken_ns = 0;
+	TACHO__GIVE(t, wake, &k->wake);
+}
+
+static void give_task(struct tacho__tracker *t, struct tacho__tracked_task *k)
+{
+	give_wake(t, k);
+	TACHO__GIVE(t, task, &k->task);
+	tacho__table_remove(&t->tasks, k);
+}
+
+/* ------------------------------------------------------------------- polls */
+
+/* The poll that the wake led to may be among records that are missing since. */
+static int may_be_lost(struct tacho__tracker *t, const struct tacho__tracked_task *k)
+{
+	return tacho__process_of(t, k->task.process)->hole_ns > k->wake.ns;
+}
+
+int tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f)
+{
+	int err = 0;
+	struct tacho__poll *p = &f->u.poll;
+	struct tacho__tracked_task *k = task_of(t, s->process, p->task, &err);
+
+	if (!k)
+		return err;
+	f->task = k->entry.index + 1;
+	k->task.running = 1;
+	if (!k->task.kind || !k->task.spawned)
+		k->task.kind = p->kind;
+	if (!k->task.first_ns) {
+		k->task.first_ns = p->begin_ns;
+		p->first = k->task.spawned;
+	}
+	/* A poll that was open already has been woken by what came before. */
+	if (!k->task.woken_ns || k->wake.ns > p->begin_ns)
+		return 0;
+	if (may_be_lost(t, k)) {
+		k->wake.lost = 1;
+	} else {
+		p->wake_ns = k->wake.ns;
+		p->waker = k->wake.at.thread;
+		p->wakes = k->wake.again + 1;
+		k->task.waited_ns += p->begin_ns - k->wake.ns;
+		k->wake.begin_ns = p->begin_ns;
+		k->wake.thread = s->number;
+		k->wake.kind = p->kind;
+	}
+	give_wake(t, k);
+	return 0;
+}
+
+void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__frame *f)
+{
+	const struct tacho__poll *p = &f->u.poll;
+	struct tacho__tracked_task *k = f->task ? tacho__table_at(&t->tasks, f->task - 1) : NULL;
+
+	/* It may have ended meanwhile, and the entry be another's. */
+	if (!k || k->entry.key[0] != p->at.process || k->entry.key[1] != p->task)
+		return;
+	/* Nobody saw one end that is cut. */
+	k->task.running = (p->cut & TACHO__CUT_END) != 0;
+	k->task.polls++;
+	k->task.busy_ns += p->end_ns - p->begin_ns;
+	k->task.last_ns = p->end_ns;
+	if (p->result == 2) {
+		k->task.end_ns = p->end_ns;
+		give_task(t, k);
+	}
+}
+
+/* ------------------------------------------------------------------ events */
+
+static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e,
+		  struct tacho__tracked_task *k)
+{
+	struct tacho__at at;
+
+	tacho__at_of(s, &at);
+	k->task.wakes++;
+	if (at.task == e->word[0])
+		k->task.self_wakes++;
+	if (k->task.woken_ns && may_be_lost(t, k)) {
+		k->wake.lost = 1;
+		give_wake(t, k);
+	}
+	if (k->task.woken_ns) {
+		k->wake.again++;
+		return;
+	}
+	memset(&k->wake, 0, sizeof(k->wake));
+	k->wake.at = at;
+	k->wake.task = e->word[0];
+	k->wake.ns = e->ns;
+	k->wake.self = at.task == e->word[0];
+	k->task.woken_ns = e->ns;
+}
+
+static void spawned(const struct tacho_event *e, struct tacho__tracked_task *k)
+{
+	k->task.kind = e->arg;
+	k->task.place = (uint32_t)(e->word[0] >> 16);
+	k->task.parent = e->word[2];
+	k->task.spawn_ns = e->ns;
+	k->task.spawned = 1;
+}
+
+int tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
+		      const struct tacho_event *e)
+{
+	int variable = TACHO_EV_IS_VARIABLE(e->type), err = 0;
+	struct tacho__tracked_task *k;
+
+	if (e->words < (variable ? 3u : 1u))
+		return 0;
+	k = task_of(t, s->process, e->word[variable ? 1 : 0], &err);
+	if (!k)
+		return err;
+	switch (e->type) {
+	case TACHO_EV_WAKE:
+		woken(t, s, e, k);
+		break;
+	case TACHO_EV_SPAWN:
+		/* A number that is used again is another task. */
+		if (k->task.polls || k->task.spawned) {
+			give_task(t, k);
+			k = task_of(t, s->process, e->word[1], &err);
+		}
+		if (k)
+			spawned(e, k);
+		break;
+	case TACHO_EV_TASK_WAITS:
+		k->task.waits_for = e->arg;
+		k->task.waits_stack = (uint32_t)(e->word[0] >> 16);
+		break;
+	default:
+		k->task.end_ns = e->ns;
+		give_task(t, k);
+		break;
+	}
+	return err;
+}
+
+void tacho__tasks_end(struct tacho__tracker *t)
+{
+	for (uint32_t i = 0; i < t->tasks.used; i++) {
+		struct tacho__tracked_task *k = tacho__table_at(&t->tasks, i);
+		uint64_t seen;
+
+		if (!k)
+			continue;
+		seen = tacho__later(k->task.last_ns, k->task.spawn_ns);
+		seen = tacho__later(seen, k->task.woken_ns);
+		k->task.lost = tacho__process_of(t, k->task.process)->hole_ns > seen;
+		/* woken_ns stays: the task is woken and does not run. */
+		if (k->task.woken_ns) {
+			k->wake.lost = k->task.lost;
+			TACHO__GIVE(t, wake, &k->wake);
+		}
+		TACHO__GIVE(t, task, &k->task);
+		tacho__table_remove(&t->tasks, k);
+	}
+}

@@ -1,0 +1,408 @@
+#include "model/tracker.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define KERNEL_STREAM 15u
+#define FIRST_NS 1000000u /* between a thread's start and its first record, at most */
+
+/* ------------------------------------------------------------------- threads */
+
+/* Polls of signal handlers nest among themselves; the rest of what they record is their
+   thread's. */
+static uint64_t stream_of(const struct tacho_event *e)
+{
+	switch (e->type) {
+	case TACHO_EV_POLL_BEGIN:
+	case TACHO_EV_POLL_SWITCH:
+	case TACHO_EV_POLL_END:
+	case TACHO_EV_SPAN_BEGIN:
+	case TACHO_EV_SPAN_END:
+	case TACHO_EV_SCHED:
+	case TACHO_EV_RESUME:
+		return e->stream;
+	default:
+		return 0;
+	}
+}
+
+static struct tacho__thread *thread_of(struct tacho__tracker *t, const struct tacho_event *e,
+				       int *error)
+{
+	uint64_t key = (uint64_t)e->process << 32 | e->thread, stream = stream_of(e);
+	struct tacho__thread *s = t->last;
+
+	if (s && s->entry.key[0] == key && s->entry.key[1] == stream)
+		return s;
+	s = tacho__table_get(&t->threads, key, stream, error);
+	if (s && !s->known) {
+		s->known = 1;
+		s->process = e->process;
+		s->number = e->thread;
+		s->pauses = tacho__process_of(t, e->process)->pauses;
+	}
+	t->last = s;
+	return s;
+}
+
+/* -------------------------------------------------------------------- turns */
+
+static void know_loop(struct tacho__tracker *t, struct tacho__thread *s, uint32_t loop)
+{
+	const struct tacho_definition *d;
+
+	if (s->loop == loop)
+		return;
+	s->loop = loop;
+	d = loop ? tacho_read_definition(t->reader, s->process, loop) : NULL;
+	s->level = d ? d->level : 0;
+}
+
+/* A turn of which nothing but its length is known stands as a poll. */
+static void turn_as_poll(struct tacho__tracker *t, struct tacho__thread *s)
+{
+	tacho__give_ended(t, s);
+	memset(&s->ended, 0, sizeof(s->ended));
+	s->ended.at.process = s->process;
+	s->ended.at.thread = s->number;
+	s->ended.at.loop = s->turn.loop;
+	s->ended.begin_ns = s->turn.begin_ns;
+	s->ended.end_ns = s->turn.end_ns;
+	s->ended.turn_ns = s->turn.begin_ns;
+	s->ended.cut = s->turn.cut;
+	s->ended.spent = s->turn_spent;
+	s->has_ended = 1;
+}
+
+static void turn_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns, uint8_t cut)
+{
+	if (!s->in_turn)
+		return;
+	s->in_turn = 0;
+	s->turn.end_ns = tacho__later(ns, s->turn.begin_ns);
+	s->turn.cut |= cut;
+	TACHO__GIVE(t, turn, &s->turn);
+	if (s->level == 1 && !s->turn.polls)
+		turn_as_poll(t, s);
+}
+
+static void parks(struct tacho__tracker *t, struct tacho__thread *s, uint32_t loop, uint64_t ns)
+{
+	/* A wait of the kernel that a runtime makes while it is parked is part of that. */
+	if (s->parked && s->loop && s->loop != loop)
+		return;
+	turn_ends(t, s, ns, 0);
+	know_loop(t, s, loop);
+	s->parked = 1;
+	s->park_ns = ns;
+}
+
+static void unparks(struct tacho__thread *s, uint32_t ready, uint64_t ns)
+{
+	/* The runtime says again what the wait inside of it said. */
+	if (s->in_turn && !s->parked) {
+		s->turn.ready = ready;
+		return;
+	}
+	memset(&s->turn, 0, sizeof(s->turn));
+	memset(&s->turn_spent, 0, sizeof(s->turn_spent));
+	s->turn.process = s->process;
+	s->turn.thread = s->number;
+	s->turn.loop = s->loop;
+	s->turn.ready = ready;
+	s->turn.begin_ns = ns;
+	s->turn.parked_ns = s->parked && s->park_ns && ns > s->park_ns ? ns - s->park_ns : 0;
+	s->parked = 0;
+	s->in_turn = 1;
+}
+
+/* -------------------------------------------------------------------- holes */
+
+/* What is open ends at the last time that was seen of it. */
+static void cut_all(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns)
+{
+	tacho__give_ended(t, s);
+	tacho__waits_cut(t, s, ns);
+	tacho__open_cut(t, s, ns);
+	turn_ends(t, s, ns, TACHO__CUT_END);
+	tacho__give_ended(t, s);
+	s->parked = 0;
+}
+
+/* While the recorder is paused nobody records what ends. */
+static void know_pauses(struct tacho__tracker *t, struct tacho__thread *s)
+{
+	uint32_t pauses = tacho__process_of(t, s->process)->pauses;
+
+	if (s->pauses == pauses)
+		return;
+	s->pauses = pauses;
+	cut_all(t, s, s->last_ns);
+}
+
+static void paused(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
+{
+	struct tacho__tracked_process *p = tacho__process_of(t, s->process);
+
+	p->pauses++;
+	p->hole_ns = e->ns;
+	know_pauses(t, s);
+}
+
+/* What the kernel told of the thread: whether it runs is not known any more. */
+static void kernel_resumes(struct tacho__tracker *t, const struct tacho_event *e)
+{
+	struct tacho__thread *s =
+		tacho__table_find(&t->threads, (uint64_t)e->process << 32 | e->thread, 0);
+	struct tacho__hole hole = {e->process, e->thread,	   s ? s->kernel_ns : 0,
+				   e->ns,      e->resume->missing, e->resume->dropped};
+
+	if (e->resume->first)
+		return;
+	if (s)
+		tacho__off_cpu_cut(t, s, s->kernel_ns);
+	if (hole.missing || hole.dropped)
+		TACHO__GIVE(t, hole, &hole);
+}
+
+/* Records may be missing before the first one of a thread that has long been there. */
+static int begins_late(const struct tacho__tracker *t, const struct tacho_event *e)
+{
+	const struct tacho_thread *d =
+		tacho_read_thread_by_number(t->reader, e->process, e->thread);
+
+	return !d || !d->start_ns || (d->start_ns < e->ns && e->ns - d->start_ns > FIRST_NS);
+}
+
+static int resumes(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
+{
+	const struct tacho_resume *r = e->resume;
+	int lost = r->missing || r->dropped;
+
+	/* Polls of signal handlers are nobody's wake. */
+	if (!e->stream && (r->first ? begins_late(t, e) : lost))
+		tacho__process_of(t, s->process)->hole_ns = e->ns;
+	if (!r->first && lost) {
+		struct tacho__hole hole = {s->process, s->number,  s->last_ns,
+					   e->ns,      r->missing, r->dropped};
+
+		TACHO__GIVE(t, hole, &hole);
+	}
+	if (tacho__open_still(s, r)) {
+		tacho__waits_cut(t, s, s->last_ns);
+		tacho__give_ended(t, s);
+		return 0;
+	}
+	cut_all(t, s, s->last_ns);
+	know_loop(t, s, r->loop);
+	s->parked = r->parked != 0;
+	s->park_ns = r->parked_ns;
+	return tacho__open_again(t, s, r, e->ns);
+}
+
+/* ------------------------------------------------------------------- events */
+
+static void sched(struct tacho__thread *s, const struct tacho_event *e)
+{
+	struct tacho__spent *p;
+
+	if (!s->has_ended || e->words < 2)
+		return;
+	p = &s->ended.spent;
+	p->sched = 1;
+	p->involuntary = e->arg;
+	p->delay_ns = e->word[0];
+	p->minor_faults = (uint32_t)e->word[1];
+	p->major_faults = (uint32_t)(e->word[1] >> 32);
+}
+
+/*
+ * The last poll of a runtime's turn: the wait inside of its park may say what the kernel did to the
+ * whole turn, which is the poll's if it took most of it.
+ */
+static int may_get_sched(const struct tacho__thread *s, const struct tacho_event *e)
+{
+	uint64_t since = s->in_turn ? s->turn.begin_ns : s->ended.begin_ns;
+
+	return e->type == TACHO_EV_PARK && s->level == 3 && !s->ended.depth &&
+	       s->ended.end_ns - s->ended.begin_ns >= (e->ns - since) / 2;
+}
+
+static int thread_event(struct tacho__tracker *t, struct tacho__thread *s,
+			const struct tacho_event *e)
+{
+	switch (e->type) {
+	case TACHO_EV_POLL_BEGIN:
+		return tacho__poll_begins(t, s, e->arg, e->words ? e->word[0] : 0, e->ns, 0);
+	case TACHO_EV_POLL_END:
+		tacho__poll_ends(t, s, e->ns, (uint8_t)e->arg);
+		return 0;
+	case TACHO_EV_POLL_SWITCH:
+		tacho__poll_ends(t, s, e->ns, 0);
+		return tacho__poll_begins(t, s, e->arg, e->words ? e->word[0] : 0, e->ns, 0);
+	case TACHO_EV_PARK:
+		parks(t, s, e->arg, e->ns);
+		return 0;
+	case TACHO_EV_UNPARK:
+		unparks(s, e->arg, e->ns);
+		return 0;
+	case TACHO_EV_LOOP:
+		if (e->arg != s->loop)
+			turn_ends(t, s, e->ns, TACHO__CUT_END);
+		know_loop(t, s, e->arg);
+		return 0;
+	case TACHO_EV_SPAN_BEGIN:
+		tacho__span_begins(t, s, e->arg, e->ns, 0);
+		return 0;
+	case TACHO_EV_SPAN_END:
+		tacho__span_ends(t, s, e->ns);
+		return 0;
+	case TACHO_EV_LATE:
+		s->late_ns = e->words ? e->word[0] : 0;
+		return 0;
+	case TACHO_EV_PAUSE:
+		paused(t, s, e);
+		return tacho__waits_event(t, s, e);
+	case TACHO_EV_WAKE:
+	case TACHO_EV_SPAWN:
+	case TACHO_EV_TASK_END:
+	case TACHO_EV_TASK_WAITS:
+		return tacho__task_event(t, s, e);
+	default:
+		return tacho__waits_event(t, s, e);
+	}
+}
+
+static int is_kernels(uint8_t type)
+{
+	return type == TACHO_EV_SWITCH_OUT || type == TACHO_EV_SWITCH_IN ||
+	       type == TACHO_EV_KERNEL_SAMPLE;
+}
+
+/* Neither the sample of a timer nor what the kernel says comes from the code that would have
+   recorded SCHED or STACK next; nor do other streams. */
+static void flush(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
+{
+	if (e->stream != s->entry.key[1] || e->type == TACHO_EV_SAMPLE ||
+	    e->type == TACHO_EV_SAMPLE_FRAMES || is_kernels(e->type))
+		return;
+	if (s->has_ended && !may_get_sched(s, e))
+		tacho__give_ended(t, s);
+	if (s->lock_done && e->type != TACHO_EV_STACK)
+		tacho__lock_flush(t, s);
+}
+
+int tacho__tracker_event(struct tacho__tracker *t, const struct tacho_event *e)
+{
+	int err = 0;
+	struct tacho__thread *s = thread_of(t, e, &err);
+
+	if (!s)
+		return err;
+	t->last_ns = tacho__later(t->last_ns, e->ns);
+	know_pauses(t, s);
+	if (e->type == TACHO_EV_RESUME) {
+		if (e->resume && e->stream == KERNEL_STREAM)
+			kernel_resumes(t, e);
+		else if (e->resume)
+			err = resumes(t, s, e);
+	} else if (e->type == TACHO_EV_SCHED) {
+		sched(s, e);
+	} else {
+		flush(t, s, e);
+		err = thread_event(t, s, e);
+	}
+	if (is_kernels(e->type))
+		s->kernel_ns = tacho__later(s->kernel_ns, e->ns);
+	else
+		s->last_ns = tacho__later(s->last_ns, e->ns);
+	return err;
+}
+
+/* ---------------------------------------------------------------------- life */
+
+struct tacho__tracker *tacho__tracker_new(const struct tacho_reader *reader,
+					  const struct tacho__facts *facts)
+{
+	struct tacho__tracker *t = calloc(1, sizeof(*t));
+
+	if (!t)
+		return NULL;
+	t->reader = reader;
+	t->facts = *facts;
+	t->process_count = tacho_read_process_count(reader);
+	if (t->process_count > TACHO__PROCESSES_MODELLED)
+		t->process_count = TACHO__PROCESSES_MODELLED;
+	t->processes = calloc(t->process_count + 1, sizeof(*t->processes));
+	if (!t->processes) {
+		free(t);
+		return NULL;
+	}
+	tacho__table_init(&t->threads, sizeof(struct tacho__thread), TACHO__THREADS_MODELLED);
+	tacho__table_init(&t->tasks, sizeof(struct tacho__tracked_task), TACHO__TASKS_MODELLED);
+	tacho__table_init(&t->locks, sizeof(struct tacho__tracked_lock), TACHO__LOCKS_MODELLED);
+	tacho__table_init(&t->works, sizeof(struct tacho__tracked_work), TACHO__WORKS_MODELLED);
+	tacho__table_init(&t->spans, sizeof(struct tacho__tracked_span), TACHO__SPANS_MODELLED);
+	return t;
+}
+
+void tacho__tracker_end(struct tacho__tracker *t, uint64_t last_ns)
+{
+	last_ns = tacho__later(last_ns, t->last_ns);
+	for (uint32_t i = 0; i < t->threads.used; i++) {
+		struct tacho__thread *s = tacho__table_at(&t->threads, i);
+
+		if (!s)
+			continue;
+		know_pauses(t, s);
+		cut_all(t, s, last_ns);
+	}
+	tacho__waits_end(t, last_ns);
+	tacho__tasks_end(t);
+}
+
+struct tacho__tracker_limits tacho__tracker_missed(const struct tacho__tracker *t)
+{
+	struct tacho__tracker_limits l = {t->tasks.missed, t->locks.missed,   t->works.missed,
+					  t->spans.missed, t->threads.missed, t->depth_missed};
+
+	return l;
+}
+
+void tacho__tracker_free(struct tacho__tracker *t)
+{
+	if (!t)
+		return;
+	tacho__table_free(&t->threads);
+	tacho__table_free(&t->tasks);
+	tacho__table_free(&t->locks);
+	tacho__table_free(&t->works);
+	tacho__table_free(&t->spans);
+	free(t->processes);
+	free(t);
+}
+
+int tacho__model_run(struct tacho_reader *reader, const struct tacho__facts *facts,
+		     int (*stop)(void *arg, uint64_t ns), void *stop_arg,
+		     struct tacho__tracker_limits *missed)
+{
+	struct tacho__tracker *t = tacho__tracker_new(reader, facts);
+	uint64_t last = 0, count = 0;
+	struct tacho_event event;
+	int result = -ENOMEM;
+
+	while (t && (result = tacho_read_next(reader, &event)) > 0) {
+		if (event.ns > last)
+			last = event.ns;
+		result = tacho__tracker_event(t, &event);
+		if (result < 0 || (stop && (++count & 0xfff) == 0 && stop(stop_arg, last)))
+			break;
+	}
+	if (t && result >= 0)
+		tacho__tracker_end(t, last);
+	if (t && missed)
+		*missed = tacho__tracker_missed(t);
+	tacho__tracker_free(t);
+	return result < 0 ? result : 0;
+}

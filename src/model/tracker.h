@@ -1,0 +1,161 @@
+/*
+ * What a tracker remembers while it goes through the events.
+ *
+ *   tracker.c   threads, turns, holes; the end
+ *   polls.c     what is open on a thread: polls and spans
+ *   tasks.c     tasks and wakes
+ *   waits.c     locks, calls, work of pools, samples, switches
+ */
+#ifndef TACHO_MODEL_TRACKER_H
+#define TACHO_MODEL_TRACKER_H
+
+#include "model/model.h"
+#include "model/table.h"
+
+#define TACHO__DEPTH 16u /* of polls and spans of one thread */
+#define TACHO__THREADS_MODELLED (1u << 15)
+#define TACHO__TASKS_MODELLED (1u << 20)
+#define TACHO__LOCKS_MODELLED (1u << 17)
+#define TACHO__WORKS_MODELLED (1u << 18)
+#define TACHO__SPANS_MODELLED (1u << 18)
+#define TACHO__PROCESSES_MODELLED 4096u
+
+enum tacho__frame_type {
+	TACHO__FRAME_POLL,
+	TACHO__FRAME_SPAN,
+	TACHO__FRAME_UNKNOWN, /* where records begin: one of those that were not listed */
+};
+
+/* A poll or span that is open. */
+struct tacho__frame {
+	enum tacho__frame_type type;
+	uint32_t task; /* of a poll: index of its task + 1, where that is tracked; 0 */
+	union {
+		struct tacho__poll poll;
+		struct tacho__span span;
+	} u;
+};
+
+struct tacho__thread {
+	struct tacho__entry entry; /* key: process << 32 | thread, stream */
+	uint32_t process, number;
+	uint32_t loop, level;
+	uint8_t parked, in_turn, turn_cut, has_ended;
+	uint8_t waiting; /* for a lock */
+	uint8_t lock_done, off_cpu, off_runnable;
+	uint8_t perf; /* has samples from perf */
+	uint8_t known;
+	/* Of its own records: all that is open began before, or then. */
+	uint64_t last_ns;
+	uint64_t kernel_ns; /* of what the kernel says of it */
+	uint32_t pauses;    /* of its process that it knows of */
+	uint64_t park_ns;   /* 0: not known */
+	struct tacho__turn turn;
+	struct tacho__spent turn_spent;
+	uint64_t late_ns; /* of the next poll's timer */
+	uint64_t off_ns;
+	uint32_t depth;
+	struct tacho__poll ended; /* waits for its SCHED, if has_ended */
+	struct tacho__lock lock;  /* being waited for, or waits for its STACK, if lock_done */
+	struct tacho__frame open[TACHO__DEPTH];
+};
+
+struct tacho__tracked_task {
+	struct tacho__entry entry; /* key: process, task */
+	struct tacho__task task;
+	struct tacho__wake wake; /* that has had no poll yet, if task.woken_ns */
+};
+
+struct tacho__tracked_lock {
+	struct tacho__entry entry; /* key: process, lock */
+	uint64_t release_ns;
+	struct tacho__at releaser;
+	uint32_t place;
+};
+
+struct tacho__tracked_work {
+	struct tacho__entry entry; /* key: process, work */
+	struct tacho__work work;
+	uint8_t queued; /* it counts as waiting */
+};
+
+struct tacho__tracked_span {
+	struct tacho__entry entry; /* key: process, id */
+	struct tacho__span span;
+};
+
+struct tacho__tracked_process {
+	uint64_t hole_ns; /* a stream of it went on here after records that are missing; 0 */
+	uint32_t pauses;  /* of the recorder */
+	uint32_t queued;  /* work that was submitted and has not begun */
+};
+
+struct tacho__tracker {
+	const struct tacho_reader *reader;
+	struct tacho__facts facts;
+	struct tacho__table threads, tasks, locks, works, spans;
+	struct tacho__thread *last; /* looked up */
+	uint64_t depth_missed;
+	uint64_t last_ns;			  /* of all events */
+	struct tacho__tracked_process *processes; /* one more than there are, for all others */
+	uint32_t process_count;
+};
+
+#define TACHO__GIVE(t, what, fact)                               \
+	do {                                                     \
+		if ((t)->facts.what)                             \
+			(t)->facts.what((t)->facts.arg, (fact)); \
+	} while (0)
+
+static inline uint64_t tacho__later(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+static inline struct tacho__tracked_process *tacho__process_of(struct tacho__tracker *t,
+							       uint32_t process)
+{
+	return &t->processes[process < t->process_count ? process : t->process_count];
+}
+
+/* polls.c; those that return an int return 0 or -ENOMEM. */
+void tacho__at_of(const struct tacho__thread *s, struct tacho__at *at);
+/* What time inside the thread counts for: the innermost poll, else the turn; NULL: neither. */
+struct tacho__spent *tacho__spent_of(struct tacho__thread *s);
+/* The poll that ended last is given when it is sure that no SCHED follows. */
+void tacho__give_ended(struct tacho__tracker *t, struct tacho__thread *s);
+int tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t kind,
+		       uint64_t task, uint64_t ns, uint8_t cut);
+/* The innermost poll ends, and with it the spans that were left open in it. */
+void tacho__poll_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns,
+		      uint8_t result);
+void tacho__span_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t name,
+			uint64_t ns, uint8_t cut);
+void tacho__span_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
+/* All that is open ends at `ns`, as cut. */
+void tacho__open_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
+/* What was open where records go on, after all of before was cut. */
+int tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
+		      const struct tacho_resume *r, uint64_t ns);
+/* 1: the same is open before and after a hole; now it is marked. */
+int tacho__open_still(struct tacho__thread *s, const struct tacho_resume *r);
+
+/* tasks.c */
+int tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f);
+void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__frame *f);
+int tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
+		      const struct tacho_event *e);
+void tacho__tasks_end(struct tacho__tracker *t);
+
+/* waits.c; likewise. */
+int tacho__waits_event(struct tacho__tracker *t, struct tacho__thread *s,
+		       const struct tacho_event *e);
+/* A poll of `task` begins: was that work of a pool of which nothing else is seen, it is done. */
+void tacho__work_polled(struct tacho__tracker *t, uint32_t process, uint64_t task, uint64_t ns);
+void tacho__lock_flush(struct tacho__tracker *t, struct tacho__thread *s);
+void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
+/* What the kernel says of the thread has a hole, or the trace ends. */
+void tacho__off_cpu_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
+void tacho__waits_end(struct tacho__tracker *t, uint64_t last_ns);
+
+#endif

@@ -1,0 +1,128 @@
+#!/usr/bin/env python3
+"""Blame on cases whose fault is known: the pieces add up, and name what it was."""
+import json
+import os
+import sys
+
+from libcases import Failed, Situation, tacho
+from libtable import FAULTS
+
+failures = 0
+
+
+def check(name, condition, why=''):
+    global failures
+    if condition:
+        print(f'ok {name}', flush=True)
+    else:
+        failures += 1
+        print(f'not ok {name}: {str(why)[:600] or "false"}', flush=True)
+
+
+def blame(situation, path, *options):
+    done = tacho(situation.place, 'blame', '--json', path, *options)
+    if done.returncode:
+        raise Failed(f'blame: exit {done.returncode}, {done.stderr.strip()}')
+    return json.loads(done.stdout)['subjects']
+
+
+def largest(subject):
+    return max((p for p in subject['pieces'] if p['depth'] == 0), key=lambda p: p['ns'])
+
+
+def adds_up(name, subjects):
+    """Within a hundredth of the whole, and no piece outside of it."""
+    wrong = []
+    for s in subjects:
+        total = sum(p['ns'] for p in s['pieces'] if p['depth'] == 0)
+        outside = [p for p in s['pieces'] if p['from_ns'] < s['from_ns'] or
+                   p['to_ns'] > s['to_ns'] or p['ns'] > p['to_ns'] - p['from_ns']]
+        if abs(total - s['ns']) > s['ns'] / 100 or s['ns'] != s['to_ns'] - s['from_ns'] or outside:
+            wrong.append((s['name'], s['ns'], total, outside[:1]))
+    check(f'{name}: the pieces of the {len(subjects)} slowest add up within 1 %',
+          subjects and not wrong, wrong[:3])
+
+
+def place(piece):
+    where = piece['where'][0] if piece['where'] else {}
+    return where.get('function'), os.path.basename(where.get('file') or ''), where.get('line')
+
+
+def at_fault(name, piece, case):
+    function, file, line = place(piece)
+    check(f'{name}: its place is {case.function} where the fault is',
+          function == case.function and file == os.path.basename(case.source) and
+          line in case.lines(), place(piece))
+
+
+def record(situation, name):
+    case = next(c for c in FAULTS if c.name == name)
+    return case, situation.record(name, [situation.place.case(name)])
+
+
+def guess(situation):
+    case, path = record(situation, 'guess')
+    found = blame(situation, path, '--slowest', '5')
+    adds_up('guess', found)
+    slow = found[0]
+    piece = largest(slow)
+    for p in slow['pieces']:
+        print(f'  {"  " * p["depth"]}{p["ns"] / 1e6:9.3f} ms  {p["owner"]}: {p["text"]} {place(p)}')
+    check('guess: most of the slowest request is a wait for a lock',
+          piece['owner'] == 'waiting for lock' and piece['ns'] > slow['ns'] / 2, piece)
+    check('guess: the lock has a name', str(piece['lock']).startswith('0x'), piece)
+    at_fault('guess', piece, case)
+    holders = {p['tid'] for p in slow['pieces'] if p['depth'] == 1}
+    check('guess: it names the thread that held it, another than the one that waited',
+          'held by' in piece['text'] and holders and piece['tid'] not in holders, slow['pieces'])
+
+
+def uv(situation):
+    case, path = record(situation, 'uv_lock')
+    found = blame(situation, path, '--slowest', '10')
+    adds_up('libuv', found)
+    check('libuv: the slowest callback waited for a lock',
+          found[0]['name'].startswith('uv_timer') and
+          largest(found[0])['owner'] == 'waiting for lock', found[0])
+    at_fault('libuv', largest(found[0]), case)
+
+
+def event(situation):
+    case, path = record(situation, 'event_pipe')
+    found = blame(situation, path, '--slowest', '10')
+    adds_up('libevent', found)
+    piece = largest(found[0])
+    check('libevent: the slowest callback was blocked in read',
+          piece['owner'] == 'blocked in call' and 'read' in piece['text'], piece)
+    at_fault('libevent', piece, case)
+
+
+def api(situation):
+    _, path = record(situation, 'api_long_poll')
+    found = blame(situation, path, '--slowest', '40')
+    adds_up('tasks', found)
+    waited = [s for s in found if s['name'].startswith('tick') and s['ns'] > 40e6]
+    check('tasks: a task that was woken waited for another callback of its loop',
+          waited and all(largest(s)['owner'] == 'other callback' for s in waited),
+          [largest(s) for s in waited[:2]] or [s['name'] for s in found[:6]])
+    check('tasks: and that was compact', waited and place(largest(waited[0]))[0] in
+          ('compact', 'compact_table'), [largest(s) for s in waited[:1]])
+    _, path = record(situation, 'api_downstream')
+    found = blame(situation, path, '--span', 'query_database')
+    adds_up('spans', found)
+    check('spans: the outside took the time', found and
+          all(largest(s)['owner'] == 'waiting for I/O' for s in found), found[:1])
+
+
+def main():
+    with Situation('root') as situation:
+        for test in (guess, uv, event, api):
+            try:
+                test(situation)
+            except (Failed, KeyError, StopIteration) as error:
+                check(test.__name__, False, error)
+    return failures != 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
