@@ -5,7 +5,7 @@
 #include <string.h>
 
 #define KERNEL_STREAM 15u
-#define FIRST_NS 1000000u /* between a thread's start and its first record, at most */
+#define FIRST_NS UINT64_C(1000000000) /* between a thread's start and its first record, at most */
 
 /* ------------------------------------------------------------------- threads */
 

@@ -90,7 +90,7 @@ def test_command_lines(folder, trace):
     for name, arguments, words in [
         ("no_command", [], "a command is missing"),
         ("unknown_command", ["frobnicate"], "no command 'frobnicate'"),
-        ("misspelt_command", ["stauts"], "Did you mean 'tacho status'"),
+        ("misspelt_command", ["repotr"], "Did you mean 'tacho report'"),
         ("misspelt_dump", ["dmp", "1"], "Did you mean 'tacho dump'"),
         ("shortened_command", ["rec"], "Did you mean 'tacho recover'"),
         ("misspelt_help", ["help", "inof"], "Did you mean 'tacho info'"),

@@ -148,7 +148,7 @@ def main():
         for test in (test_samples, test_short, test_crash, test_threads, test_fail_on):
             test(out)
     from librun import failures
-    return failures != 0
+    return bool(failures)
 
 
 if __name__ == "__main__":
