@@ -75,6 +75,13 @@ static void sift_down(struct tacho__merge *m, uint32_t at)
 	m->heap[at] = moved;
 }
 
+/* The top is where it belongs, also after its key has grown. */
+static inline int is_least(const struct tacho__merge *m)
+{
+	return (m->heap_count < 2 || before(m, m->heap[0], m->heap[1])) &&
+	       (m->heap_count < 3 || before(m, m->heap[0], m->heap[2]));
+}
+
 static void remove_top(struct tacho__merge *m)
 {
 	m->heap[0] = m->heap[--m->heap_count];
@@ -225,6 +232,9 @@ static void advance(struct tacho_reader *r)
 		c->at++;
 	if (c->at < c->loaded->records.head.count) {
 		c->key = event_ns(r, c);
+		/* Most often the stream goes on. */
+		if (is_least(m))
+			return;
 	} else {
 		give_back(m, c->loaded);
 		c->loaded = NULL;
@@ -354,15 +364,16 @@ static void fill_event(struct tacho_reader *r, struct cursor *c, struct tacho_ev
 	const struct tacho__stretch *s = &r->stretches[c->next].pub;
 	const struct tacho__records *records = &c->loaded->records;
 
-	*event = (struct tacho_event){
-		.ns = c->key,
-		.process = s->process,
-		.thread = s->thread,
-		.stream = s->stream,
-	};
-	c->last_ns = c->key;
+	event->ns = c->last_ns = c->key;
+	event->process = s->process;
+	event->thread = s->thread;
+	event->stream = s->stream;
+	event->reserved = 0;
+	event->resume = NULL;
 	if (c->resume) {
 		event->type = TACHO_EV_RESUME;
+		event->arg = event->words = 0;
+		event->word = NULL;
 		fill_resume(&r->merge->resume, c);
 		event->resume = &r->merge->resume;
 		return;

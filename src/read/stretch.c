@@ -32,9 +32,13 @@ static int is_damaged(const struct tacho__stretch_info *s, const struct tacho__r
 	    h->first_ns != s->first_ns || h->last_ns != s->last_ns)
 		return 1;
 	for (uint32_t i = 0; i < h->count; i++) {
-		if (out->ns[i] < before || out->ns[i] > h->last_ns ||
-		    tacho__record_is_bad(tacho_record_type(out->type_arg[i]),
-					 out->word_at[i + 1] - out->word_at[i]))
+		unsigned type = tacho_record_type(out->type_arg[i]);
+
+		if (out->ns[i] < before || out->ns[i] > h->last_ns)
+			return 1;
+		/* Those of fixed size have their words, or would not have been decoded. */
+		if ((TACHO_EV_IS_VARIABLE(type) || type == TACHO_EV_RESUME) &&
+		    tacho__record_is_bad(type, out->word_at[i + 1] - out->word_at[i]))
 			return 1;
 		before = out->ns[i];
 	}
