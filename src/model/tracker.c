@@ -166,13 +166,14 @@ static void kernel_resumes(struct tacho__tracker *t, const struct tacho_event *e
 		TACHO__GIVE(t, hole, &hole);
 }
 
-/* Records may be missing before the first one of a thread that has long been there. */
+/* Records may be missing before the first one of a thread that has long been there. Of threads
+   that have ended nobody may know when they began. */
 static int begins_late(const struct tacho__tracker *t, const struct tacho_event *e)
 {
 	const struct tacho_thread *d =
 		tacho_read_thread_by_number(t->reader, e->process, e->thread);
 
-	return !d || !d->start_ns || (d->start_ns < e->ns && e->ns - d->start_ns > FIRST_NS);
+	return d && d->start_ns && d->start_ns < e->ns && e->ns - d->start_ns > FIRST_NS;
 }
 
 static int resumes(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
