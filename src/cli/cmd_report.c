@@ -450,17 +450,6 @@ static void put_json(const struct tacho_reader *reader, const struct tacho__expl
 
 /* --------------------------------------------------------------------- run */
 
-static uint64_t instant_ns(const struct parse_instant *i, uint64_t first, uint64_t last)
-{
-	uint64_t length = last - first;
-
-	if (!i->given)
-		return 0;
-	if (i->from_end)
-		return i->ns < length ? last - i->ns : first;
-	return i->ns < length ? first + i->ns : last;
-}
-
 /* The reader limits what it gives, so it must know the limits when it opens. */
 static int open_limited(struct tacho_reader **reader, const char *path, const struct asked *a)
 {
@@ -471,8 +460,8 @@ static int open_limited(struct tacho_reader **reader, const char *path, const st
 
 	if (error >= 0 && (a->since.given || a->until.given) &&
 	    tacho_read_window(*reader, &first, &last) >= 0) {
-		options.from_ns = instant_ns(&a->since, first, last);
-		options.to_ns = instant_ns(&a->until, first, last);
+		options.from_ns = parse_instant_ns(&a->since, first, last);
+		options.to_ns = parse_instant_ns(&a->until, first, last);
 		tacho_read_close(*reader);
 		error = tacho_read_open(reader, path, &options, message, sizeof(message));
 	}

@@ -7,17 +7,6 @@
 
 #include "model/model.h"
 
-static uint64_t instant_ns(const struct parse_instant *i, uint64_t first, uint64_t last)
-{
-	uint64_t length = last - first;
-
-	if (!i->given)
-		return 0;
-	if (i->from_end)
-		return i->ns < length ? last - i->ns : first;
-	return i->ns < length ? first + i->ns : last;
-}
-
 int exporting_open(struct tacho_reader **reader, const char *path, const struct parse_instant *from,
 		   const struct parse_instant *to)
 {
@@ -29,8 +18,8 @@ int exporting_open(struct tacho_reader **reader, const char *path, const struct 
 	/* The reader has to know the limits when it opens. */
 	if (error >= 0 && (from->given || to->given) &&
 	    tacho_read_window(*reader, &first, &last) >= 0) {
-		options.from_ns = instant_ns(from, first, last);
-		options.to_ns = instant_ns(to, first, last);
+		options.from_ns = parse_instant_ns(from, first, last);
+		options.to_ns = parse_instant_ns(to, first, last);
 		tacho_read_close(*reader);
 		*reader = NULL;
 		if (options.to_ns && options.from_ns > options.to_ns) {

@@ -126,3 +126,14 @@ bool parse_types(const char *option, const char *text, bool *types)
 		at++;
 	}
 }
+
+uint64_t parse_instant_ns(const struct parse_instant *i, uint64_t first, uint64_t last)
+{
+	uint64_t length = last - first;
+
+	if (!i->given)
+		return 0;
+	if (i->from_end)
+		return i->ns < length ? last - i->ns : first;
+	return i->ns < length ? first + i->ns : last;
+}

@@ -25,6 +25,8 @@ bool parse_complain(const char *option, const char *text, size_t at, const char 
 bool parse_duration(const char *option, const char *text, uint64_t *ns);
 /* A duration, nought allowed; with a minus: before the end. */
 bool parse_instant(const char *option, const char *text, struct parse_instant *out);
+/* Its time in a window from `first` to `last`, not outside of it; 0: it was not given. */
+uint64_t parse_instant_ns(const struct parse_instant *i, uint64_t first, uint64_t last);
 bool parse_count(const char *option, const char *text, uint64_t *out);
 /* All digits and of a size that a process id can have; says nothing. */
 bool parse_pid(const char *text, uint32_t *pid);

@@ -31,10 +31,6 @@ static void lock_ended(struct tacho__summing *g, struct tacho__lock_sum *k,
 		tacho__sum_hist(g, &k->inside, l->end_ns - l->begin_ns);
 		TACHO__WORST_ADD(&k->worst, l, x->end_ns - x->begin_ns);
 	}
-	if (l->at.thread != k->last_waiter) {
-		k->last_waiter = l->at.thread;
-		k->waiter_threads++;
-	}
 }
 
 void tacho__sum_lock(void *arg, const struct tacho__lock *l)

@@ -211,7 +211,6 @@ static void sum_turn(void *arg, const struct tacho__turn *u)
 		l->busy_ns += ns;
 		l->ready += u->ready;
 		l->no_ready += is_futile(l, u) ? 1 : 0;
-		l->parked_since_ns = u->cut & TACHO__CUT_END ? 0 : u->end_ns;
 		if (!(u->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END))) {
 			tacho__sum_hist(g, &l->ns, ns);
 			TACHO__WORST_ADD(&l->worst, u, x->end_ns - x->begin_ns);
@@ -219,7 +218,6 @@ static void sum_turn(void *arg, const struct tacho__turn *u)
 		if (u->parked_ns)
 			tacho__sum_hist(g, &l->parked, u->parked_ns);
 		tacho__sum_range(g, &l->busy, u->begin_ns, u->end_ns);
-		l->turns_at.at[tacho__sum_step(g, u->begin_ns)]++;
 	}
 	TACHO__PASS_ON(g, turn, u);
 }

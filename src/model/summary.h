@@ -87,9 +87,7 @@ struct tacho__loop_sum {
 	struct tacho__hist parked;
 	struct tacho__spent spent; /* of outermost polls, and of turns of level 1 */
 	struct tacho__worst_turns worst;
-	struct tacho__series busy;     /* ns */
-	struct tacho__series turns_at; /* count */
-	uint64_t parked_since_ns;      /* at the end of the trace; 0: it is not parked */
+	struct tacho__series busy; /* ns */
 };
 
 struct tacho__lock_sum {
@@ -104,8 +102,6 @@ struct tacho__lock_sum {
 	struct tacho__worst_locks worst_any;
 	struct tacho__lock open; /* the longest that was still waiting at the end */
 	uint32_t has_open;
-	uint32_t waiter_threads; /* saturates */
-	uint32_t last_waiter;
 };
 
 /* Calls of one name from one place (the innermost frame of its stack that is the program's). */
