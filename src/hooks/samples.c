@@ -36,6 +36,9 @@
 #define HZ_MAX 1000u
 #define TIMERS_MAX 1024u /* threads; each timer takes one of the user's pending signals */
 #define KEYS_WITHOUT_MALLOC 32u
+#define PREPARING UINT32_MAX /* a process whose number is about to be given */
+#define PREPARE_YIELDS 100
+#define PREPARE_MS 1000
 
 /* What one thread needs; mapped, as a signal's stack may be small. */
 struct sampler {
@@ -57,6 +60,7 @@ static pthread_key_t key;
 static uint32_t key_ready;
 static uint32_t processes; /* given out; not emptied by fork */
 static int owner;	   /* pid of the process that the timers are of */
+static uintptr_t preparer; /* thread that gives the number of the process, by its tacho__hook */
 
 /* Timers of this process: id + 1; 0: free. Also what tells our signals from others. */
 static int32_t timers[TIMERS_MAX];
@@ -189,15 +193,8 @@ static int choose(int other)
 	return EBUSY;
 }
 
-static void start(void)
+static void chosen(void)
 {
-	uint32_t unknown = UNKNOWN;
-
-	if (tacho__load(&state) != UNKNOWN ||
-	    !__atomic_compare_exchange_n(&state, &unknown, CHOOSING, 0, __ATOMIC_ACQUIRE,
-					 __ATOMIC_RELAXED))
-		return;
-	refused = key_ready ? choose(0) : EAGAIN;
 	__atomic_store_n(&state, refused ? REFUSED : ON, __ATOMIC_RELEASE);
 	tacho__samples_chosen();
 }
@@ -318,8 +315,7 @@ void tacho__samples_yield(int sig)
 	tacho__real_sigaction(sig, &plain, NULL);
 	/* Threads see that their timers are gone when they next park. */
 	tacho__store(&tacho__rec->process, __atomic_add_fetch(&processes, 1, __ATOMIC_RELAXED));
-	__atomic_store_n(&state, refused ? REFUSED : ON, __ATOMIC_RELEASE);
-	tacho__samples_chosen();
+	chosen();
 }
 
 /* ------------------------------------------------------------------ threads */
@@ -357,23 +353,77 @@ static int still_installed(void)
 	       now.sa_flags & SA_SIGINFO && now.sa_sigaction == on_signal;
 }
 
-/* The number of this process. A child finds none, and the timers of its parent in the list. */
+/*
+ * Once in each process, before any of its threads is sampled. A child finds the timers of its
+ * parent in the list, and its parent's choice: handlers of crashes that it has set since then
+ * know nothing of that, and a thread that was about to choose is not in the child.
+ */
+static void prepare(void)
+{
+	uint32_t now = tacho__load(&state);
+	int choice = now == UNKNOWN || now == CHOOSING || (now == ON && !still_installed());
+
+	memset(timers, 0, sizeof(timers));
+	if (choice)
+		tacho__store(&state, CHOOSING);
+	tacho__store(&owner, tacho__getpid());
+	if (choice) {
+		refused = key_ready ? choose(0) : EAGAIN;
+		chosen();
+	} else if (now == ON) {
+		tacho__samples_chosen();
+	}
+}
+
+static int become_preparer(void)
+{
+	uint32_t none = 0;
+
+	if (!__atomic_compare_exchange_n(&tacho__rec->process, &none, PREPARING, 0,
+					 __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+		return 0;
+	tacho__store(&preparer, (uintptr_t)&tacho__hook);
+	return 1;
+}
+
+/* Fails where samples have moved to another signal meanwhile: then there is a newer number. */
+static void prepared(void)
+{
+	uint32_t preparing = PREPARING;
+	uint32_t fresh = __atomic_add_fetch(&processes, 1, __ATOMIC_RELAXED);
+
+	tacho__store(&preparer, 0);
+	(void)__atomic_compare_exchange_n(&tacho__rec->process, &preparing, fresh, 0,
+					  __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+}
+
+/*
+ * The number of this process; 0: it is long in coming. While one thread prepares, the others
+ * wait: the timer that one of them made would not be in the list, and its signal not blocked in
+ * handlers of crashes. The one waits for nobody, and a handler that interrupts it, of a
+ * crash, does not wait either.
+ */
 static uint32_t process_number(void)
 {
-	uint32_t number = tacho__load(&tacho__rec->process), none = 0;
-	uint32_t fresh;
+	static const struct timespec ms = {0, 1000000};
 
-	if (number)
-		return number;
-	fresh = __atomic_add_fetch(&processes, 1, __ATOMIC_RELAXED);
-	if (!__atomic_compare_exchange_n(&tacho__rec->process, &none, fresh, 0, __ATOMIC_RELAXED,
-					 __ATOMIC_RELAXED))
-		return none;
-	memset(timers, 0, sizeof(timers));
-	tacho__store(&owner, tacho__getpid());
-	if (tacho__load(&state) == ON && !still_installed())
-		tacho__store(&state, UNKNOWN);
-	return fresh;
+	for (int tries = 0; tries < PREPARE_YIELDS + PREPARE_MS; tries++) {
+		uint32_t number = __atomic_load_n(&tacho__rec->process, __ATOMIC_ACQUIRE);
+
+		if (number && number != PREPARING)
+			return number;
+		if (!number && become_preparer()) {
+			prepare();
+			prepared();
+		} else if (tacho__load(&preparer) == (uintptr_t)&tacho__hook) {
+			return 0;
+		} else if (tries < PREPARE_YIELDS) {
+			tacho__yield();
+		} else {
+			(void)TACHO__SYS(SYS_nanosleep, &ms, 0, 0, 0, 0, 0);
+		}
+	}
+	return 0;
 }
 
 void tacho__samples_thread(void)
@@ -387,7 +437,12 @@ void tacho__samples_thread(void)
 		return;
 	mask = tacho__signals_hold();
 	number = process_number();
-	start();
+	if (!number) {
+		tacho__count(TACHO_LOSS_NOT_SAMPLED, 1);
+		tacho__signals_release(mask);
+		errno = saved;
+		return;
+	}
 	if (tacho__hook.sampled != number)
 		tacho__hook.measured = 0;
 	if (tacho__load(&state) == ON) {

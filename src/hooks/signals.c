@@ -113,6 +113,9 @@ static void block_in_handler(int sig, int *mark)
 
 void tacho__samples_chosen(void)
 {
+	/* With the one in crash_action: of two threads, one that has set a handler and one that
+	   has chosen, at least one sees what the other did. */
+	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (size_t i = 0; i < CRASHES; i++)
 		block_in_handler(crashes[i], &added[i]);
 }
@@ -134,6 +137,11 @@ static int crash_action(int sig, int *mark, const struct sigaction *act, struct 
 	/* A child of vfork has no signal of ours, and must leave its parent's notes alone. */
 	if (!result && act && ours)
 		tacho__store(mark, add ? ours : 0);
+	/* One may have been chosen meanwhile. */
+	if (!result && act && !ours) {
+		__atomic_thread_fence(__ATOMIC_SEQ_CST);
+		block_in_handler(sig, mark);
+	}
 	return result;
 }
 
