@@ -58,6 +58,22 @@ struct tacho__spent {
 	uint32_t calls, locks, samples;
 };
 
+/* Without what the kernel was asked for: that stays with the poll that it was asked for. */
+static inline void tacho__spent_add(struct tacho__spent *to, const struct tacho__spent *from)
+{
+	/* Most polls just run. */
+	if (!(from->locks | from->calls | from->samples | from->off_cpu_ns))
+		return;
+	to->lock_ns += from->lock_ns;
+	to->call_ns += from->call_ns;
+	to->sample_ns += from->sample_ns;
+	to->off_cpu_ns += from->off_cpu_ns;
+	to->preempted_ns += from->preempted_ns;
+	to->calls += from->calls;
+	to->locks += from->locks;
+	to->samples += from->samples;
+}
+
 struct tacho__poll {
 	struct tacho__at at;	    /* kind, task and poll_ns are those of the poll around it */
 	uint32_t kind;		    /* 0: a turn of a loop whose callbacks are not seen */

@@ -41,22 +41,6 @@ struct tacho__spent *tacho__spent_of(struct tacho__thread *s)
 	return s->in_turn ? &s->turn_spent : NULL;
 }
 
-/* What the kernel was asked for stays with the poll that it was asked for. */
-static void add_spent(struct tacho__spent *to, const struct tacho__spent *from)
-{
-	/* Most polls just run. */
-	if (!(from->locks | from->calls | from->samples | from->off_cpu_ns))
-		return;
-	to->lock_ns += from->lock_ns;
-	to->call_ns += from->call_ns;
-	to->sample_ns += from->sample_ns;
-	to->off_cpu_ns += from->off_cpu_ns;
-	to->preempted_ns += from->preempted_ns;
-	to->calls += from->calls;
-	to->locks += from->locks;
-	to->samples += from->samples;
-}
-
 static struct tacho__frame *push(struct tacho__tracker *t, struct tacho__thread *s)
 {
 	struct tacho__frame *f;
@@ -138,11 +122,11 @@ static void end_poll(struct tacho__tracker *t, struct tacho__thread *s, struct t
 		tacho__task_ended_poll(t, f);
 	if (outer) {
 		outer->inner_ns += p->end_ns - p->begin_ns;
-		add_spent(&outer->spent, &p->spent);
+		tacho__spent_add(&outer->spent, &p->spent);
 	} else if (s->in_turn) {
 		s->turn.polls++;
 		s->turn.polls_ns += p->end_ns - tacho__later(p->begin_ns, s->turn.begin_ns);
-		add_spent(&s->turn_spent, &p->spent);
+		tacho__spent_add(&s->turn_spent, &p->spent);
 	}
 	s->ended = *p;
 	s->has_ended = 1;

@@ -19,16 +19,12 @@
 
 /* ------------------------------------------------------------------ helpers */
 
-void *tacho__sum_get(struct tacho__summing *g, struct tacho__table *t, uint64_t a, uint64_t b)
+void *tacho__sum_look_up(struct tacho__summing *g, struct tacho__table *t, uint64_t a, uint64_t b,
+			 struct tacho__looked_up *l)
 {
-	uint64_t place = a ^ a >> 32 ^ b << 2 ^ b >> 4 ^ (uint64_t)(t - &g->sum->kinds) << 3;
-	struct tacho__looked_up *l = &g->looked_up[place % TACHO__LOOKED_UP];
-	struct tacho__entry *e;
 	int err = 0;
+	struct tacho__entry *e = tacho__table_get(t, a, b, &err);
 
-	if (l->table == t && l->a == a && l->b == b)
-		return t->entries + (size_t)l->index * t->entry_size;
-	e = tacho__table_get(t, a, b, &err);
 	if (err)
 		g->error = err;
 	if (e)
@@ -95,22 +91,14 @@ uint32_t tacho__summary_step(const struct tacho__summary *s, uint64_t ns)
 
 static void add_spent(struct tacho__spent *to, const struct tacho__spent *from)
 {
-	/* Most polls just run. */
-	if (!(from->locks | from->calls | from->samples | from->sched | from->off_cpu_ns))
+	tacho__spent_add(to, from);
+	if (!from->sched)
 		return;
-	to->lock_ns += from->lock_ns;
-	to->call_ns += from->call_ns;
-	to->sample_ns += from->sample_ns;
-	to->off_cpu_ns += from->off_cpu_ns;
-	to->preempted_ns += from->preempted_ns;
 	to->delay_ns += from->delay_ns;
 	to->involuntary += from->involuntary;
 	to->minor_faults += from->minor_faults;
 	to->major_faults += from->major_faults;
 	to->sched += from->sched;
-	to->calls += from->calls;
-	to->locks += from->locks;
-	to->samples += from->samples;
 }
 
 static struct tacho__loop_sum *loop_of(struct tacho__summing *g, uint32_t process, uint32_t loop,

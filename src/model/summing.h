@@ -6,7 +6,7 @@
 
 /* What was looked up lately: few keys come again and again. Entries of a summary are never removed,
    so an index stays good. */
-#define TACHO__LOOKED_UP 128u
+#define TACHO__LOOKED_UP_BITS 7u
 struct tacho__looked_up {
 	const struct tacho__table *table;
 	uint64_t a, b;
@@ -22,7 +22,7 @@ struct tacho__summing {
 	uint64_t step_from;
 	uint32_t step_at;
 	int error; /* -ENOMEM */
-	struct tacho__looked_up looked_up[TACHO__LOOKED_UP];
+	struct tacho__looked_up looked_up[1u << TACHO__LOOKED_UP_BITS];
 };
 
 #define TACHO__PASS_ON(g, what, fact)                            \
@@ -31,8 +31,20 @@ struct tacho__summing {
 			(g)->more->what((g)->more->arg, (fact)); \
 	} while (0)
 
+void *tacho__sum_look_up(struct tacho__summing *g, struct tacho__table *t, uint64_t a, uint64_t b,
+			 struct tacho__looked_up *l);
 /* The entry for a key. NULL: there are too many, or no memory; either is noted. */
-void *tacho__sum_get(struct tacho__summing *g, struct tacho__table *t, uint64_t a, uint64_t b);
+static inline void *tacho__sum_get(struct tacho__summing *g, struct tacho__table *t, uint64_t a,
+				   uint64_t b)
+{
+	uint64_t mixed = (a ^ b << 20 ^ (uintptr_t)t) * 0x9e3779b97f4a7c15ull;
+	struct tacho__looked_up *l = &g->looked_up[mixed >> (64 - TACHO__LOOKED_UP_BITS)];
+
+	if (l->table == t && l->a == a && l->b == b)
+		return t->entries + (size_t)l->index * t->entry_size;
+	return tacho__sum_look_up(g, t, a, b, l);
+}
+
 static inline void tacho__sum_hist(struct tacho__summing *g, struct tacho__hist *h, uint64_t value)
 {
 	int err = tacho__hist_add(h, value);

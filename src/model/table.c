@@ -10,15 +10,23 @@
 #define FIND_PROBES (8 * PUT_PROBES)
 #define NO_SLOT UINT32_MAX
 
-/* Numbers in a row lie beside each other, eight to a cache line: tasks that are busy together were
-   often made together. */
+/*
+ * Numbers in a row lie beside each other, eight to a cache line: tasks that are busy together were
+ * often made together. Lines are chosen by the highest bits of a product with the golden
+ * section, which keeps the lines of numbers in a row apart.
+ */
 static uint32_t hash(uint64_t a, uint64_t b)
 {
-	uint64_t h = (a * 0x9e3779b97f4a7c15ull ^ b >> 3) * 0xff51afd7ed558ccdull;
+	uint64_t h = (a * 0xc4ceb9fe1a85ec53ull + (b >> 3)) * 0x9e3779b97f4a7c15ull;
 
-	h ^= h >> 29;
-	h *= 0xc4ceb9fe1a85ec53ull;
-	return ((uint32_t)(h >> 32) & ~7u) | (uint32_t)(b & 7);
+	/* Of addresses the lowest bits are all the same. */
+	return ((uint32_t)(h >> 32) & ~7u) | (uint32_t)((b ^ b >> 4) & 7);
+}
+
+/* Where a slot for the hash is looked for first. */
+static uint32_t home(const struct tacho__table *t, uint32_t h)
+{
+	return (h >> t->shift & ~7u) | (h & 7);
 }
 
 static struct tacho__entry *entry_at(const struct tacho__table *t, uint32_t index)
@@ -44,7 +52,7 @@ void tacho__table_free(struct tacho__table *t)
 static uint32_t slot_of(const struct tacho__table *t, uint64_t a, uint64_t b, uint32_t h)
 {
 	uint32_t mask = t->slot_count - 1;
-	uint32_t at = h & mask;
+	uint32_t at = home(t, h);
 
 	for (uint32_t i = 0; i < FIND_PROBES; i++, at = (at + 1) & mask) {
 		const struct tacho__entry *e;
@@ -64,7 +72,7 @@ static uint32_t slot_of(const struct tacho__table *t, uint64_t a, uint64_t b, ui
 static uint32_t free_slot(const struct tacho__table *t, uint32_t h)
 {
 	uint32_t mask = t->slot_count - 1;
-	uint32_t at = h & mask;
+	uint32_t at = home(t, h);
 
 	while (t->slots[at].entry)
 		at = (at + 1) & mask;
@@ -105,6 +113,7 @@ static int grow(struct tacho__table *t)
 		free(t->slots);
 		t->slots = slots;
 		t->slot_count = count;
+		t->shift = (uint32_t)__builtin_clz(count) + 1;
 		for (uint32_t i = 0; i < t->used; i++) {
 			const struct tacho__entry *e = entry_at(t, i);
 
@@ -128,7 +137,7 @@ void *tacho__table_get(struct tacho__table *t, uint64_t a, uint64_t b, int *erro
 		at = slot_of(t, a, b, h);
 		if (at != NO_SLOT && t->slots[at].entry)
 			return entry_at(t, t->slots[at].entry - 1);
-		far = at == NO_SLOT || ((at - h) & (t->slot_count - 1)) >= PUT_PROBES;
+		far = at == NO_SLOT || ((at - home(t, h)) & (t->slot_count - 1)) >= PUT_PROBES;
 	}
 	if (t->count >= t->most || far) {
 		t->missed++;
@@ -164,7 +173,7 @@ void tacho__table_remove(struct tacho__table *t, void *entry)
 {
 	struct tacho__entry *e = entry;
 	uint32_t mask = t->slot_count - 1, next = t->free_list;
-	uint32_t hole = hash(e->key[0], e->key[1]) & mask;
+	uint32_t hole = home(t, hash(e->key[0], e->key[1]));
 
 	while (t->slots[hole].entry != e->index + 1)
 		hole = (hole + 1) & mask;
@@ -173,9 +182,7 @@ void tacho__table_remove(struct tacho__table *t, void *entry)
 	e->live = 0;
 	t->count--;
 	for (uint32_t at = (hole + 1) & mask; t->slots[at].entry; at = (at + 1) & mask) {
-		uint32_t home = t->slots[at].hash & mask;
-
-		if (((at - home) & mask) < ((at - hole) & mask))
+		if (((at - home(t, t->slots[at].hash)) & mask) < ((at - hole) & mask))
 			continue;
 		t->slots[hole] = t->slots[at];
 		hole = at;

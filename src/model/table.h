@@ -17,6 +17,7 @@ struct tacho__slot {
 struct tacho__table {
 	struct tacho__slot *slots;
 	uint32_t slot_count; /* a power of two, or 0 */
+	uint32_t shift;	     /* 32 less the bits of an index of them */
 	uint8_t *entries;    /* each begins with its struct tacho__entry */
 	uint32_t count;	     /* in use */
 	uint32_t used;	     /* entries [0, used) are or were in use */

@@ -13,6 +13,8 @@
    thread's. */
 static uint64_t stream_of(const struct tacho_event *e)
 {
+	if (!e->stream)
+		return 0;
 	switch (e->type) {
 	case TACHO_EV_POLL_BEGIN:
 	case TACHO_EV_POLL_SWITCH:
@@ -31,18 +33,19 @@ static struct tacho__thread *thread_of(struct tacho__tracker *t, const struct ta
 				       int *error)
 {
 	uint64_t key = (uint64_t)e->process << 32 | e->thread, stream = stream_of(e);
-	struct tacho__thread *s = t->last;
+	struct tacho__thread **recent = &t->recent[e->thread % TACHO__RECENT], *s = *recent;
 
 	if (s && s->entry.key[0] == key && s->entry.key[1] == stream)
 		return s;
 	s = tacho__table_get(&t->threads, key, stream, error);
 	if (s && !s->known) {
+		memset(t->recent, 0, sizeof(t->recent));
 		s->known = 1;
 		s->process = e->process;
 		s->number = e->thread;
 		s->pauses = tacho__process_of(t, e->process)->pauses;
 	}
-	t->last = s;
+	*recent = s;
 	return s;
 }
 
@@ -285,6 +288,8 @@ static int is_kernels(uint8_t type)
    recorded SCHED or STACK next; nor do other streams. */
 static void flush(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
+	if (!s->has_ended && !s->lock_done)
+		return;
 	if (e->stream != s->entry.key[1] || e->type == TACHO_EV_SAMPLE ||
 	    e->type == TACHO_EV_SAMPLE_FRAMES || is_kernels(e->type))
 		return;

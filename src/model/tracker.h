@@ -19,6 +19,7 @@
 #define TACHO__WORKS_MODELLED (1u << 18)
 #define TACHO__SPANS_MODELLED (1u << 18)
 #define TACHO__PROCESSES_MODELLED 4096u
+#define TACHO__RECENT 16u
 
 enum tacho__frame_type {
 	TACHO__FRAME_POLL,
@@ -94,7 +95,8 @@ struct tacho__tracker {
 	const struct tacho_reader *reader;
 	struct tacho__facts facts;
 	struct tacho__table threads, tasks, locks, works, spans;
-	struct tacho__thread *last; /* looked up */
+	/* Looked up lately, by their numbers. One that is new may move all of them. */
+	struct tacho__thread *recent[TACHO__RECENT];
 	uint64_t depth_missed;
 	uint64_t last_ns;			  /* of all events */
 	struct tacho__tracked_process *processes; /* one more than there are, for all others */

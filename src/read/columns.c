@@ -13,14 +13,20 @@ struct input {
 	size_t left;
 };
 
-struct column {
+/* A column as it stands in the payload. */
+struct stored {
 	const uint8_t *body;
 	uint32_t count; /* of values: the distance between two planes */
-	uint32_t next;
-	uint64_t before; /* DELTA: the value before */
 	uint8_t transform;
 	uint8_t width; /* bytes, or 0 */
 	uint8_t bits;  /* of a value, where it is less than a byte; else 0 */
+	uint8_t list;
+};
+
+/* The same taken apart: its values, of DICT the places in its list. */
+struct column {
+	const uint64_t *next, *end;
+	uint8_t is_dict;
 	uint8_t list;
 };
 
@@ -29,29 +35,40 @@ struct column {
 struct type_columns {
 	uint8_t type;
 	uint32_t records;
-	uint32_t begun;	       /* records of this type that were built */
-	const uint8_t *follow; /* types that follow */
+	uint32_t begun; /* records of this type that were built */
+	struct follow *follow;
 	uint32_t follow_count;
-	uint32_t time_at;   /* in times: that of the first of them */
-	struct column next; /* which of them follows */
-	struct column words, data;
+	struct column next;   /* which of them follows */
+	const uint8_t *words; /* of each record; NULL: not a variable type */
+	struct column data;
 	struct column arg; /* MATE: of items that have one already */
 	struct column new_arg;
 	uint8_t mated;
 	struct column w[1 + TACHO_COLUMN_WORDS];
-	struct column rest;
+	const uint8_t *rest; /* what is left of it */
 	uint8_t fixed; /* columns of w in use: fixed types 0..2, variable 1 + TACHO_COLUMN_WORDS */
 	uint8_t key;   /* of the columns of w, the one whose list MATE looks at */
 };
 
-#define NO_MATE 0xffffffffu
+/* A type that follows another. */
+struct follow {
+	struct type_columns *type; /* NULL: it is said to follow, but no record has it */
+	struct column time;	   /* from the one to the other */
+};
 
+#define NO_MATE 0xffffffffu
+#define FRONT 32u
+
+/* What was used last stands in an array, what stands behind it in the recency list. Most that is
+   used again was used just before, and costs no more than moving some items on by one. */
 struct list {
-	struct column values; /* distinct ones */
+	struct stored values; /* distinct ones */
+	uint32_t front[FRONT];
+	uint32_t front_count; /* less than FRONT: there are no others */
 	struct tacho__recency recency;
 	uint32_t uses;	   /* by all columns together */
 	uint32_t known;	   /* values that have appeared */
-	uint32_t *item_at; /* by position */
+	uint32_t *item_at; /* by position in the recency list */
 	uint64_t *value;   /* by item */
 	uint32_t *mate;	   /* by item: the argument that it had last, or NO_MATE */
 };
@@ -61,11 +78,11 @@ struct decoder {
 	struct tacho__records *out;
 	uint32_t words; /* payload words of all records */
 	uint8_t first_type, last_type;
-	uint8_t slot[256]; /* of a type in columns; beyond type_count: does not occur */
+	struct type_columns *by_type[256]; /* NULL: does not occur */
 	struct type_columns *columns;
 	uint32_t type_count;
-	struct column *times; /* by type and what follows it */
-	uint32_t time_count;
+	uint64_t *values; /* of all columns but the lists' */
+	size_t value_count, values_taken;
 	uint32_t list_count;
 	struct list lists[TACHO_COLUMN_LISTS];
 };
@@ -92,14 +109,14 @@ static int take_u32(struct input *in, uint32_t *value)
 }
 
 /* Finds the parts of a column of `count` values; `allowed` is a mask of transforms. */
-static int take_column(struct input *in, struct column *c, uint32_t count, unsigned allowed)
+static int take_stored(struct input *in, struct stored *c, uint32_t count, unsigned allowed)
 {
 	const uint8_t *p = take(in, 2);
 	size_t size;
 
 	if (!p || p[0] > TACHO_TRANSFORM_WORDS || !(allowed & (1u << p[0])))
 		return -EBADMSG;
-	*c = (struct column){.count = count, .transform = p[0]};
+	*c = (struct stored){.count = count, .transform = p[0]};
 	if (p[1] & TACHO_COLUMN_BITS)
 		c->bits = p[1] & 0x7f;
 	else
@@ -120,50 +137,87 @@ static int take_column(struct input *in, struct column *c, uint32_t count, unsig
 	return c->body ? 0 : -EBADMSG;
 }
 
-static inline uint64_t next_stored(struct column *c)
+static void expand_bits(const struct stored *c, uint64_t *values)
 {
-	uint32_t i_th = c->next++;
-	const uint8_t *p = c->body + i_th;
-	uint64_t value = 0;
+	uint32_t bits = c->bits, mask = (1u << bits) - 1;
 
-	if (c->bits) {
-		size_t bit = (size_t)i_th * c->bits;
+	for (uint32_t i = 0; i < c->count; i++) {
+		size_t bit = (size_t)i * bits;
 
-		return c->body[bit / 8] >> (bit % 8) & ((1u << c->bits) - 1);
+		values[i] = (uint32_t)c->body[bit / 8] >> (bit % 8) & mask;
 	}
-	for (unsigned i = 0; i < c->width; i++, p += c->count)
-		value |= (uint64_t)*p << (8 * i);
-	return value;
 }
 
-/* The next value of a column that needs no list. */
-static inline uint64_t next_simple(struct column *c)
+static void expand_planes(const struct stored *c, uint64_t *values)
 {
-	uint64_t stored = next_stored(c);
+	const uint8_t *plane = c->body;
 
+	memset(values, 0, c->count * sizeof(*values));
+	for (unsigned k = 0; k < c->width; k++, plane += c->count)
+		for (uint32_t i = 0; i < c->count; i++)
+			values[i] |= (uint64_t)plane[i] << (8 * k);
+}
+
+/* All values of a column. One after the other, as records need them, each would be a guess of how
+   many bytes it has. */
+static void expand(const struct stored *c, uint64_t *values)
+{
+	uint64_t before = 0;
+
+	if (c->bits)
+		expand_bits(c, values);
+	else if (c->transform != TACHO_TRANSFORM_WORDS)
+		expand_planes(c, values);
+	else if (c->count)
+		memcpy(values, c->body, (size_t)c->count * 8);
 	if (c->transform != TACHO_TRANSFORM_DELTA)
-		return stored;
-	c->before += (stored >> 1) ^ (0 - (stored & 1));
-	return c->before;
+		return;
+	for (uint32_t i = 0; i < c->count; i++) {
+		before += (values[i] >> 1) ^ (0 - (values[i] & 1));
+		values[i] = before;
+	}
+}
+
+static int take_column(struct decoder *d, struct column *c, uint32_t count, unsigned allowed)
+{
+	uint64_t *values = d->values + d->values_taken;
+	struct stored s;
+
+	if (count > d->value_count - d->values_taken || take_stored(&d->in, &s, count, allowed))
+		return -EBADMSG;
+	d->values_taken += count;
+	expand(&s, values);
+	*c = (struct column){values, values + count, s.transform == TACHO_TRANSFORM_DICT, s.list};
+	return 0;
 }
 
 /* The item of a list that a stored place means, which moves to the front. */
 static int use_item(struct list *l, uint64_t stored, uint32_t *item)
 {
-	uint32_t position;
+	uint32_t moved = l->front_count;
 
 	if (stored == 0) {
 		if (l->known == l->values.count)
 			return -EBADMSG;
 		*item = l->known++;
+	} else if (stored <= l->front_count) {
+		moved = (uint32_t)stored - 1;
+		*item = l->front[moved];
 	} else {
-		if (stored > l->recency.live)
+		uint32_t position;
+
+		if (stored - l->front_count > l->recency.live)
 			return -EBADMSG;
-		position = tacho__recency_find(&l->recency, (uint32_t)(stored - 1));
+		position = tacho__recency_find(&l->recency, (uint32_t)stored - 1 - l->front_count);
 		tacho__recency_take(&l->recency, position);
 		*item = l->item_at[position];
 	}
-	l->item_at[tacho__recency_push(&l->recency)] = *item;
+	if (moved == FRONT)
+		l->item_at[tacho__recency_push(&l->recency)] = l->front[--moved];
+	else if (moved == l->front_count)
+		l->front_count++;
+	memmove(l->front + 1, l->front, moved * sizeof(l->front[0]));
+	l->front[0] = *item;
 	return 0;
 }
 
@@ -194,6 +248,15 @@ static int read_head(struct decoder *d)
 	return 0;
 }
 
+/* Columns of a type with a value for each of its records at most: what follows, time, arg (one for
+   MATE together), and words. */
+static uint32_t columns_of(uint8_t type)
+{
+	unsigned class = TACHO_REC_CLASS(type);
+
+	return 3 + (class == TACHO_REC_CLASS_VARIABLE ? 1 + TACHO_COLUMN_WORDS : class);
+}
+
 /* Which types occur and how often, which gives all columns their lengths. */
 static int read_type_table(struct decoder *d)
 {
@@ -205,7 +268,6 @@ static int read_type_table(struct decoder *d)
 	d->type_count = p[0];
 	d->first_type = p[1];
 	d->last_type = p[2];
-	memset(d->slot, 0xff, sizeof(d->slot));
 	d->columns = calloc(d->type_count + 1, sizeof(*d->columns));
 	if (!d->columns)
 		return -ENOMEM;
@@ -221,9 +283,13 @@ static int read_type_table(struct decoder *d)
 		    t->records > d->out->head.count - all)
 			return -EBADMSG;
 		all += t->records;
-		d->slot[t->type] = (uint8_t)i;
+		d->value_count += (size_t)t->records * columns_of(t->type);
+		d->by_type[t->type] = t;
 	}
-	return all == d->out->head.count ? 0 : -EBADMSG;
+	if (all != d->out->head.count)
+		return -EBADMSG;
+	d->values = malloc((d->value_count + 1) * sizeof(*d->values));
+	return d->values ? 0 : -ENOMEM;
 }
 
 static int read_types(struct decoder *d)
@@ -233,16 +299,18 @@ static int read_types(struct decoder *d)
 	for (uint32_t i = 0; !err && i < d->type_count; i++) {
 		struct type_columns *t = &d->columns[i];
 		const uint8_t *p = take(&d->in, 1);
+		uint32_t count = p ? *p : 0;
 
+		p = p ? take(&d->in, count) : NULL;
 		if (!p)
 			return -EBADMSG;
-		t->follow_count = *p;
-		t->follow = take(&d->in, t->follow_count);
+		t->follow = calloc(count + 1, sizeof(*t->follow));
 		if (!t->follow)
-			return -EBADMSG;
-		t->time_at = d->time_count;
-		d->time_count += t->follow_count;
-		err = take_column(&d->in, &t->next, t->records - (t->type == d->last_type),
+			return -ENOMEM;
+		t->follow_count = count;
+		for (uint32_t k = 0; k < count; k++)
+			t->follow[k].type = d->by_type[p[k]];
+		err = take_column(d, &t->next, t->records - (t->type == d->last_type),
 				  1u << TACHO_TRANSFORM_PLAIN);
 	}
 	return err;
@@ -252,23 +320,17 @@ static int read_times(struct decoder *d)
 {
 	const unsigned simple = 1u << TACHO_TRANSFORM_PLAIN | 1u << TACHO_TRANSFORM_DELTA;
 
-	d->times = calloc((size_t)d->time_count + 1, sizeof(*d->times));
-	if (!d->times)
-		return -ENOMEM;
 	for (uint32_t i = 0; i < d->type_count; i++) {
 		struct type_columns *t = &d->columns[i];
-		struct column next = t->next;
 		uint32_t count[256] = {0};
 
-		while (next.next < next.count) {
-			uint64_t follow = next_stored(&next);
-
-			if (follow >= t->follow_count)
+		for (const uint64_t *follow = t->next.next; follow < t->next.end; follow++) {
+			if (*follow >= t->follow_count)
 				return -EBADMSG;
-			count[follow]++;
+			count[*follow]++;
 		}
 		for (uint32_t k = 0; k < t->follow_count; k++) {
-			if (take_column(&d->in, &d->times[t->time_at + k], count[k], simple))
+			if (take_column(d, &t->follow[k].time, count[k], simple))
 				return -EBADMSG;
 		}
 	}
@@ -289,7 +351,7 @@ static int read_lists(struct decoder *d)
 		/* Each value is used at least once, by a word of a record. */
 		if (take_u32(&d->in, &distinct) ||
 		    distinct > d->out->head.count * (1 + TACHO_COLUMN_WORDS) ||
-		    take_column(&d->in, &d->lists[i].values, distinct, allowed))
+		    take_stored(&d->in, &d->lists[i].values, distinct, allowed))
 			return -EBADMSG;
 	}
 	return 0;
@@ -300,9 +362,9 @@ static int take_word_column(struct decoder *d, struct column *c, uint32_t count)
 	const unsigned allowed = 1u << TACHO_TRANSFORM_PLAIN | 1u << TACHO_TRANSFORM_DELTA |
 				 1u << TACHO_TRANSFORM_DICT | 1u << TACHO_TRANSFORM_WORDS;
 
-	if (take_column(&d->in, c, count, allowed))
+	if (take_column(d, c, count, allowed))
 		return -EBADMSG;
-	if (c->transform == TACHO_TRANSFORM_DICT) {
+	if (c->is_dict) {
 		if (c->list >= d->list_count)
 			return -EBADMSG;
 		d->lists[c->list].uses += count;
@@ -316,13 +378,15 @@ static int read_variable(struct decoder *d, struct type_columns *t)
 	const unsigned plain = 1u << TACHO_TRANSFORM_PLAIN;
 	const unsigned simple = plain | 1u << TACHO_TRANSFORM_DELTA;
 	uint32_t with[1 + TACHO_COLUMN_WORDS] = {0}; /* records that have word k */
+	struct stored words_of, rest_of;
 	uint32_t rest = 0;
 
-	if (take_column(&d->in, &t->words, t->records, plain) || t->words.width != 1 ||
-	    take_column(&d->in, &t->data, t->records, simple))
+	if (take_stored(&d->in, &words_of, t->records, plain) || words_of.width != 1 ||
+	    take_column(d, &t->data, t->records, simple))
 		return -EBADMSG;
+	t->words = words_of.body;
 	for (uint32_t i = 0; i < t->records; i++) {
-		uint32_t words = t->words.body[i];
+		uint32_t words = t->words[i];
 
 		if (words == 0 || words > TACHO_RECORD_MAX_WORDS)
 			return -EBADMSG;
@@ -339,7 +403,10 @@ static int read_variable(struct decoder *d, struct type_columns *t)
 	t->fixed = 1 + TACHO_COLUMN_WORDS;
 	t->key = 1;
 	/* Eight bytes each in any case: no small payload makes a large array. */
-	return take_column(&d->in, &t->rest, rest, 1u << TACHO_TRANSFORM_WORDS);
+	if (take_stored(&d->in, &rest_of, rest, 1u << TACHO_TRANSFORM_WORDS))
+		return -EBADMSG;
+	t->rest = rest_of.body;
+	return 0;
 }
 
 static int read_arg(struct decoder *d, struct type_columns *t)
@@ -348,12 +415,12 @@ static int read_arg(struct decoder *d, struct type_columns *t)
 	uint32_t first;
 
 	if (!d->in.left || d->in.at[0] != TACHO_TRANSFORM_MATE)
-		return take_column(&d->in, &t->arg, t->records, simple);
+		return take_column(d, &t->arg, t->records, simple);
 	t->mated = 1;
 	if (!take(&d->in, 2) || take_u32(&d->in, &first) || first > t->records ||
-	    take_column(&d->in, &t->new_arg, first, simple))
+	    take_column(d, &t->new_arg, first, simple))
 		return -EBADMSG;
-	return take_column(&d->in, &t->arg, t->records - first, simple);
+	return take_column(d, &t->arg, t->records - first, simple);
 }
 
 static int read_columns(struct decoder *d, struct type_columns *t)
@@ -374,8 +441,8 @@ static int read_columns(struct decoder *d, struct type_columns *t)
 		d->words += class * t->records;
 	}
 	/* A mate is found by an item: every record must have one. */
-	if (t->mated && (t->key >= t->fixed || t->w[t->key].transform != TACHO_TRANSFORM_DICT ||
-			 t->w[t->key].count != t->records))
+	if (t->mated && (t->key >= t->fixed || !t->w[t->key].is_dict ||
+			 (size_t)(t->w[t->key].end - t->w[t->key].next) != t->records))
 		return -EBADMSG;
 	return 0;
 }
@@ -395,10 +462,9 @@ static int fill_lists(struct decoder *d)
 		if (!l->item_at || !l->value || !l->mate ||
 		    tacho__recency_reset(&l->recency, l->uses))
 			return -ENOMEM;
-		for (uint32_t k = 0; k < distinct; k++) {
-			l->value[k] = next_simple(&l->values);
+		expand(&l->values, l->value);
+		for (uint32_t k = 0; k < distinct; k++)
 			l->mate[k] = NO_MATE;
-		}
 	}
 	return 0;
 }
@@ -406,22 +472,16 @@ static int fill_lists(struct decoder *d)
 /* One word of a record; *item is set when it comes from a list. */
 static inline int next_word(struct decoder *d, struct column *c, uint64_t *word, uint32_t *item)
 {
-	struct list *l;
+	uint64_t value = *c->next++;
 
-	switch (c->transform) {
-	case TACHO_TRANSFORM_DICT:
-		l = &d->lists[c->list];
-		if (use_item(l, next_stored(c), item))
-			return -EBADMSG;
-		*word = l->value[*item];
-		return 0;
-	case TACHO_TRANSFORM_WORDS:
-		memcpy(word, c->body + 8 * (size_t)c->next++, 8);
-		return 0;
-	default:
-		*word = next_simple(c);
+	if (!c->is_dict) {
+		*word = value;
 		return 0;
 	}
+	if (use_item(&d->lists[c->list], value, item))
+		return -EBADMSG;
+	*word = d->lists[c->list].value[*item];
+	return 0;
 }
 
 static int next_arg(struct decoder *d, struct type_columns *t, uint32_t item, uint32_t *arg)
@@ -430,9 +490,9 @@ static int next_arg(struct decoder *d, struct type_columns *t, uint32_t item, ui
 	struct column *c = mate && *mate == NO_MATE ? &t->new_arg : &t->arg;
 	uint64_t value;
 
-	if (c->next == c->count)
+	if (c->next == c->end)
 		return -EBADMSG;
-	value = next_simple(c);
+	value = *c->next++;
 	if (mate && c == &t->arg)
 		value = value ? value - 1 : *mate;
 	if (value > TACHO_ARG_MAX)
@@ -443,82 +503,87 @@ static int next_arg(struct decoder *d, struct type_columns *t, uint32_t item, ui
 	return 0;
 }
 
-/* The payload words of a record into `words`; *item is that of the key column. */
-static int next_words(struct decoder *d, struct type_columns *t, uint64_t *words, uint32_t n,
-		      uint32_t *item)
+/* Payload words of a variable type, `n` in all. */
+static int next_variable(struct decoder *d, struct type_columns *t, uint64_t *words, uint32_t n,
+			 uint32_t *item)
 {
-	uint32_t first = 0;
 	uint32_t k;
 
-	if (t->words.count) {
-		words[0] = n | next_simple(&t->data) << 16;
-		first = 1;
-	}
-	for (k = first; k < n && k < t->fixed; k++) {
-		uint32_t this_item = 0;
+	words[0] = n | *t->data.next++ << 16;
+	for (k = 1; k < n && k < t->fixed; k++) {
+		uint32_t other = 0;
 
-		if (next_word(d, &t->w[k], &words[k], &this_item))
+		if (next_word(d, &t->w[k], &words[k], k == t->key ? item : &other))
 			return -EBADMSG;
-		if (k == t->key)
-			*item = this_item;
 	}
-	for (; k < n; k++)
-		memcpy(&words[k], t->rest.body + 8 * (size_t)t->rest.next++, 8);
+	for (; k < n; k++, t->rest += 8)
+		memcpy(&words[k], t->rest, 8);
 	return 0;
 }
 
-static int build_record(struct decoder *d, struct type_columns *t, uint32_t i)
+/* Record `i`, whose words begin at `at`; *words is how many it has. */
+static int build_record(struct decoder *d, struct type_columns *t, uint32_t i, uint32_t at,
+			uint32_t *words)
 {
-	struct tacho__records *out = d->out;
-	uint32_t at = out->word_at[i];
-	uint32_t n = TACHO_REC_CLASS(t->type);
+	uint64_t *word = d->out->words + at;
 	uint32_t item = 0, arg;
 
-	if (t->words.count)
-		n = t->words.body[t->words.next++];
-	if (next_words(d, t, &out->words[at], n, &item) || next_arg(d, t, item, &arg))
+	*words = t->fixed;
+	if (t->words) {
+		*words = *t->words++;
+		if (next_variable(d, t, word, *words, &item))
+			return -EBADMSG;
+	} else if (t->fixed) {
+		uint32_t other = 0;
+
+		if (next_word(d, &t->w[0], word, &item) ||
+		    (t->fixed > 1 && next_word(d, &t->w[1], word + 1, &other)))
+			return -EBADMSG;
+	}
+	if (next_arg(d, t, item, &arg))
 		return -EBADMSG;
-	out->type_arg[i] = tacho_record_head(t->type, arg);
-	out->word_at[i + 1] = at + n;
+	d->out->type_arg[i] = tacho_record_head(t->type, arg);
 	return 0;
 }
 
-/* From a record of type *type at *ns to the next. */
-static int step(struct decoder *d, struct type_columns *t, uint8_t *type, uint64_t *ns)
+/* From a record of type *t at *ns to the next. */
+static int step(const struct decoder *d, struct type_columns **t, uint64_t *ns)
 {
-	uint64_t follow, passed;
+	struct column *next = &(*t)->next;
+	struct follow *f;
+	uint64_t passed;
 
-	if (t->next.next == t->next.count)
+	if (next->next == next->end)
 		return -EBADMSG;
-	follow = next_stored(&t->next); /* below follow_count: see read_times */
-	passed = next_simple(&d->times[t->time_at + follow]);
+	f = &(*t)->follow[*next->next++]; /* below follow_count: see read_times */
+	passed = *f->time.next++;
 	if (passed > d->out->head.last_ns - *ns)
 		return -EBADMSG;
 	*ns += passed;
-	*type = t->follow[follow];
+	*t = f->type;
 	return 0;
 }
 
 static int build(struct decoder *d)
 {
 	struct tacho__records *out = d->out;
+	struct type_columns *t = d->by_type[d->first_type];
 	uint32_t count = out->head.count;
 	uint64_t ns = out->head.first_ns;
-	uint8_t type = d->first_type;
+	uint32_t at = 0, words;
 
 	if (tacho__records_reserve(out, count, d->words))
 		return -ENOMEM;
 	out->word_at[0] = 0;
 	for (uint32_t i = 0; i < count; i++) {
-		struct type_columns *t = &d->columns[d->slot[type]];
-
 		/* Columns have as many values as the type has records: none is read
 		   beyond its end. */
-		if (d->slot[type] >= d->type_count || t->begun++ == t->records ||
-		    build_record(d, t, i))
+		if (!t || t->begun++ == t->records || build_record(d, t, i, at, &words))
 			return -EBADMSG;
 		out->ns[i] = ns;
-		if (i + 1 < count && step(d, t, &type, &ns))
+		at += words;
+		out->word_at[i + 1] = at;
+		if (i + 1 < count && step(d, &t, &ns))
 			return -EBADMSG;
 	}
 	return ns == out->head.last_ns || !count ? 0 : -EBADMSG;
@@ -556,7 +621,9 @@ int tacho__columns_decode(const uint8_t *data, size_t size, struct tacho__record
 		free(d.lists[i].value);
 		free(d.lists[i].mate);
 	}
-	free(d.times);
+	for (uint32_t i = 0; d.columns && i < d.type_count; i++)
+		free(d.columns[i].follow);
+	free(d.values);
 	free(d.columns);
 	if (err)
 		out->head.count = 0;

@@ -38,8 +38,9 @@ struct tacho__merge {
 	uint32_t cursor_count;
 	uint32_t *heap;
 	uint32_t heap_count;
-	uint32_t current; /* cursor whose event was handed out, or UINT32_MAX */
-	uint64_t from_ns; /* where the merge begins */
+	uint64_t rival;		/* the least key but that of the top */
+	struct cursor *current; /* whose event was handed out, or NULL; it is at the top */
+	uint64_t from_ns;	/* where the merge begins */
 	uint64_t loaded_bytes;
 	struct loaded *spare;
 	uint32_t spare_count;
@@ -75,18 +76,21 @@ static void sift_down(struct tacho__merge *m, uint32_t at)
 	m->heap[at] = moved;
 }
 
-/* The top is where it belongs, also after its key has grown. */
-static inline int is_least(const struct tacho__merge *m)
+/* After the top has got another key. */
+static void sift_top(struct tacho__merge *m)
 {
-	return (m->heap_count < 2 || before(m, m->heap[0], m->heap[1])) &&
-	       (m->heap_count < 3 || before(m, m->heap[0], m->heap[2]));
+	if (m->heap_count)
+		sift_down(m, 0);
+	m->rival = UINT64_MAX;
+	for (uint32_t i = 1; i < 3 && i < m->heap_count; i++)
+		if (m->cursors[m->heap[i]].key < m->rival)
+			m->rival = m->cursors[m->heap[i]].key;
 }
 
 static void remove_top(struct tacho__merge *m)
 {
 	m->heap[0] = m->heap[--m->heap_count];
-	if (m->heap_count)
-		sift_down(m, 0);
+	sift_top(m);
 }
 
 /* ----------------------------------------------------------------- cursors */
@@ -223,18 +227,15 @@ static int load(struct tacho_reader *r, struct cursor *c)
 static void advance(struct tacho_reader *r)
 {
 	struct tacho__merge *m = r->merge;
-	struct cursor *c = &m->cursors[m->current];
+	struct cursor *c = m->current;
 
-	m->current = UINT32_MAX;
+	m->current = NULL;
 	if (c->resume)
 		c->resume = 0;
 	else
 		c->at++;
 	if (c->at < c->loaded->records.head.count) {
 		c->key = event_ns(r, c);
-		/* Most often the stream goes on. */
-		if (is_least(m))
-			return;
 	} else {
 		give_back(m, c->loaded);
 		c->loaded = NULL;
@@ -243,7 +244,7 @@ static void advance(struct tacho_reader *r)
 			return;
 		}
 	}
-	sift_down(m, 0);
+	sift_top(m);
 }
 
 /* ------------------------------------------------------------------ begin */
@@ -286,7 +287,6 @@ static int begin(struct tacho_reader *r, uint64_t ns)
 		return -ENOMEM;
 	tacho__merge_free(r);
 	r->merge = m;
-	m->current = UINT32_MAX;
 	m->from_ns = later(ns, r->from_ns);
 	for (uint32_t i = 0; i < r->stretch_count; i++)
 		if (!i || !same_stream(&r->stretches[i - 1].pub, &r->stretches[i].pub))
@@ -307,6 +307,7 @@ static int begin(struct tacho_reader *r, uint64_t ns)
 	}
 	for (uint32_t i = m->heap_count / 2; i-- > 0;)
 		sift_down(m, i);
+	sift_top(m);
 	return 0;
 }
 
@@ -359,48 +360,79 @@ static void fill_resume(struct tacho_resume *to, const struct cursor *c)
 						 records->open[i].task, records->open[i].since};
 }
 
-static void fill_event(struct tacho_reader *r, struct cursor *c, struct tacho_event *event)
+/* The event of the cursor's record. */
+static inline void fill_event(const struct tacho_reader *r, struct cursor *c,
+			      struct tacho_event *event)
 {
 	const struct tacho__stretch *s = &r->stretches[c->next].pub;
 	const struct tacho__records *records = &c->loaded->records;
+	uint32_t type_arg = records->type_arg[c->at], word = records->word_at[c->at];
 
-	event->ns = c->last_ns = c->key;
-	event->process = s->process;
-	event->thread = s->thread;
-	event->stream = s->stream;
-	event->reserved = 0;
-	event->resume = NULL;
-	if (c->resume) {
-		event->type = TACHO_EV_RESUME;
-		event->arg = event->words = 0;
-		event->word = NULL;
-		fill_resume(&r->merge->resume, c);
-		event->resume = &r->merge->resume;
-		return;
-	}
-	event->type = (uint8_t)records->type_arg[c->at];
-	event->arg = records->type_arg[c->at] >> 8;
-	event->words = records->word_at[c->at + 1] - records->word_at[c->at];
-	event->word = event->words ? records->words + records->word_at[c->at] : NULL;
+	c->last_ns = c->key;
+	*event = (struct tacho_event){
+		.ns = c->key,
+		.process = s->process,
+		.thread = s->thread,
+		.stream = s->stream,
+		.type = (uint8_t)type_arg,
+		.arg = type_arg >> 8,
+		.words = records->word_at[c->at + 1] - word,
+	};
+	if (event->words)
+		event->word = records->words + word;
 }
 
-int tacho_read_next(struct tacho_reader *reader, struct tacho_event *event)
+static void fill_resume_event(struct tacho_reader *r, struct cursor *c, struct tacho_event *event)
 {
-	struct tacho__merge *m;
-	int err = reader->merge ? 0 : begin(reader, 0);
+	const struct tacho__stretch *s = &r->stretches[c->next].pub;
 
-	if (err)
-		return err;
-	m = reader->merge;
-	if (m->current != UINT32_MAX)
+	c->last_ns = c->key;
+	fill_resume(&r->merge->resume, c);
+	*event = (struct tacho_event){
+		.ns = c->key,
+		.process = s->process,
+		.thread = s->thread,
+		.stream = s->stream,
+		.type = TACHO_EV_RESUME,
+		.resume = &r->merge->resume,
+	};
+}
+
+/* Most often the stream of the event before goes on; else 0. */
+static inline int goes_on(const struct tacho_reader *r, struct tacho_event *event)
+{
+	const struct tacho__merge *m = r->merge;
+	struct cursor *c = m->current;
+	const struct tacho__records *records = &c->loaded->records;
+	uint64_t ns;
+
+	if (c->resume || c->at + 1 >= records->head.count)
+		return 0;
+	ns = later(c->last_ns, records->ns[c->at + 1]);
+	if (ns >= m->rival)
+		return 0;
+	c->at++;
+	c->key = ns;
+	fill_event(r, c, event);
+	return 1;
+}
+
+static int next(struct tacho_reader *reader, struct tacho_event *event)
+{
+	struct tacho__merge *m = reader->merge;
+
+	if (m->current)
 		advance(reader);
 	while (m->heap_count) {
 		struct cursor *c = &m->cursors[m->heap[0]];
 		int loaded;
 
 		if (c->loaded) {
-			m->current = m->heap[0];
-			fill_event(reader, c, event);
+			m->current = c;
+			if (c->resume)
+				fill_resume_event(reader, c, event);
+			else
+				fill_event(reader, c, event);
 			return 1;
 		}
 		loaded = load(reader, c);
@@ -409,9 +441,23 @@ int tacho_read_next(struct tacho_reader *reader, struct tacho_event *event)
 		if (!loaded && !go_to_next(reader, c))
 			remove_top(m);
 		else
-			sift_down(m, 0);
+			sift_top(m);
 	}
 	return 0;
+}
+
+int tacho_read_next(struct tacho_reader *reader, struct tacho_event *event)
+{
+	int err;
+
+	if (!reader->merge) {
+		err = begin(reader, 0);
+		if (err)
+			return err;
+	}
+	if (reader->merge->current && goes_on(reader, event))
+		return 1;
+	return next(reader, event);
 }
 
 int tacho_read_seek(struct tacho_reader *reader, uint64_t ns)

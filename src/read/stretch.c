@@ -26,7 +26,6 @@ int tacho__stretch_add(struct tacho_reader *r, const struct tacho__stretch_info 
 static int is_damaged(const struct tacho__stretch_info *s, const struct tacho__records *out)
 {
 	const struct tacho_trace_events *h = &out->head;
-	uint64_t before = h->first_ns;
 
 	if (h->thread != s->pub.thread || h->stream != s->pub.stream || h->count != s->count ||
 	    h->first_ns != s->first_ns || h->last_ns != s->last_ns)
@@ -34,13 +33,10 @@ static int is_damaged(const struct tacho__stretch_info *s, const struct tacho__r
 	for (uint32_t i = 0; i < h->count; i++) {
 		unsigned type = tacho_record_type(out->type_arg[i]);
 
-		if (out->ns[i] < before || out->ns[i] > h->last_ns)
-			return 1;
 		/* Those of fixed size have their words, or would not have been decoded. */
 		if ((TACHO_EV_IS_VARIABLE(type) || type == TACHO_EV_RESUME) &&
 		    tacho__record_is_bad(type, out->word_at[i + 1] - out->word_at[i]))
 			return 1;
-		before = out->ns[i];
 	}
 	return 0;
 }
