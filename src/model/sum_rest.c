@@ -160,11 +160,8 @@ void tacho__sum_sample(void *arg, const struct tacho__sample *s)
 	struct tacho__summing *g = arg;
 	struct tacho__process_sum *p = tacho__sum_process(g, s->at.process);
 
-	if (p) {
+	if (p)
 		p->samples++;
-		p->perf_samples += s->perf;
-		p->sample_ns += s->perf ? 0 : s->cpu_ns;
-	}
 	TACHO__PASS_ON(g, sample, s);
 }
 
@@ -174,7 +171,6 @@ void tacho__sum_hole(void *arg, const struct tacho__hole *h)
 	struct tacho__process_sum *p = tacho__sum_process(g, h->process);
 
 	if (p) {
-		p->holes++;
 		p->missing += h->missing;
 		p->dropped += h->dropped;
 	}
@@ -197,7 +193,6 @@ static void short_polls(struct tacho__summing *g, const struct tacho_event *e)
 		uint32_t power = (uint32_t)(e->word[i] >> 48) & 63;
 		uint64_t count = e->word[i] & 0xffffffffffffu;
 
-		k->counted += count;
 		if (tacho__hist_add_many(&k->ns, (3ull << power) / 2, count))
 			g->error = -ENOMEM;
 	}

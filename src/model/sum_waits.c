@@ -7,10 +7,7 @@ void tacho__sum_wake(void *arg, const struct tacho__wake *w)
 
 	if (p) {
 		p->wakes.count++;
-		p->wakes.self += w->self;
 		p->wakes.again += w->again;
-		p->wakes.never += !w->begin_ns && !w->lost;
-		p->wakes.at.at[tacho__sum_step(g, w->ns)] += 1u + w->again;
 		if (w->begin_ns) {
 			tacho__sum_hist(g, &p->wakes.latency, w->begin_ns - w->ns);
 			TACHO__WORST_ADD(&p->wakes.worst, w, x->begin_ns - x->ns);
@@ -42,16 +39,8 @@ void tacho__sum_lock(void *arg, const struct tacho__lock *l)
 		k->process = l->at.process;
 		k->lock = l->lock;
 		k->is_signal |= l->is_signal;
-		if (!l->cut) {
+		if (!l->cut)
 			lock_ended(g, k, l);
-		} else {
-			k->cut++;
-			if (!k->has_open ||
-			    l->end_ns - l->begin_ns > k->open.end_ns - k->open.begin_ns) {
-				k->open = *l;
-				k->has_open = 1;
-			}
-		}
 	}
 	TACHO__PASS_ON(g, lock, l);
 }
@@ -125,15 +114,10 @@ void tacho__sum_work(void *arg, const struct tacho__work *w)
 	TACHO__PASS_ON(g, work, w);
 }
 
+/* Nothing of it is summed up, but who asked for all facts gets it. */
 void tacho__sum_off_cpu(void *arg, const struct tacho__switch *off)
 {
 	struct tacho__summing *g = arg;
-	struct tacho__process_sum *p = tacho__sum_process(g, off->at.process);
 
-	if (p) {
-		p->switches++;
-		p->off_cpu_ns += off->end_ns - off->begin_ns;
-		p->preempted_ns += off->runnable ? off->end_ns - off->begin_ns : 0;
-	}
 	TACHO__PASS_ON(g, off_cpu, off);
 }

@@ -89,18 +89,6 @@ uint32_t tacho__summary_step(const struct tacho__summary *s, uint64_t ns)
 
 /* -------------------------------------------------------------------- polls */
 
-static void add_spent(struct tacho__spent *to, const struct tacho__spent *from)
-{
-	tacho__spent_add(to, from);
-	if (!from->sched)
-		return;
-	to->delay_ns += from->delay_ns;
-	to->involuntary += from->involuntary;
-	to->minor_faults += from->minor_faults;
-	to->major_faults += from->major_faults;
-	to->sched += from->sched;
-}
-
 static struct tacho__loop_sum *loop_of(struct tacho__summing *g, uint32_t process, uint32_t loop,
 				       uint32_t thread)
 {
@@ -126,16 +114,9 @@ static void kind_poll(struct tacho__summing *g, struct tacho__kind_sum *k,
 
 	if (p->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)) {
 		k->cut++;
-		if (p->cut & TACHO__CUT_END &&
-		    (!k->has_open || ns > k->open.end_ns - k->open.begin_ns)) {
-			k->open = *p;
-			k->has_open = 1;
-		}
 		return;
 	}
 	tacho__sum_hist(g, &k->ns, ns);
-	if (p->turn_ns && p->begin_ns >= p->turn_ns && !p->depth)
-		tacho__sum_hist(g, &k->turn, p->begin_ns - p->turn_ns);
 	TACHO__WORST_ADD(&k->worst, p, x->end_ns - x->begin_ns);
 }
 
@@ -144,7 +125,6 @@ static void sum_poll(void *arg, const struct tacho__poll *p)
 	struct tacho__summing *g = arg;
 	struct tacho__kind_sum *k = tacho__sum_get(
 		g, &g->sum->kinds, tacho__key(p->at.process, p->kind), p->kind ? 0 : p->at.loop);
-	struct tacho__process_sum *process = tacho__sum_process(g, p->at.process);
 	struct tacho__loop_sum *l;
 
 	if (k) {
@@ -154,23 +134,15 @@ static void sum_poll(void *arg, const struct tacho__poll *p)
 		kind_poll(g, k, p);
 		if (p->wake_ns && p->begin_ns >= p->wake_ns)
 			tacho__sum_hist(g, &k->wake, p->begin_ns - p->wake_ns);
-		k->wakes += p->wakes;
 		if (p->late_ns) {
 			tacho__sum_hist(g, &k->late, p->late_ns);
 			TACHO__WORST_ADD(&k->worst_late, p, x->late_ns);
 		}
-		add_spent(&k->spent, &p->spent);
-		k->inner_ns += p->inner_ns;
-		tacho__sum_range(g, &k->busy, p->begin_ns, p->end_ns);
 	}
-	if (!p->depth && process)
-		add_spent(&process->spent, &p->spent);
 	if (!p->depth && p->at.loop) {
 		l = loop_of(g, p->at.process, p->at.loop, p->at.thread);
-		if (l) {
+		if (l)
 			l->polls += p->kind != 0;
-			add_spent(&l->spent, &p->spent);
-		}
 	}
 	TACHO__PASS_ON(g, poll, p);
 }
@@ -197,14 +169,9 @@ static void sum_turn(void *arg, const struct tacho__turn *u)
 		l->turns++;
 		l->parked_ns += u->parked_ns;
 		l->busy_ns += ns;
-		l->ready += u->ready;
 		l->no_ready += is_futile(l, u) ? 1 : 0;
-		if (!(u->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END))) {
+		if (!(u->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)))
 			tacho__sum_hist(g, &l->ns, ns);
-			TACHO__WORST_ADD(&l->worst, u, x->end_ns - x->begin_ns);
-		}
-		if (u->parked_ns)
-			tacho__sum_hist(g, &l->parked, u->parked_ns);
 		tacho__sum_range(g, &l->busy, u->begin_ns, u->end_ns);
 	}
 	TACHO__PASS_ON(g, turn, u);
@@ -230,10 +197,8 @@ static int count_events(struct tacho__summing *g, const struct tacho_event *e)
 	struct tacho__process_sum *p = tacho__sum_process(g, e->process);
 
 	g->sum->events++;
-	if (p) {
+	if (p)
 		p->events++;
-		p->events_at.at[tacho__sum_step(g, e->ns)]++;
-	}
 	return g->error;
 }
 
@@ -324,8 +289,8 @@ void tacho__summary_free(struct tacho__summary *s)
 {
 	if (!s)
 		return;
-	FREE_HISTS(s->kinds, tacho__kind_sum, &x->ns, &x->wake, &x->late, &x->turn);
-	FREE_HISTS(s->loops, tacho__loop_sum, &x->ns, &x->parked);
+	FREE_HISTS(s->kinds, tacho__kind_sum, &x->ns, &x->wake, &x->late);
+	FREE_HISTS(s->loops, tacho__loop_sum, &x->ns);
 	FREE_HISTS(s->locks, tacho__lock_sum, &x->ns, &x->inside);
 	FREE_HISTS(s->calls, tacho__call_sum, &x->ns);
 	FREE_HISTS(s->works, tacho__work_sum, &x->wait, &x->run, &x->whole);

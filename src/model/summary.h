@@ -44,10 +44,6 @@ struct tacho__worst_works {
 	struct tacho__work at[TACHO__WORST];
 	uint32_t count;
 };
-struct tacho__worst_turns {
-	struct tacho__turn at[TACHO__WORST];
-	uint32_t count;
-};
 struct tacho__worst_spans {
 	struct tacho__span at[TACHO__WORST];
 	uint32_t count;
@@ -61,18 +57,10 @@ struct tacho__kind_sum {
 	/* Length. Short polls that the recorder only counted are there as well, each with a length
 	   of about its own, and all together with theirs. */
 	struct tacho__hist ns;
-	uint64_t counted;
-	struct tacho__hist wake; /* from wake to begin */
-	struct tacho__hist late; /* of timers */
-	struct tacho__hist turn; /* from the begin of the turn to its own */
-	struct tacho__spent spent;
-	uint64_t inner_ns;
-	uint64_t wakes;
+	struct tacho__hist wake;	      /* from wake to begin */
+	struct tacho__hist late;	      /* of timers */
 	struct tacho__worst_polls worst;      /* by length */
 	struct tacho__worst_polls worst_late; /* by late_ns */
-	struct tacho__poll open;	      /* the longest that was still running at the end */
-	uint32_t has_open;
-	struct tacho__series busy; /* ns */
 };
 
 struct tacho__loop_sum {
@@ -81,12 +69,8 @@ struct tacho__loop_sum {
 	uint64_t turns, polls;
 	uint64_t first_ns, last_ns; /* seen */
 	uint64_t parked_ns, busy_ns;
-	uint64_t no_ready;     /* waits that ended with nothing ready and nothing done after */
-	uint64_t ready;	       /* descriptors in all */
-	struct tacho__hist ns; /* turns */
-	struct tacho__hist parked;
-	struct tacho__spent spent; /* of outermost polls, and of turns of level 1 */
-	struct tacho__worst_turns worst;
+	uint64_t no_ready;	   /* waits that ended with nothing ready and nothing done after */
+	struct tacho__hist ns;	   /* turns */
 	struct tacho__series busy; /* ns */
 };
 
@@ -97,11 +81,9 @@ struct tacho__lock_sum {
 	uint64_t lock;
 	struct tacho__hist ns;	   /* waits that ended */
 	struct tacho__hist inside; /* of these, inside a poll or turn of a loop thread */
-	uint64_t gave_up, cut;
+	uint64_t gave_up;
 	struct tacho__worst_locks worst; /* of those inside, by length */
 	struct tacho__worst_locks worst_any;
-	struct tacho__lock open; /* the longest that was still waiting at the end */
-	uint32_t has_open;
 };
 
 /* Calls of one name from one place (the innermost frame of its stack that is the program's). */
@@ -135,9 +117,8 @@ struct tacho__pool_sum {
 
 struct tacho__wake_sum {
 	struct tacho__hist latency;
-	uint64_t count, self, again, never;
+	uint64_t count, again;
 	struct tacho__worst_wakes worst;
-	struct tacho__series at; /* count */
 };
 
 /* Tasks of one kind and spawn place. */
@@ -189,14 +170,10 @@ struct tacho__span_sum {
 
 struct tacho__process_sum {
 	uint64_t events;
-	uint64_t samples, perf_samples, sample_ns;
-	uint64_t holes, missing, dropped; /* records */
-	uint64_t off_cpu_ns, preempted_ns;
-	uint64_t switches;
-	struct tacho__spent spent; /* of all outermost polls */
+	uint64_t samples;
+	uint64_t missing, dropped; /* records */
 	struct tacho__pool_sum pool;
 	struct tacho__wake_sum wakes;
-	struct tacho__series events_at; /* count */
 };
 
 struct tacho__summary {

@@ -98,10 +98,11 @@ static inline uint32_t tacho__recency_find(const struct tacho__recency *r, uint3
 	uint64_t bits;
 
 	for (uint32_t step = r->top; step; step /= 2) {
-		if (word + step <= r->words && r->tree[word + step] <= before) {
-			word += step;
-			before -= r->tree[word];
-		}
+		uint32_t sum = word + step <= r->words ? r->tree[word + step] : UINT32_MAX;
+		uint32_t all = 0u - (sum <= before); /* nobody could guess a branch */
+
+		word += step & all;
+		before -= sum & all;
 	}
 	bits = r->bits[word];
 	while (before--)

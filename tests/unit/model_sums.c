@@ -440,7 +440,7 @@ static void sums_are_those_of_the_events(void **state)
 {
 	struct recount *c = calloc(1, sizeof(*c));
 	const struct tacho__counter_sum *counter;
-	uint64_t in_series = 0, last_ns = 0;
+	uint64_t last_ns = 0;
 	struct tacho__summary *s;
 	struct tacho_reader *r;
 	struct tacho_event e;
@@ -462,9 +462,7 @@ static void sums_are_those_of_the_events(void **state)
 	s = tacho__summary_make(r, NULL, NULL, NULL, &error);
 	assert_non_null(s);
 	assert_int_equal(s->events, c->events);
-	for (uint32_t i = 0; i < TACHO__SERIES; i++)
-		in_series += s->process[0].events_at.at[i];
-	assert_int_equal(in_series, c->events);
+	assert_int_equal(s->process[0].events, c->events);
 	compare_kinds(s, c);
 	compare_waits(s, c);
 	assert_int_equal(s->counters.count, 1);
@@ -522,9 +520,6 @@ static void what_is_cut_is_never_long(void **state)
 	assert_int_equal(k->ns.most, MS);
 	assert_int_equal(k->worst.count, 1);
 	assert_int_equal(k->cut, 2);
-	assert_int_equal(k->has_open, 1);
-	assert_int_equal(k->open.begin_ns, T0 + 300 * MS);
-	assert_int_equal(k->open.end_ns, T0 + 900 * MS);
 	summary_end(&m, r, s);
 }
 
@@ -545,7 +540,6 @@ static void short_polls_that_were_counted_are_in_the_sum(void **state)
 	k = tacho__table_at(&s->kinds, 0);
 	assert_int_equal(k->kind, KIND_A);
 	assert_int_equal(k->ns.count, 6);
-	assert_int_equal(k->counted, 5);
 	assert_int_equal(k->ns.sum, 50000 + 9000);
 	assert_in_range(tacho__hist_at(&k->ns, 0.5), 1024, 2047);
 	assert_int_equal(k->ns.most, 50000);
@@ -609,8 +603,6 @@ static void tasks_last_seen_before_a_hole_do_not_wait(void **state)
 	assert_int_equal(k->idle_at_end, 0);
 	assert_int_equal(k->woken_at_end, 1);
 	assert_int_equal(k->woken.task, 3);
-	assert_int_equal(s->process[0].wakes.never, 1);
-	assert_int_equal(s->process[0].holes, 1);
 	assert_int_equal(s->process[0].missing, 9);
 	summary_end(&m, r, s);
 }
