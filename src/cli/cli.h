@@ -78,6 +78,7 @@ struct cli_progress {
 };
 void cli_progress_begin(struct cli_progress *p, const char *what);
 void cli_progress(void *arg, uint64_t done, uint64_t total); /* arg: struct cli_progress */
+void cli_progress_at(void *arg, uint64_t ns); /* the same for who goes through time */
 void cli_progress_end(struct cli_progress *p);
 uint64_t cli_now_ns(void); /* CLOCK_MONOTONIC */
 
@@ -90,6 +91,9 @@ void cli_allow_debuginfod(bool asked);
 /* A number is the newest box of that process, anything else a path. Returns a path to
    free, or NULL after saying why not. */
 char *cli_resolve(const char *argument);
+/* The one trace that stands behind the options: says so when there is none or more than one,
+   else `use` gets its path. */
+int cli_with_trace(int argc, char **argv, int (*use)(void *arg, const char *path), void *arg);
 /* A command that takes one such argument and --json; `none` and `many` are said when there is
    none or more than one. */
 int cli_show_one(int argc, char **argv, const struct cli_command *command, const char *none,
@@ -98,6 +102,16 @@ int cli_show_one(int argc, char **argv, const struct cli_command *command, const
    record; the reason is then in `message` and nothing has been said. */
 int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,
 	     uint64_t last_ns, char *message, size_t message_size);
+/* Opens what lies between two instants and says why when that fails, also that there is nothing in
+   it. */
+struct parse_instant;
+int cli_open_between(struct tacho_reader **out, const char *path, const struct parse_instant *from,
+		     const struct parse_instant *to);
+/* The whole of it, likewise; progress is shown. */
+int cli_open_whole(struct tacho_reader **out, const char *path, struct cli_progress *progress);
+/* Says what the model had no room for. */
+struct tacho__tracker_limits;
+void cli_warn_missed(const struct tacho__tracker_limits *missed);
 /* Problems of the input, as warnings; at most `limit`, then how many more there are. */
 void cli_warn_problems(const struct tacho_reader *reader, uint32_t limit);
 /* Reads all events to the end and counts them, in all and (if not NULL) by type for each

@@ -10,6 +10,7 @@
 #include "cli/parse.h"
 #include "cli/text.h"
 #include "explain/blame.h"
+#include "model/place.h"
 
 #define SUBJECTS_MAX 1000u
 #define SLOWEST_DEFAULT 5u
@@ -48,19 +49,6 @@ static bool parse_trace_id(const char *text, struct tacho__subject_filter *f)
 	return true;
 }
 
-static bool parse_task(const char *text, uint64_t *task)
-{
-	char *end;
-
-	*task = strtoull(text, &end, 0);
-	if (!*text || *end || *text == '-' || !*task) {
-		cli_usage("--task: '%s' is no task; give its number as 'tacho cat' shows it.",
-			  text);
-		return false;
-	}
-	return true;
-}
-
 static bool take_option(struct asked *a, int option)
 {
 	switch (option) {
@@ -70,7 +58,7 @@ static bool take_option(struct asked *a, int option)
 	case 'n':
 		return parse_count("--slowest", optarg, &a->most);
 	case 't':
-		return parse_task(optarg, &a->filter.task);
+		return parse_task("--task", optarg, &a->filter.task);
 	case 's':
 		a->filter.span = optarg;
 		return true;
@@ -94,15 +82,10 @@ static void name_subject(const struct tacho_reader *reader, const struct tacho__
 			 char *out, size_t size)
 {
 	uint32_t id = s->type == TACHO__SUBJECT_SPAN ? s->name : s->kind;
-	const struct tacho_definition *d =
-		id ? tacho_read_definition(reader, s->process, id) : NULL;
-	struct tacho__place place;
 
-	if (d && d->def_class == TACHO_DEF_KIND && d->value && !d->file[0] &&
-	    tacho__places_of_id(reader, s->process, id, s->to_ns, &place, 1) && place.function[0])
-		snprintf(out, size, "%s: %s", d->name, place.function);
-	else
-		snprintf(out, size, "%s", d && d->name[0] ? d->name : "a turn of the loop");
+	tacho__name_of(out, size, reader, s->process, id, s->to_ns);
+	if (!out[0])
+		snprintf(out, size, "a turn of the loop");
 }
 
 static void put_piece(const struct tacho__blame *b, const struct tacho__piece *p)
@@ -256,8 +239,9 @@ static int blame_one(struct asked *a, const char *path, const struct tacho__subj
 	return error ? CLI_FAILED : CLI_OK;
 }
 
-static int blame(struct asked *a, const char *path)
+static int blame(void *arg, const char *path)
 {
+	struct asked *a = arg;
 	static struct tacho__subject subjects[SUBJECTS_MAX];
 	struct tacho_reader *reader = open_range(path, 0, 0);
 	uint64_t last;
@@ -304,8 +288,7 @@ static int run(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	struct asked a = {.most = SLOWEST_DEFAULT};
-	int option, status;
-	char *path;
+	int option;
 
 	while ((option = cli_option(argc, argv, "", options)) != -1) {
 		if (option == 'h')
@@ -313,19 +296,9 @@ static int run(int argc, char **argv)
 		if (!take_option(&a, option))
 			return CLI_USAGE;
 	}
-	if (argc - optind != 1)
-		return cli_usage(optind == argc
-					 ? "of what? Give a trace file, a folder of them, a box "
-					   "or a PID."
-					 : "one trace at a time; a folder of traces is one.");
 	if (a.most > SUBJECTS_MAX)
 		return cli_usage("--slowest: %u at most.", SUBJECTS_MAX);
-	path = cli_resolve(argv[optind]);
-	if (!path)
-		return CLI_FAILED;
-	status = blame(&a, path);
-	free(path);
-	return status;
+	return cli_with_trace(argc, argv, blame, &a);
 }
 
 const struct cli_command cli_blame = {

@@ -268,17 +268,14 @@ static int cat_reader(struct cat *c, const char *path)
 	return CLI_OK;
 }
 
-static int cat_path(struct cat *c, const char *path)
+static int cat_path(void *arg, const char *path)
 {
-	char message[CLI_MESSAGE];
+	struct cat *c = arg;
 	struct cli_progress progress;
-	int result, status;
+	int status;
 
 	cli_progress_begin(&progress, "reading");
-	result = cli_open(&c->reader, path, &progress, 0, message, sizeof(message));
-	if (result == -ENODATA)
-		cli_error("there are no events: %s", message);
-	if (result < 0)
+	if (cli_open_whole(&c->reader, path, &progress) < 0)
 		return CLI_FAILED;
 	status = cat_reader(c, path);
 	tacho_read_close(c->reader);
@@ -343,8 +340,7 @@ static int run(int argc, char **argv)
 	};
 	static struct cat c;
 	bool time_given = false;
-	int option, status;
-	char *path;
+	int option;
 
 	while ((option = cli_option(argc, argv, "", options)) != -1) {
 		if (option == 'h')
@@ -353,21 +349,11 @@ static int run(int argc, char **argv)
 			return CLI_USAGE;
 		time_given |= option == 'm';
 	}
-	if (argc - optind != 1)
-		return cli_usage(optind == argc
-					 ? "what? Give a trace file, a folder of them, a box "
-					   "or a PID."
-					 : "one trace at a time; a folder of traces is one.");
 	if (c.last_ns && (c.from.given || c.to.given))
 		return cli_usage("--last and --from or --to contradict each other.");
 	if (c.json && time_given)
 		return cli_usage("--time and --json contradict each other: JSON has all three.");
-	path = cli_resolve(argv[optind]);
-	if (!path)
-		return CLI_FAILED;
-	status = cat_path(&c, path);
-	free(path);
-	return status;
+	return cli_with_trace(argc, argv, cat_path, &c);
 }
 
 const struct cli_command cli_cat = {

@@ -255,14 +255,13 @@ static struct tacho_reader *open_one(const char *argument)
 {
 	struct cli_progress progress;
 	struct tacho_reader *reader = NULL;
-	char message[CLI_MESSAGE] = "";
 	char *path = cli_resolve(argument);
 
 	if (!path)
 		return NULL;
 	cli_progress_begin(&progress, "reading");
-	if (cli_open(&reader, path, &progress, 0, message, sizeof(message)) < 0 && message[0])
-		cli_error("%s", message);
+	if (cli_open_whole(&reader, path, &progress) < 0)
+		reader = NULL;
 	cli_progress_end(&progress);
 	free(path);
 	return reader;

@@ -20,13 +20,6 @@ struct asked {
 	struct cli_progress progress;
 };
 
-static int show_progress(void *arg, uint64_t ns)
-{
-	(void)ns;
-	cli_progress(arg, 0, 0);
-	return 0;
-}
-
 static int warn_no_samples(uint64_t samples)
 {
 	if (!samples)
@@ -37,7 +30,7 @@ static int warn_no_samples(uint64_t samples)
 static int export_proto(struct asked *a, struct tacho_reader *reader, struct exporting *e)
 {
 	struct tacho__export_options options = {
-		.sink = e->sink, .stop = show_progress, .stop_arg = &a->progress};
+		.sink = e->sink, .stop = exporting_progress, .stop_arg = &a->progress};
 	struct tacho__exported done;
 	int error = a->format == FORMAT_PPROF ? tacho__export_pprof(reader, &options, &done)
 					      : tacho__export_perfetto(reader, &options, &done);
@@ -52,7 +45,7 @@ static int export_proto(struct asked *a, struct tacho_reader *reader, struct exp
 static int export_collapsed(struct asked *a, struct tacho_reader *reader, struct exporting *e)
 {
 	struct tacho__stacks_options options = {
-		.ns = a->ns, .stop = show_progress, .stop_arg = &a->progress};
+		.ns = a->ns, .stop = exporting_progress, .stop_arg = &a->progress};
 	struct tacho__stacks stacks;
 	int error = tacho__stacks_read(&stacks, reader, &options);
 
@@ -77,14 +70,15 @@ static int export_jsonl(struct asked *a, struct tacho_reader *reader, struct exp
 	return error;
 }
 
-static int export_path(struct asked *a, const char *path)
+static int export_path(void *arg, const char *path)
 {
+	struct asked *a = arg;
 	bool binary = a->format == FORMAT_PERFETTO || a->format == FORMAT_PPROF;
 	struct tacho_reader *reader = NULL;
 	static struct exporting e;
 	int error, status;
 
-	if (exporting_open(&reader, path, &a->from, &a->to) < 0)
+	if (cli_open_between(&reader, path, &a->from, &a->to) < 0)
 		return CLI_FAILED;
 	if (exporting_begin(&e, a->out, a->force, binary) < 0) {
 		tacho_read_close(reader);
@@ -134,11 +128,7 @@ static bool take_option(struct asked *a, int option)
 		return true;
 	case 'w':
 		a->weight_given = true;
-		a->ns = strcmp(optarg, "ns") == 0;
-		if (a->ns || strcmp(optarg, "samples") == 0)
-			return true;
-		cli_usage("--weight: '%s' is neither samples nor ns.", optarg);
-		return false;
+		return exporting_weight(optarg, &a->ns);
 	default:
 		return false;
 	}
@@ -156,8 +146,7 @@ static int run(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	static struct asked a;
-	int option, status;
-	char *path;
+	int option;
 
 	while ((option = cli_option(argc, argv, "o:", options)) != -1) {
 		if (option == 'h')
@@ -165,22 +154,12 @@ static int run(int argc, char **argv)
 		if (!take_option(&a, option))
 			return CLI_USAGE;
 	}
-	if (argc - optind != 1)
-		return cli_usage(optind == argc
-					 ? "of what? Give a trace file, a folder of them, a box "
-					   "or a PID."
-					 : "one trace at a time; a folder of traces is one.");
 	if (a.format == FORMAT_NONE)
 		return cli_usage(
 			"which format? Give --format perfetto, pprof, collapsed or jsonl.");
 	if (a.weight_given && a.format != FORMAT_COLLAPSED)
 		return cli_usage("--weight is for --format collapsed; pprof has both weights.");
-	path = cli_resolve(argv[optind]);
-	if (!path)
-		return CLI_FAILED;
-	status = export_path(&a, path);
-	free(path);
-	return status;
+	return cli_with_trace(argc, argv, export_path, &a);
 }
 
 const struct cli_command cli_export = {

@@ -20,13 +20,6 @@ struct asked {
 	struct cli_progress progress;
 };
 
-static int show_progress(void *arg, uint64_t ns)
-{
-	(void)ns;
-	cli_progress(arg, 0, 0);
-	return 0;
-}
-
 /* What the picture is of: "redis-server, 3.2 s, 412 samples on the CPU, loop main". */
 static void describe(const struct asked *a, struct tacho_reader *reader,
 		     const struct tacho__stacks *stacks, char *title, char *subtitle, size_t size)
@@ -95,16 +88,17 @@ static int draw(struct asked *a, struct tacho_reader *reader, const struct tacho
 	return exporting_end(&e, error);
 }
 
-static int flame_path(struct asked *a, const char *path)
+static int flame_path(void *arg, const char *path)
 {
+	struct asked *a = arg;
 	struct tacho_reader *reader = NULL;
 	struct tacho__stacks stacks;
 	int error, status;
 
-	if (exporting_open(&reader, path, &a->from, &a->to) < 0)
+	if (cli_open_between(&reader, path, &a->from, &a->to) < 0)
 		return CLI_FAILED;
 	cli_progress_begin(&a->progress, "adding up stacks");
-	a->stacks.stop = show_progress;
+	a->stacks.stop = exporting_progress;
 	a->stacks.stop_arg = &a->progress;
 	error = tacho__stacks_read(&stacks, reader, &a->stacks);
 	cli_progress_end(&a->progress);
@@ -126,40 +120,18 @@ static bool ends_in_svg(const char *path)
 	return size > 4 && strcmp(path + size - 4, ".svg") == 0;
 }
 
-static bool parse_task(struct asked *a, const char *text)
-{
-	char *end;
-
-	errno = 0;
-	a->task = strtoull(text, &end, 0);
-	if (text[0] < '0' || text[0] > '9' || *end || errno) {
-		cli_usage("--task: '%s' is no number of a task.", text);
-		return false;
-	}
-	a->stacks.task = &a->task;
-	return true;
-}
-
-static bool parse_weight(struct asked *a, const char *text)
-{
-	if (strcmp(text, "ns") == 0) {
-		a->stacks.ns = 1;
-	} else if (strcmp(text, "samples") != 0) {
-		cli_usage("--weight: '%s' is neither samples nor ns.", text);
-		return false;
-	}
-	return true;
-}
-
 static bool take_option(struct asked *a, int option)
 {
+	bool ns;
+
 	switch (option) {
 	case 'f':
 		return parse_instant("--from", optarg, &a->from);
 	case 't':
 		return parse_instant("--to", optarg, &a->to);
 	case 'T':
-		return parse_task(a, optarg);
+		a->stacks.task = &a->task;
+		return parse_task("--task", optarg, &a->task);
 	case 'k':
 		a->stacks.kind = optarg;
 		return true;
@@ -170,7 +142,10 @@ static bool take_option(struct asked *a, int option)
 		a->stacks.off_cpu = a->stacks.ns = 1;
 		return true;
 	case 'w':
-		return parse_weight(a, optarg);
+		if (!exporting_weight(optarg, &ns))
+			return false;
+		a->stacks.ns = ns;
+		return true;
 	case 's':
 		a->svg = true;
 		a->out = optarg;
@@ -203,8 +178,7 @@ static int run(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	static struct asked a;
-	int option, status;
-	char *path;
+	int option;
 
 	while ((option = cli_option(argc, argv, "o:", options)) != -1) {
 		if (option == 'h')
@@ -212,17 +186,7 @@ static int run(int argc, char **argv)
 		if (!take_option(&a, option))
 			return CLI_USAGE;
 	}
-	if (argc - optind != 1)
-		return cli_usage(optind == argc
-					 ? "of what? Give a trace file, a folder of them, a box "
-					   "or a PID."
-					 : "one trace at a time; a folder of traces is one.");
-	path = cli_resolve(argv[optind]);
-	if (!path)
-		return CLI_FAILED;
-	status = flame_path(&a, path);
-	free(path);
-	return status;
+	return cli_with_trace(argc, argv, flame_path, &a);
 }
 
 const struct cli_command cli_flame = {

@@ -6,11 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/about.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
 #include "cli/json.h"
 #include "cli/names.h"
-#include "cli/report.h"
 #include "cli/text.h"
 
 struct info {
@@ -70,7 +70,7 @@ static void print_why(const struct info *in)
 
 		if (!p || !p->why[0])
 			continue;
-		report_label("why");
+		about_label("why");
 		if (processes > 1)
 			printf("process %" PRIu32 ": ", p->pid);
 		text_put(stdout, p->why);
@@ -87,7 +87,7 @@ static void print_process(const struct tacho_process *p)
 {
 	char text[TEXT_SMALL], hex[2 * 255 + 1];
 
-	report_label("process");
+	about_label("process");
 	printf("%" PRIu32 " ", p->pid);
 	text_put(stdout, p->comm[0] ? p->comm : "(name not known)");
 	if (p->service[0]) {
@@ -99,17 +99,17 @@ static void print_process(const struct tacho_process *p)
 		printf(", forked from %" PRIu32, p->parent_pid);
 	putchar('\n');
 	if (p->exe[0]) {
-		report_label("");
+		about_label("");
 		text_put(stdout, p->exe);
 		if (p->build_id_size && p->build_id_size <= 255)
 			printf(" (build-id %s)", text_hex(hex, p->build_id, p->build_id_size));
 		putchar('\n');
 	}
-	report_label("host");
+	about_label("host");
 	text_put(stdout, p->host[0] ? p->host : "(not known)");
 	printf(", %s, clock %s\n", name_arch(p->arch) ? name_arch(p->arch) : "arch not known",
 	       name_clock(p->clock));
-	report_label("taken");
+	about_label("taken");
 	if (p->taken_by == 0)
 		fputs("from the box, now", stdout);
 	else if (p->segment)
@@ -123,11 +123,11 @@ static void print_process(const struct tacho_process *p)
 			       : "may have been running",
 	       name_state(p->state));
 	if (p->reason[0]) {
-		report_label("");
+		about_label("");
 		text_put(stdout, p->reason);
 		putchar('\n');
 	}
-	report_label("recording");
+	about_label("recording");
 	printf("since %s", text_utc(text, p->created_real_ns));
 	if (p->version[0]) {
 		fputs(", by tacho ", stdout);
@@ -135,7 +135,7 @@ static void print_process(const struct tacho_process *p)
 	}
 	putchar('\n');
 	if (p->agent_cpu_ns) {
-		report_label("agent");
+		about_label("agent");
 		printf("had used %s of CPU time\n", text_duration(text, p->agent_cpu_ns));
 	}
 }
@@ -144,7 +144,7 @@ static void print_options(const struct tacho_process *p)
 {
 	char text[TEXT_SMALL];
 
-	report_label("options");
+	about_label("options");
 	printf("max_bytes %s", text_bytes(text, p->max_bytes));
 	if (p->min_age_ns)
 		printf(", min_age %s", text_duration(text, p->min_age_ns));
@@ -159,7 +159,7 @@ static void print_types(const struct info *in, uint32_t process)
 
 	for (unsigned t = 0; t < 256; t++)
 		total += type_count(in, process, t);
-	report_label("events");
+	about_label("events");
 	printf("%" PRIu64 "\n", total);
 	for (unsigned t = 0; t < 256; t++) {
 		uint64_t count = type_count(in, process, t);
@@ -169,7 +169,7 @@ static void print_types(const struct info *in, uint32_t process)
 		if (!count)
 			continue;
 		snprintf(unknown, sizeof(unknown), "type-0x%02x", t);
-		report_label("");
+		about_label("");
 		printf("%-14s  %" PRIu64 "\n", name ? name : unknown, count);
 	}
 }
@@ -177,23 +177,23 @@ static void print_types(const struct info *in, uint32_t process)
 static void print_threads(const struct info *in, uint32_t process)
 {
 	uint32_t all = tacho_read_thread_count(in->reader), live, shown = 0;
-	uint32_t count = report_thread_count(in->reader, process, &live);
+	uint32_t count = about_thread_count(in->reader, process, &live);
 
-	report_label("threads");
+	about_label("threads");
 	printf("%" PRIu32 ", %" PRIu32 " of them running\n", count, live);
 	for (uint32_t i = 0; i < all && shown < THREADS_SHOWN; i++) {
 		const struct tacho_thread *t = tacho_read_thread(in->reader, i);
 
 		if (!t || t->process != process)
 			continue;
-		report_label("");
+		about_label("");
 		printf("%10" PRIu32 "  ", t->tid);
 		text_put(stdout, t->name[0] ? t->name : "(no name)");
 		puts(t->live ? "" : " (ended)");
 		shown++;
 	}
 	if (count > shown) {
-		report_label("");
+		about_label("");
 		printf("and %" PRIu32 " more: see --json\n", count - shown);
 	}
 }
@@ -204,7 +204,7 @@ static void print_definitions(const struct info *in, uint32_t process)
 	bool any = false;
 
 	count_definitions(in->reader, process, by_class);
-	report_label("definitions");
+	about_label("definitions");
 	for (unsigned c = 0; c < CLASSES; c++) {
 		if (!by_class[c])
 			continue;
@@ -224,7 +224,7 @@ static void print_triggers(const struct info *in, uint32_t process)
 
 		if (!t || t->process != process)
 			continue;
-		report_label("trigger");
+		about_label("trigger");
 		printf("%" PRIu32 " by thread %" PRIu32 " on %s: ", t->number, t->tid,
 		       text_utc(text, tacho_read_real_ns(in->reader, process, t->ns)));
 		text_put(stdout, t->reason);
@@ -248,7 +248,7 @@ static void print_gaps(const struct info *in, uint32_t process)
 		if (count++ >= GAPS_SHOWN)
 			continue;
 		shown++;
-		report_label(count == 1 ? "gaps" : "");
+		about_label(count == 1 ? "gaps" : "");
 		printf("%s from %s, ", text_duration(length, g->to_ns - g->from_ns),
 		       text_utc(text, tacho_read_real_ns(in->reader, process, g->from_ns)));
 		if (g->records)
@@ -261,7 +261,7 @@ static void print_gaps(const struct info *in, uint32_t process)
 		putchar('\n');
 	}
 	if (count > shown) {
-		report_label("");
+		about_label("");
 		printf("and %" PRIu32 " more: see --json\n", count - shown);
 	}
 }
@@ -270,15 +270,15 @@ static void print_info(const struct info *in)
 {
 	uint32_t processes = tacho_read_process_count(in->reader);
 
-	report_label("file");
+	about_label("file");
 	text_put(stdout, in->path);
 	if (processes > 1)
 		printf(" (%" PRIu32 " processes)", processes);
 	putchar('\n');
 	print_why(in);
-	report_label("window");
+	about_label("window");
 	if (in->has_window)
-		report_window(in->first_ns, in->last_ns, &in->counts);
+		about_window(in->first_ns, in->last_ns, &in->counts);
 	else
 		puts("empty");
 	for (uint32_t i = 0; i < processes; i++) {
@@ -293,11 +293,11 @@ static void print_info(const struct info *in)
 		print_types(in, i);
 		print_threads(in, i);
 		print_definitions(in, i);
-		report_sources(in->reader, i);
-		report_losses(in->reader, i);
+		about_sources(in->reader, i);
+		about_losses(in->reader, i);
 		print_gaps(in, i);
 		print_triggers(in, i);
-		report_crashes(in->reader, i, in->first_ns);
+		about_crashes(in->reader, i, in->first_ns);
 	}
 }
 
@@ -490,15 +490,15 @@ static void print_info_json(const struct info *in)
 			continue;
 		json_object(&j);
 		json_why(&j, in, i);
-		report_process_json(&j, p);
+		about_process_json(&j, p);
 		json_counts(&j, in, i);
 		json_threads(&j, in, i);
 		json_modules(&j, in, i);
-		report_sources_json(&j, in->reader, i);
-		report_losses_json(&j, in->reader, i);
+		about_sources_json(&j, in->reader, i);
+		about_losses_json(&j, in->reader, i);
 		json_gaps(&j, in, i);
 		json_triggers(&j, in, i);
-		report_crashes_json(&j, in->reader, i);
+		about_crashes_json(&j, in->reader, i);
 		json_object_end(&j);
 	}
 	json_array_end(&j);

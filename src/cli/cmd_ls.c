@@ -7,11 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "cli/about.h"
 #include "cli/boxes.h"
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/names.h"
-#include "cli/report.h"
 #include "cli/text.h"
 
 /* What the table says of one box. */
@@ -59,7 +59,7 @@ static void row_state(struct row *r, const struct tacho_reader *reader,
 		more = ": had stopped recording";
 	else if (p->reason[0])
 		more = ": ";
-	if (report_agent_runs(p)) {
+	if (about_agent_runs(p)) {
 		r->agent_pid = p->agent_pid;
 		snprintf(agent, sizeof(agent), ", agent %" PRIu32, p->agent_pid);
 	}

@@ -450,32 +450,6 @@ static void put_json(const struct tacho_reader *reader, const struct tacho__expl
 
 /* --------------------------------------------------------------------- run */
 
-/* The reader limits what it gives, so it must know the limits when it opens. */
-static int open_limited(struct tacho_reader **reader, const char *path, const struct asked *a)
-{
-	struct tacho_read_options options = {.size = sizeof(options)};
-	char message[CLI_MESSAGE] = "";
-	uint64_t first = 0, last = 0;
-	int error = tacho_read_open(reader, path, &options, message, sizeof(message));
-
-	if (error >= 0 && (a->since.given || a->until.given) &&
-	    tacho_read_window(*reader, &first, &last) >= 0) {
-		options.from_ns = parse_instant_ns(&a->since, first, last);
-		options.to_ns = parse_instant_ns(&a->until, first, last);
-		tacho_read_close(*reader);
-		error = tacho_read_open(reader, path, &options, message, sizeof(message));
-	}
-	if (error < 0)
-		cli_error("%s", message[0] ? message : strerror(-error));
-	return error;
-}
-
-static void show_progress(void *arg, uint64_t ns)
-{
-	(void)ns;
-	cli_progress(arg, 0, 0);
-}
-
 static int judge(const struct asked *a, const struct tacho__explanation *e)
 {
 	for (uint32_t i = 0; i < e->count; i++)
@@ -486,16 +460,18 @@ static int judge(const struct asked *a, const struct tacho__explanation *e)
 	return CLI_OK;
 }
 
-static int report(const struct asked *a, const char *path)
+static int report(void *arg, const char *path)
 {
+	const struct asked *a = arg;
 	struct cli_progress progress;
-	struct tacho__explain_options options = {
-		.thresholds = a->thresholds, .progress = show_progress, .progress_arg = &progress};
+	struct tacho__explain_options options = {.thresholds = a->thresholds,
+						 .progress = cli_progress_at,
+						 .progress_arg = &progress};
 	struct tacho_reader *reader = NULL;
 	struct tacho__explanation *e;
 	int error, status;
 
-	if (open_limited(&reader, path, a) < 0)
+	if (cli_open_between(&reader, path, &a->since, &a->until) < 0)
 		return CLI_FAILED;
 	cli_progress_begin(&progress, "looking for the cause");
 	e = tacho__explain(reader, &options, &error);
@@ -506,6 +482,7 @@ static int report(const struct asked *a, const char *path)
 		return CLI_FAILED;
 	}
 	cli_warn_problems(reader, 5);
+	cli_warn_missed(&e->summary->missed);
 	if (a->json)
 		put_json(reader, e);
 	else
@@ -530,8 +507,7 @@ static int run(int argc, char **argv)
 	};
 	static double thresholds[64];
 	struct asked a = {.thresholds = thresholds};
-	int option, status;
-	char *path;
+	int option;
 
 	for (uint32_t i = 0; i < tacho__threshold_count && i < 64; i++)
 		thresholds[i] = tacho__thresholds[i].value;
@@ -543,17 +519,7 @@ static int run(int argc, char **argv)
 	}
 	if (a.list)
 		return list_rules(&a);
-	if (argc - optind != 1)
-		return cli_usage(optind == argc
-					 ? "of what? Give a trace file, a folder of them, a box "
-					   "or a PID."
-					 : "one trace at a time; a folder of traces is one.");
-	path = cli_resolve(argv[optind]);
-	if (!path)
-		return CLI_FAILED;
-	status = report(&a, path);
-	free(path);
-	return status;
+	return cli_with_trace(argc, argv, report, &a);
 }
 
 const struct cli_command cli_report = {

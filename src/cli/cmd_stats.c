@@ -81,18 +81,9 @@ static int by_rank(const void *a, const void *b)
 
 static void name_id(const struct asked *a, char *out, size_t size, uint32_t process, uint32_t id)
 {
-	const struct tacho_definition *d =
-		id ? tacho_read_definition(a->reader, process, id) : NULL;
-	struct tacho__place place;
-
-	if (!d)
-		snprintf(out, size, "%s", "(not known)");
-	else if (d->def_class == TACHO_DEF_KIND && d->value && !d->file[0] &&
-		 tacho__places_of_id(a->reader, process, id, a->sum->last_ns, &place, 1) &&
-		 place.function[0])
-		snprintf(out, size, "%s: %s", d->name, place.function);
-	else
-		snprintf(out, size, "%s", d->name[0] ? d->name : "(no name)");
+	tacho__name_of(out, size, a->reader, process, id, a->sum->last_ns);
+	if (!out[0])
+		snprintf(out, size, "(not known)");
 }
 
 /* The innermost function of the program in a stack or place. */
@@ -371,30 +362,22 @@ static void put_all(struct asked *a)
 
 /* --------------------------------------------------------------------- run */
 
-static void show_progress(void *arg, uint64_t ns)
+static int stats(void *arg, const char *path)
 {
-	(void)ns;
-	cli_progress(arg, 0, 0);
-}
-
-static int stats(struct asked *a, const char *path)
-{
+	struct asked *a = arg;
 	struct tacho_reader *reader = NULL;
 	struct cli_progress progress;
-	char message[CLI_MESSAGE] = "";
 	struct tacho__summary *sum;
 	int error = 0;
 
 	cli_progress_begin(&progress, "adding up");
-	if (cli_open(&reader, path, &progress, 0, message, sizeof(message)) < 0) {
-		if (message[0])
-			cli_error("%s", message);
+	if (cli_open_whole(&reader, path, &progress) < 0)
 		return CLI_FAILED;
-	}
-	sum = tacho__summary_make(reader, NULL, show_progress, &progress, &error);
+	sum = tacho__summary_make(reader, NULL, cli_progress_at, &progress, &error);
 	cli_progress_end(&progress);
 	if (sum) {
 		cli_warn_problems(reader, 5);
+		cli_warn_missed(&sum->missed);
 		a->reader = reader;
 		a->sum = sum;
 		put_all(a);
@@ -414,8 +397,7 @@ static int run(int argc, char **argv)
 		{NULL, 0, NULL, 0},
 	};
 	struct asked a = {.top = TOP_DEFAULT};
-	int option, status;
-	char *path;
+	int option;
 
 	while ((option = cli_option(argc, argv, "", options)) != -1) {
 		if (option == 'h')
@@ -425,17 +407,7 @@ static int run(int argc, char **argv)
 		else if (option != 't' || !parse_count("--top", optarg, &a.top))
 			return CLI_USAGE;
 	}
-	if (argc - optind != 1)
-		return cli_usage(optind == argc
-					 ? "of what? Give a trace file, a folder of them, a box "
-					   "or a PID."
-					 : "one trace at a time; a folder of traces is one.");
-	path = cli_resolve(argv[optind]);
-	if (!path)
-		return CLI_FAILED;
-	status = stats(&a, path);
-	free(path);
-	return status;
+	return cli_with_trace(argc, argv, stats, &a);
 }
 
 const struct cli_command cli_stats = {

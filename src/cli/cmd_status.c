@@ -6,10 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/about.h"
 #include "cli/cli.h"
 #include "cli/json.h"
 #include "cli/names.h"
-#include "cli/report.h"
 #include "cli/text.h"
 
 struct status {
@@ -31,7 +31,7 @@ static void print_recording(const struct status *s)
 	const struct tacho_process *p = s->process;
 	char text[TEXT_SMALL];
 
-	report_label("recording");
+	about_label("recording");
 	if (is_recording(p))
 		printf("yes, since %s", text_local(text, p->created_real_ns));
 	else if (p->alive != 0)
@@ -44,7 +44,7 @@ static void print_recording(const struct status *s)
 		       p->state == 4 ? " and had stopped recording" : "");
 	putchar('\n');
 	if (p->reason[0]) {
-		report_label("");
+		about_label("");
 		text_put(stdout, p->reason);
 		putchar('\n');
 	}
@@ -69,20 +69,20 @@ static void print_window(const struct status *s)
 	char text[TEXT_SMALL], wanted[TEXT_SMALL];
 	uint64_t age_ns;
 
-	report_label("events");
+	about_label("events");
 	printf("%" PRIu64 " in the window\n", s->counts.events);
-	report_label("window");
+	about_label("window");
 	if (!s->has_window) {
 		puts("empty: nothing was recorded yet");
 		return;
 	}
-	report_window(s->first_ns, s->last_ns, &s->counts);
+	about_window(s->first_ns, s->last_ns, &s->counts);
 	if (last_event_age(s, &age_ns)) {
-		report_label("");
+		about_label("");
 		printf("the last event was %s ago\n", text_duration(text, age_ns));
 	}
 	text_duration(wanted, p->min_age_ns);
-	report_label("");
+	about_label("");
 	if (p->min_age_ns == 0)
 		puts("no min_age was asked for: as long as memory allows");
 	else if (window >= p->min_age_ns)
@@ -100,16 +100,16 @@ static void print_agent(const struct status *s)
 {
 	const struct tacho_process *p = s->process;
 
-	report_label("agent");
+	about_label("agent");
 	if (!p->agent_pid)
 		puts("none looks after this box");
-	else if (!report_agent_runs(p))
+	else if (!about_agent_runs(p))
 		printf("%" PRIu32 " looked after this box and is gone\n", p->agent_pid);
 	else
 		printf("%" PRIu32 " looks after this box\n", p->agent_pid);
-	if (report_has_sentinels(s->reader, 0)) {
-		report_label("sentinels");
-		report_sentinels(stdout, s->reader, 0);
+	if (about_has_sentinels(s->reader, 0)) {
+		about_label("sentinels");
+		about_sentinels(stdout, s->reader, 0);
 		putchar('\n');
 	}
 }
@@ -118,42 +118,42 @@ static void print_status(const struct status *s)
 {
 	const struct tacho_process *p = s->process;
 	char used[TEXT_SMALL], budget[TEXT_SMALL];
-	uint32_t live, threads = report_thread_count(s->reader, 0, &live);
+	uint32_t live, threads = about_thread_count(s->reader, 0, &live);
 
-	report_label("process");
+	about_label("process");
 	printf("%" PRIu32 " ", p->pid);
 	text_put(stdout, p->comm[0] ? p->comm : "(name not known)");
 	if (p->service[0]) {
 		fputs(", service ", stdout);
 		text_put(stdout, p->service);
 	}
-	printf(", %s\n", report_alive(p));
-	report_label("box");
+	printf(", %s\n", about_alive(p));
+	about_label("box");
 	text_put(stdout, s->path);
 	putchar('\n');
 	print_recording(s);
 	print_window(s);
 	print_agent(s);
-	report_label("memory");
+	about_label("memory");
 	printf("%s of %s\n", text_bytes(used, p->used_bytes), text_bytes(budget, p->max_bytes));
-	report_label("threads");
+	about_label("threads");
 	printf("%" PRIu32 " known, %" PRIu32 " of them running; %" PRIu32 " recorded so far\n",
 	       threads, live, p->threads_seen);
-	report_label("clock");
+	about_label("clock");
 	puts(name_clock(p->clock));
 	if (p->poll_threshold_ns) {
-		report_label("polls");
+		about_label("polls");
 		printf("shorter than %s are counted, not recorded one by one\n",
 		       text_duration(used, p->poll_threshold_ns));
 	}
-	report_sources(s->reader, 0);
-	report_losses(s->reader, 0);
-	report_crashes(s->reader, 0, s->first_ns);
+	about_sources(s->reader, 0);
+	about_losses(s->reader, 0);
+	about_crashes(s->reader, 0, s->first_ns);
 }
 
 static void print_status_json(const struct status *s)
 {
-	uint32_t live, threads = report_thread_count(s->reader, 0, &live);
+	uint32_t live, threads = about_thread_count(s->reader, 0, &live);
 	uint64_t age_ns;
 	struct json j;
 
@@ -161,8 +161,8 @@ static void print_status_json(const struct status *s)
 	json_object(&j);
 	json_put_string(&j, "box", s->path);
 	json_put_bool(&j, "recording", is_recording(s->process));
-	report_process_json(&j, s->process);
-	report_agent_json(&j, s->reader, 0);
+	about_process_json(&j, s->process);
+	about_agent_json(&j, s->reader, 0);
 	json_put_u64(&j, "used_bytes", s->process->used_bytes);
 	json_put_u64(&j, "events", s->counts.events);
 	json_key(&j, "window_ns");
@@ -184,9 +184,9 @@ static void print_status_json(const struct status *s)
 	json_put_u64(&j, "dropped_records", s->counts.dropped);
 	json_put_u64(&j, "threads", threads);
 	json_put_u64(&j, "threads_running", live);
-	report_sources_json(&j, s->reader, 0);
-	report_losses_json(&j, s->reader, 0);
-	report_crashes_json(&j, s->reader, 0);
+	about_sources_json(&j, s->reader, 0);
+	about_losses_json(&j, s->reader, 0);
+	about_crashes_json(&j, s->reader, 0);
 	json_object_end(&j);
 	json_end_line(&j);
 }
@@ -197,10 +197,10 @@ static void print_off(const char *path, const char *reason, bool json)
 	struct json j;
 
 	if (!json) {
-		report_label("box");
+		about_label("box");
 		text_put(stdout, path);
 		putchar('\n');
-		report_label("recording");
+		about_label("recording");
 		fputs("no: ", stdout);
 		text_put(stdout, reason);
 		putchar('\n');

@@ -5,32 +5,19 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "model/model.h"
-
-int exporting_open(struct tacho_reader **reader, const char *path, const struct parse_instant *from,
-		   const struct parse_instant *to)
+int exporting_progress(void *arg, uint64_t ns)
 {
-	struct tacho_read_options options = {.size = sizeof(options)};
-	char message[CLI_MESSAGE] = "";
-	uint64_t first = 0, last = 0;
-	int error = tacho_read_open(reader, path, &options, message, sizeof(message));
+	cli_progress_at(arg, ns);
+	return 0;
+}
 
-	/* The reader has to know the limits when it opens. */
-	if (error >= 0 && (from->given || to->given) &&
-	    tacho_read_window(*reader, &first, &last) >= 0) {
-		options.from_ns = parse_instant_ns(from, first, last);
-		options.to_ns = parse_instant_ns(to, first, last);
-		tacho_read_close(*reader);
-		*reader = NULL;
-		if (options.to_ns && options.from_ns > options.to_ns) {
-			cli_error("--from lies after --to: there is nothing between them.");
-			return -EINVAL;
-		}
-		error = tacho_read_open(reader, path, &options, message, sizeof(message));
-	}
-	if (error < 0)
-		cli_error("%s", message[0] ? message : strerror(-error));
-	return error;
+bool exporting_weight(const char *text, bool *ns)
+{
+	*ns = strcmp(text, "ns") == 0;
+	if (*ns || strcmp(text, "samples") == 0)
+		return true;
+	cli_usage("--weight: '%s' is neither samples nor ns.", text);
+	return false;
 }
 
 /* ------------------------------------------------------------------- output */
@@ -94,12 +81,7 @@ int exporting_end(struct exporting *e, int error)
 
 void exporting_warn(const struct tacho__tracker_limits *m, uint64_t frames)
 {
-	uint64_t facts = m->tasks + m->locks + m->works + m->spans + m->threads + m->depth;
-
-	if (facts)
-		cli_warn("%" PRIu64 " events are left out: more tasks, locks, spans or threads "
-			 "were in use at one time than are kept track of.",
-			 facts);
+	cli_warn_missed(m);
 	if (frames)
 		cli_warn("%" PRIu64 " frames of stacks found no room and are not named.", frames);
 }

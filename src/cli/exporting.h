@@ -1,6 +1,5 @@
 /*
- * What `tacho export` and `tacho flame` share: the stretch of time that is read, and where the
- * result goes.
+ * What `tacho export` and `tacho flame` share: some options, and where the result goes.
  */
 #ifndef TACHO_CLI_EXPORTING_H
 #define TACHO_CLI_EXPORTING_H
@@ -10,9 +9,10 @@
 #include "cli/parse.h"
 #include "export/proto.h"
 
-/* Opens what lies between two instants. 0 or -errno, after saying why. */
-int exporting_open(struct tacho_reader **reader, const char *path, const struct parse_instant *from,
-		   const struct parse_instant *to);
+/* The stop function of those who read for long: shows progress (struct cli_progress), never stops. */
+int exporting_progress(void *arg, uint64_t ns);
+/* --weight: samples or ns; false after saying that it is neither. */
+bool exporting_weight(const char *text, bool *ns);
 
 struct exporting {
 	FILE *file;

@@ -8,6 +8,7 @@
 #include "cli/json.h"
 #include "cli/names.h"
 #include "export/text.h"
+#include "model/place.h"
 
 struct facts {
 	const struct tacho_reader *reader;

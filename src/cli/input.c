@@ -11,6 +11,7 @@
 #include "cli/boxes.h"
 #include "cli/cli.h"
 #include "cli/parse.h"
+#include "model/model.h"
 
 static void say_no_box(uint32_t pid, const struct box_list *list)
 {
@@ -69,6 +70,40 @@ char *cli_resolve(const char *argument)
 	return path;
 }
 
+static int with_one(int argc, char **argv, const char *none, const char *many,
+		    int (*use)(void *arg, const char *path), void *arg)
+{
+	char *path;
+	int status;
+
+	if (argc - optind != 1)
+		return cli_usage("%s", optind == argc ? none : many);
+	path = cli_resolve(argv[optind]);
+	if (!path)
+		return CLI_FAILED;
+	status = use(arg, path);
+	free(path);
+	return status;
+}
+
+int cli_with_trace(int argc, char **argv, int (*use)(void *arg, const char *path), void *arg)
+{
+	return with_one(argc, argv, "of what? Give a trace file, a folder of them, a box or a PID.",
+			"one trace at a time; a folder of traces is one.", use, arg);
+}
+
+struct shown {
+	int (*show)(const char *path, bool json);
+	bool json;
+};
+
+static int show_one(void *arg, const char *path)
+{
+	const struct shown *s = arg;
+
+	return s->show(path, s->json);
+}
+
 int cli_show_one(int argc, char **argv, const struct cli_command *command, const char *none,
 		 const char *many, int (*show)(const char *path, bool json))
 {
@@ -76,14 +111,13 @@ int cli_show_one(int argc, char **argv, const struct cli_command *command, const
 		{"json", no_argument, NULL, 'j'},
 		{NULL, 0, NULL, 0},
 	};
-	bool json = false;
-	char *path;
-	int c, status;
+	struct shown shown = {.show = show};
+	int c;
 
 	while ((c = cli_option(argc, argv, "", options)) != -1) {
 		switch (c) {
 		case 'j':
-			json = true;
+			shown.json = true;
 			break;
 		case 'h':
 			return cli_show_help(command);
@@ -91,14 +125,7 @@ int cli_show_one(int argc, char **argv, const struct cli_command *command, const
 			return CLI_USAGE;
 		}
 	}
-	if (argc - optind != 1)
-		return cli_usage("%s", optind == argc ? none : many);
-	path = cli_resolve(argv[optind]);
-	if (!path)
-		return CLI_FAILED;
-	status = show(path, json);
-	free(path);
-	return status;
+	return with_one(argc, argv, none, many, show_one, &shown);
 }
 
 int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,
@@ -124,6 +151,53 @@ int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *p
 		cli_error("cannot open %s: %s. Try 'tacho ls' for the boxes there are.", path,
 			  strerror(-result));
 	return result;
+}
+
+int cli_open_whole(struct tacho_reader **out, const char *path, struct cli_progress *progress)
+{
+	char message[CLI_MESSAGE];
+	int result = cli_open(out, path, progress, 0, message, sizeof(message));
+
+	if (result == -ENODATA)
+		cli_error("there are no events: %s", message);
+	return result;
+}
+
+int cli_open_between(struct tacho_reader **out, const char *path, const struct parse_instant *from,
+		     const struct parse_instant *to)
+{
+	struct tacho_read_options options = {.size = sizeof(options)};
+	char message[CLI_MESSAGE] = "";
+	uint64_t first = 0, last = 0;
+	int error = tacho_read_open(out, path, &options, message, sizeof(message));
+
+	/* The reader has to know the limits when it opens. */
+	if (error >= 0 && (from->given || to->given) &&
+	    tacho_read_window(*out, &first, &last) >= 0) {
+		options.from_ns = parse_instant_ns(from, first, last);
+		options.to_ns = parse_instant_ns(to, first, last);
+		tacho_read_close(*out);
+		*out = NULL;
+		if (options.to_ns && options.from_ns > options.to_ns) {
+			cli_error("what was asked for begins after its end: there is nothing "
+				  "between them.");
+			return -EINVAL;
+		}
+		error = tacho_read_open(out, path, &options, message, sizeof(message));
+	}
+	if (error < 0)
+		cli_error("%s", message[0] ? message : strerror(-error));
+	return error;
+}
+
+void cli_warn_missed(const struct tacho__tracker_limits *m)
+{
+	uint64_t facts = m->tasks + m->locks + m->works + m->spans + m->threads + m->depth;
+
+	if (facts)
+		cli_warn("%" PRIu64 " events are left out: more tasks, locks, spans or threads "
+			 "were in use at one time than are kept track of.",
+			 facts);
 }
 
 void cli_warn_problems(const struct tacho_reader *reader, uint32_t limit)

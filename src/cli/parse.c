@@ -1,6 +1,8 @@
 /*
  * Values on the command line.
  */
+#include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/text.h"
@@ -84,6 +86,18 @@ bool parse_count(const char *option, const char *text, uint64_t *out)
 	if (tacho__parse_u64(text, out))
 		return parse_complain(option, text, 0, "is too large a number");
 	return true;
+}
+
+bool parse_task(const char *option, const char *text, uint64_t *task)
+{
+	char *end;
+
+	errno = 0;
+	*task = strtoull(text, &end, 0);
+	if (text[0] >= '0' && text[0] <= '9' && !*end && !errno && *task)
+		return true;
+	cli_usage("%s: '%s' is no task; give its number as 'tacho cat' shows it.", option, text);
+	return false;
 }
 
 bool parse_pid(const char *text, uint32_t *pid)

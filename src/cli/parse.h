@@ -28,6 +28,8 @@ bool parse_instant(const char *option, const char *text, struct parse_instant *o
 /* Its time in a window from `first` to `last`, not outside of it; 0: it was not given. */
 uint64_t parse_instant_ns(const struct parse_instant *i, uint64_t first, uint64_t last);
 bool parse_count(const char *option, const char *text, uint64_t *out);
+/* The number of a task, as `tacho cat` shows it. */
+bool parse_task(const char *option, const char *text, uint64_t *task);
 /* All digits and of a size that a process id can have; says nothing. */
 bool parse_pid(const char *text, uint32_t *pid);
 /* "poll,wake": names of types, or what stands before their dash. types has 256 entries. */

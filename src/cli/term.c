@@ -62,6 +62,12 @@ void cli_progress(void *arg, uint64_t done, uint64_t total)
 	fflush(stderr);
 }
 
+void cli_progress_at(void *arg, uint64_t ns)
+{
+	(void)ns;
+	cli_progress(arg, 0, 0);
+}
+
 void cli_progress_end(struct cli_progress *p)
 {
 	if (p->visible)

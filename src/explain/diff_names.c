@@ -17,8 +17,7 @@ static void label_of(const struct tacho_reader *reader, uint32_t process,
 	struct tacho__place place;
 
 	*l = (struct tacho__diff_label){process, d->id, d->name, "", d->file, "", 0};
-	if (d->def_class != TACHO_DEF_KIND || !d->value || d->file[0] ||
-	    !tacho__places_of_id(reader, process, d->id, UINT64_MAX, &place, 1))
+	if (!tacho__place_of_kind(reader, process, d->id, UINT64_MAX, &place))
 		return;
 	if (place.function[0]) {
 		l->function = place.function;

@@ -248,8 +248,7 @@ const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TE
 
 	if (!d) {
 		snprintf(out, TACHO__TEXT, "(not known)");
-	} else if (d->def_class == TACHO_DEF_KIND && d->value && !d->file[0] &&
-		   tacho__places_of_id(x->reader, process, id, x->sum->last_ns, &place, 1) &&
+	} else if (tacho__place_of_kind(x->reader, process, id, x->sum->last_ns, &place) &&
 		   place.function[0]) {
 		snprintf(out, TACHO__TEXT, "%s", place.function);
 	} else {

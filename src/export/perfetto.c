@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/place.h"
+
 #define THREADS_MAX (1u << 15)
 #define TRACKS_MAX (1u << 18)
 #define LANES_MAX (1u << 16)

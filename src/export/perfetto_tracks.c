@@ -1,6 +1,7 @@
 #include <string.h>
 
 #include "export/perfetto.h"
+#include "model/place.h"
 
 enum {
 	TRACK_UUID = 1,

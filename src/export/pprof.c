@@ -14,6 +14,7 @@
 #include "export/export.h"
 #include "export/gzip.h"
 #include "export/text.h"
+#include "model/place.h"
 
 #define SAMPLES_MAX (1u << 17)
 #define BODIES_MAX (64u << 20) /* bytes */

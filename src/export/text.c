@@ -69,24 +69,6 @@ void tacho__clean(char *out, size_t size, const char *text)
 	tacho__clean_n(out, size, text, strlen(text));
 }
 
-void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, uint32_t process,
-		    uint32_t id, uint64_t ns)
-{
-	const struct tacho_definition *d = id ? tacho_read_definition(reader, process, id) : NULL;
-	struct tacho__place place;
-
-	out[0] = 0;
-	if (!id)
-		return;
-	if (!d)
-		snprintf(out, size, "#%" PRIu32, id);
-	else if (d->def_class == TACHO_DEF_KIND && d->value && !d->file[0] &&
-		 tacho__places_of_id(reader, process, id, ns, &place, 1) && place.function[0])
-		snprintf(out, size, "%s: %s", d->name, place.function);
-	else
-		snprintf(out, size, "%s", d->name[0] ? d->name : "(no name)");
-}
-
 const char *tacho__thread_name(const struct tacho_reader *reader, uint32_t process, uint32_t thread)
 {
 	const struct tacho_thread *t = tacho_read_thread_by_number(reader, process, thread);

@@ -18,10 +18,6 @@
 void tacho__clean(char *out, size_t size, const char *text);
 void tacho__clean_n(char *out, size_t size, const char *text, size_t text_size);
 
-/* What a definition is called: of a kind that is known by its function alone, "kind: function".
-   "" for id 0, "#5" for one that is not in the trace. */
-void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, uint32_t process,
-		    uint32_t id, uint64_t ns);
 /* Of a thread; its process' name where it has none. */
 const char *tacho__thread_name(const struct tacho_reader *reader, uint32_t process,
 			       uint32_t thread);

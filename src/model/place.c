@@ -1,5 +1,7 @@
 #include "model/place.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 static uint32_t put_address(const struct tacho_reader *reader, uint32_t process, uint64_t address,
@@ -60,6 +62,31 @@ uint32_t tacho__places_of_id(const struct tacho_reader *reader, uint32_t process
 	*out = (struct tacho__place){
 		.function = d->name, .file = d->file, .module = "", .line = d->line};
 	return 1;
+}
+
+int tacho__place_of_kind(const struct tacho_reader *reader, uint32_t process, uint32_t id,
+			 uint64_t ns, struct tacho__place *place)
+{
+	const struct tacho_definition *d = id ? tacho_read_definition(reader, process, id) : NULL;
+
+	return d && d->def_class == TACHO_DEF_KIND && d->value && !d->file[0] &&
+	       tacho__places_of_id(reader, process, id, ns, place, 1);
+}
+
+void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, uint32_t process,
+		    uint32_t id, uint64_t ns)
+{
+	const struct tacho_definition *d = id ? tacho_read_definition(reader, process, id) : NULL;
+	struct tacho__place place;
+
+	if (!id)
+		out[0] = 0;
+	else if (!d)
+		snprintf(out, size, "#%" PRIu32, id);
+	else if (tacho__place_of_kind(reader, process, id, ns, &place) && place.function[0])
+		snprintf(out, size, "%s: %s", d->name, place.function);
+	else
+		snprintf(out, size, "%s", d->name[0] ? d->name : "(no name)");
 }
 
 /* Names of files that begin so hold code that the program only calls. */

@@ -5,6 +5,7 @@
 #ifndef TACHO_MODEL_PLACE_H
 #define TACHO_MODEL_PLACE_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tacho_read.h"
@@ -31,6 +32,15 @@ uint32_t tacho__places_of_frames(const struct tacho_reader *reader, uint32_t pro
 /* The same for a definition: a stack, or a place or kind with an address or a file. */
 uint32_t tacho__places_of_id(const struct tacho_reader *reader, uint32_t process, uint32_t id,
 			     uint64_t ns, struct tacho__place *out, uint32_t most);
+
+/* The function of a callback: kinds of the hooks are called by what they are of ("uv_timer") and
+   have its address. 0: it is no such kind, or nothing is known of the address. */
+int tacho__place_of_kind(const struct tacho_reader *reader, uint32_t process, uint32_t id,
+			 uint64_t ns, struct tacho__place *place);
+/* What a definition is called: "uv_timer: on_tick" when it is such a kind. "#7": the trace does not
+   say; "" for 0. */
+void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, uint32_t process,
+		    uint32_t id, uint64_t ns);
 
 /*
  * Whether it is code of the program: not of libc and its kin, the dynamic linker, the vdso,

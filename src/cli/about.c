@@ -1,33 +1,33 @@
 /*
- * Parts of a description of a process that `status` and `info` share.
+ * What `status`, `info` and `ls` say about a process.
  */
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <string.h>
 
+#include "cli/about.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
 #include "cli/names.h"
-#include "cli/report.h"
 #include "cli/text.h"
 
 #define LABEL_WIDTH 12
 
-void report_label(const char *label)
+void about_label(const char *label)
 {
 	printf("%s%-*s%s", cli_colour(stdout, label[0] ? CLI_BOLD : CLI_PLAIN), LABEL_WIDTH, label,
 	       cli_colour(stdout, CLI_PLAIN));
 }
 
-const char *report_alive(const struct tacho_process *process)
+const char *about_alive(const struct tacho_process *process)
 {
 	return process->alive > 0    ? "running"
 	       : process->alive == 0 ? "gone"
 				     : "not known whether it runs";
 }
 
-void report_window(uint64_t first_ns, uint64_t last_ns, const struct cli_counts *counts)
+void about_window(uint64_t first_ns, uint64_t last_ns, const struct cli_counts *counts)
 {
 	char all[TEXT_SMALL], whole[TEXT_SMALL];
 
@@ -41,7 +41,7 @@ void report_window(uint64_t first_ns, uint64_t last_ns, const struct cli_counts 
 		       text_duration(all, last_ns - first_ns), counts->missing, counts->dropped);
 }
 
-void report_sources(const struct tacho_reader *reader, uint32_t process)
+void about_sources(const struct tacho_reader *reader, uint32_t process)
 {
 	const char *label = "sources";
 
@@ -50,7 +50,7 @@ void report_sources(const struct tacho_reader *reader, uint32_t process)
 
 		if (tacho_read_source(reader, process, i, &s) < 0 || s.state == 0)
 			continue;
-		report_label(label);
+		about_label(label);
 		printf("%-14s  %s", s.name, name_source_state(s.state));
 		if (s.state == 3)
 			printf(": %s", s.error ? strerror(s.error) : "no reason was given");
@@ -58,13 +58,13 @@ void report_sources(const struct tacho_reader *reader, uint32_t process)
 		label = "";
 	}
 	if (label[0]) {
-		report_label(label);
+		about_label(label);
 		puts("none");
 	}
 }
 
 /* Losses first, then what was merely counted. */
-void report_losses(const struct tacho_reader *reader, uint32_t process)
+void about_losses(const struct tacho_reader *reader, uint32_t process)
 {
 	static const char *const labels[] = {"counted", "losses"};
 
@@ -77,18 +77,18 @@ void report_losses(const struct tacho_reader *reader, uint32_t process)
 			if (tacho_read_loss(reader, process, i, &l) < 0 || l.count == 0 ||
 			    (l.lossy != 0) != lossy)
 				continue;
-			report_label(label);
+			about_label(label);
 			printf("%-20s  %" PRIu64 "  %s\n", l.name, l.count, l.text);
 			label = "";
 		}
 		if (lossy && label[0]) {
-			report_label(label);
+			about_label(label);
 			puts("none");
 		}
 	}
 }
 
-void report_sources_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
+void about_sources_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
 {
 	json_key(j, "sources");
 	json_array(j);
@@ -106,7 +106,7 @@ void report_sources_json(struct json *j, const struct tacho_reader *reader, uint
 	json_array_end(j);
 }
 
-void report_losses_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
+void about_losses_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
 {
 	json_key(j, "losses");
 	json_array(j);
@@ -125,7 +125,7 @@ void report_losses_json(struct json *j, const struct tacho_reader *reader, uint3
 	json_array_end(j);
 }
 
-void report_process_json(struct json *j, const struct tacho_process *p)
+void about_process_json(struct json *j, const struct tacho_process *p)
 {
 	char boot[33], build[2 * 255 + 1];
 
@@ -180,7 +180,7 @@ static void print_crash(const struct tacho_reader *reader, const struct tacho_cr
 {
 	char text[TEXT_SMALL];
 
-	report_label("crash");
+	about_label("crash");
 	printf("%s (code %d) at address 0x%" PRIx64 " in thread ", name_signal(text, c->signal),
 	       c->code, c->address);
 	text_put(stdout, c->thread_name);
@@ -188,13 +188,13 @@ static void print_crash(const struct tacho_reader *reader, const struct tacho_cr
 	print_rel(c->ns, zero_ns);
 	putchar('\n');
 	for (uint32_t i = 0; i < c->frame_count; i++) {
-		report_label("");
+		about_label("");
 		printf("#%-2" PRIu32 " 0x%016" PRIx64 "  ", i, c->frames[i]);
 		describe_address(stdout, reader, c->process, c->frames[i], c->ns, i > 0);
 		putchar('\n');
 	}
 	if (c->unwind_failed || c->frame_count == 0) {
-		report_label("");
+		about_label("");
 		puts(c->frame_count ? "the stack was damaged here: this is what could be read"
 				    : "no stack could be read");
 	}
@@ -202,13 +202,13 @@ static void print_crash(const struct tacho_reader *reader, const struct tacho_cr
 		const char *name = name_register(c->arch, i);
 
 		if (i % 4 == 0)
-			report_label("");
+			about_label("");
 		printf("%-7s %016" PRIx64 "%s", name ? name : "?", c->regs[i],
 		       i % 4 == 3 || i + 1 == c->reg_count ? "\n" : "  ");
 	}
 }
 
-void report_crashes(const struct tacho_reader *reader, uint32_t process, uint64_t zero_ns)
+void about_crashes(const struct tacho_reader *reader, uint32_t process, uint64_t zero_ns)
 {
 	for (uint32_t i = 0; i < tacho_read_crash_count(reader); i++) {
 		const struct tacho_crash_info *c = tacho_read_crash(reader, i);
@@ -254,7 +254,7 @@ static void crash_json(struct json *j, const struct tacho_reader *reader,
 	json_object_end(j);
 }
 
-void report_crashes_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
+void about_crashes_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
 {
 	json_key(j, "crashes");
 	json_array(j);
@@ -267,7 +267,7 @@ void report_crashes_json(struct json *j, const struct tacho_reader *reader, uint
 	json_array_end(j);
 }
 
-uint32_t report_thread_count(const struct tacho_reader *reader, uint32_t process, uint32_t *live)
+uint32_t about_thread_count(const struct tacho_reader *reader, uint32_t process, uint32_t *live)
 {
 	uint32_t all = tacho_read_thread_count(reader), count = 0;
 
@@ -283,13 +283,13 @@ uint32_t report_thread_count(const struct tacho_reader *reader, uint32_t process
 	return count;
 }
 
-bool report_agent_runs(const struct tacho_process *process)
+bool about_agent_runs(const struct tacho_process *process)
 {
 	return process->agent_pid && process->agent_pid <= INT32_MAX &&
 	       (!kill((pid_t)process->agent_pid, 0) || errno == EPERM);
 }
 
-void report_sentinels(FILE *out, const struct tacho_reader *reader, uint32_t process)
+void about_sentinels(FILE *out, const struct tacho_reader *reader, uint32_t process)
 {
 	const char *before = "";
 
@@ -305,7 +305,7 @@ void report_sentinels(FILE *out, const struct tacho_reader *reader, uint32_t pro
 	}
 }
 
-bool report_has_sentinels(const struct tacho_reader *reader, uint32_t process)
+bool about_has_sentinels(const struct tacho_reader *reader, uint32_t process)
 {
 	for (uint32_t i = 0; i < tacho_read_sentinel_count(reader); i++) {
 		struct tacho_sentinel_info s;
@@ -316,12 +316,12 @@ bool report_has_sentinels(const struct tacho_reader *reader, uint32_t process)
 	return false;
 }
 
-void report_agent_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
+void about_agent_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
 {
 	const struct tacho_process *p = tacho_read_process(reader, process);
 
 	json_key(j, "agent_pid");
-	if (report_agent_runs(p))
+	if (about_agent_runs(p))
 		json_u64(j, p->agent_pid);
 	else
 		json_null(j);
