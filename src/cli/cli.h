@@ -68,6 +68,15 @@ int cli_show_help(const struct cli_command *command);
 /* term.c: escape sequences, or "" where the stream is no terminal or NO_COLOR is set. */
 enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED, CLI_GREEN, CLI_YELLOW };
 const char *cli_colour(FILE *stream, enum cli_colour colour);
+/* Columns of the terminal; 0: it is none, and lines may have any length. */
+size_t cli_columns(FILE *stream);
+/* Tables for people, on standard output: a name, `numbers` columns of numbers, and a remark. How
+   wide names may be, so that names and numbers fit the terminal; at most `most`. */
+size_t cli_table_names(size_t most, size_t numbers);
+/* A name, filled up to `width`; one that is longer gets a line of its own. */
+void cli_table_name(const char *name, size_t width);
+/* The end of a line of which `used` columns are taken: the remark, or "", there or below. */
+void cli_table_remark(const char *remark, size_t used);
 
 /* One line on standard error, rewritten while work goes on; nothing at all when that is
    no terminal. `what` must stay until the end. */

@@ -91,27 +91,31 @@ static void name_subject(const struct tacho_reader *reader, const struct tacho__
 static void put_piece(const struct tacho__blame *b, const struct tacho__piece *p)
 {
 	double whole = (double)(b->subject.to_ns - b->subject.from_ns);
-	char text[TEXT_SMALL];
+	size_t indent = 2 + 2 * (size_t)p->depth + 38; /* what the numbers and the owner take */
+	char text[TEXT_SMALL], what[sizeof(p->text) + 256];
+	size_t used;
 
 	printf("  %*s", (int)(2 * p->depth), "");
 	if (p->depth)
 		printf("%s", cli_colour(stdout, CLI_DIM));
 	printf("%10s %5.1f %%  %-17s ", text_duration(text, p->ns),
 	       whole > 0 ? 100.0 * (double)p->ns / whole : 0, tacho__owner_name(p->owner));
-	text_put(stdout, p->text);
+	snprintf(what, sizeof(what), "%s", p->text);
 	if (p->where_count) {
 		const struct tacho__place *w = &p->where[0];
 
-		fputs("  ", stdout);
-		text_put(stdout, w->function[0] ? w->function : "?");
-		if (w->file[0]) {
-			fputs(" (", stdout);
-			text_put(stdout, tacho__place_file(w));
-			printf(":%" PRIu32 ")", w->line);
-		}
+		used = strlen(what);
+		snprintf(what + used, sizeof(what) - used, "  %s",
+			 w->function[0] ? w->function : "?");
+		used = strlen(what);
+		if (w->file[0])
+			snprintf(what + used, sizeof(what) - used, " (%s:%" PRIu32 ")",
+				 tacho__place_file(w), w->line);
 	}
+	used = strlen(what);
 	if (p->parts > 1)
-		printf("  in %" PRIu32 " parts", p->parts);
+		snprintf(what + used, sizeof(what) - used, "  in %" PRIu32 " parts", p->parts);
+	text_put_broken(stdout, what, indent, indent, cli_columns(stdout));
 	printf("%s\n", p->depth ? cli_colour(stdout, CLI_PLAIN) : "");
 }
 

@@ -10,9 +10,11 @@
 #include "cli/parse.h"
 #include "cli/text.h"
 #include "explain/diff.h"
+#include "explain/explain.h"
 
 #define NAME_WIDTH 40u
-#define LOAD_FACTOR 1.5 /* from which on the load is said to differ */
+#define NUMBERS_WIDTH 57u /* of a line */
+#define LOAD_FACTOR 1.5	  /* from which on the load is said to differ */
 #define TOP_DEFAULT 20u
 
 enum fail_on { FAIL_NEVER, FAIL_SLOWER, FAIL_CHANGE };
@@ -83,12 +85,12 @@ static const char *change_text(enum tacho__change change)
 static const char *percentile(char *out, const struct tacho__diff_side *s, double share)
 {
 	out[0] = 0;
-	return s->ns.count ? text_duration(out, tacho__hist_at(&s->ns, share)) : out;
+	return s->ns.count ? tacho__ns_text(out, (double)tacho__hist_at(&s->ns, share)) : out;
 }
 
-static void put_row(const struct tacho__diff_row *r)
+static void put_row(const struct tacho__diff_row *r, size_t width)
 {
-	char text[4][TEXT_SMALL], change[32] = "";
+	char text[4][TACHO__TEXT], change[32] = "";
 	enum cli_colour colour = r->change == TACHO__CHANGE_SLOWER   ? CLI_RED
 				 : r->change == TACHO__CHANGE_FASTER ? CLI_GREEN
 								     : CLI_PLAIN;
@@ -96,11 +98,11 @@ static void put_row(const struct tacho__diff_row *r)
 	if (r->ratio > 0)
 		snprintf(change, sizeof(change), "%+.1f %%", 100 * (r->ratio - 1));
 	printf("%s", cli_colour(stdout, colour));
-	text_put_wide(stdout, r->name, NAME_WIDTH);
-	printf(" %9.0f %9.0f %11s %11s %9s %11s %11s  %s%s\n", r->a.per_second, r->b.per_second,
+	cli_table_name(r->name, width);
+	printf(" %7.0f %7.0f %7s %7s %8s %7s %7s", r->a.per_second, r->b.per_second,
 	       percentile(text[0], &r->a, 0.5), percentile(text[1], &r->b, 0.5), change,
-	       percentile(text[2], &r->a, 0.99), percentile(text[3], &r->b, 0.99),
-	       change_text(r->change), cli_colour(stdout, CLI_PLAIN));
+	       percentile(text[2], &r->a, 0.99), percentile(text[3], &r->b, 0.99));
+	cli_table_remark(change_text(r->change), width + NUMBERS_WIDTH);
 }
 
 static double per_second(uint64_t count, uint64_t ns)
@@ -150,13 +152,15 @@ static void put_verdict(const struct tacho__diff *d)
 
 static void put_text(const struct asked *a, const struct tacho__diff *d)
 {
+	size_t width = cli_table_names(NAME_WIDTH, NUMBERS_WIDTH);
+
 	put_verdict(d);
 	put_notes(a, d);
 	if (d->count)
-		printf("\n%-*s %9s %9s %11s %11s %9s %11s %11s\n", (int)NAME_WIDTH, "", "A/s",
-		       "B/s", "A p50", "B p50", "change", "A p99", "B p99");
+		printf("\n%-*s %7s %7s %7s %7s %8s %7s %7s\n", (int)width, "", "A/s", "B/s",
+		       "A p50", "B p50", "change", "A p99", "B p99");
 	for (uint32_t i = 0; i < d->count && i < a->top; i++)
-		put_row(&d->rows[i]);
+		put_row(&d->rows[i], width);
 	if (d->count > a->top)
 		printf("... %" PRIu64 " more, see --top\n", d->count - a->top);
 }

@@ -12,6 +12,7 @@
 #include "explain/explain.h"
 
 #define FAIL_MAX 32u
+#define INDENT 13u /* of what a finding says */
 #define HISTOGRAM_WIDTH 40u
 
 struct fail_on {
@@ -161,12 +162,9 @@ static enum cli_colour colour_of(enum tacho__severity severity)
 						     : CLI_DIM;
 }
 
-static void put_time(const struct tacho__explanation *e, uint64_t ns)
+static const char *since(const struct tacho__explanation *e, char *out, uint64_t ns)
 {
-	char text[TEXT_SMALL];
-
-	printf("+%s",
-	       text_duration(text, ns > e->summary->first_ns ? ns - e->summary->first_ns : 0));
+	return text_duration(out, ns > e->summary->first_ns ? ns - e->summary->first_ns : 0);
 }
 
 static void put_where(const struct tacho__finding *f, uint32_t index)
@@ -194,20 +192,27 @@ static void put_where(const struct tacho__finding *f, uint32_t index)
 	putchar('\n');
 }
 
+/* A part of a finding: what it is, and text that may be long. */
+static void put_part(const char *label, const char *text)
+{
+	printf("     %-*s", (int)(INDENT - 5), label);
+	text_put_broken(stdout, text, INDENT, INDENT, cli_columns(stdout));
+	putchar('\n');
+}
+
 static void put_evidence(const struct tacho__explanation *e, const struct tacho__finding *f)
 {
 	for (uint32_t i = 0; i < f->evidence_count; i++) {
 		const struct tacho__evidence *v = &f->evidence[i];
+		char from[TEXT_SMALL], to[TEXT_SMALL], text[sizeof(v->text) + 2 * TEXT_SMALL + 16];
 
-		fputs(i ? "             " : "     seen:   ", stdout);
-		put_time(e, v->from_ns);
-		if (v->to_ns > v->from_ns) {
-			fputs(" to ", stdout);
-			put_time(e, v->to_ns);
-		}
-		fputs("  ", stdout);
-		text_put(stdout, v->text);
-		putchar('\n');
+		if (v->to_ns > v->from_ns)
+			snprintf(text, sizeof(text), "+%s to +%s  %s", since(e, from, v->from_ns),
+				 since(e, to, v->to_ns), v->text);
+		else
+			snprintf(text, sizeof(text), "+%s  %s", since(e, from, v->from_ns),
+				 v->text);
+		put_part(i ? "" : "seen:", text);
 	}
 }
 
@@ -215,22 +220,26 @@ static void put_finding(const struct tacho__explanation *e, uint32_t index)
 {
 	const struct tacho__finding *f = &e->findings[index];
 
-	printf("\n%s%2u. %s%s  %s%s%s\n     ", cli_colour(stdout, colour_of(f->severity)),
-	       index + 1, tacho__severity_name(f->severity), cli_colour(stdout, CLI_PLAIN),
+	printf("\n%s%2u. %s%s  %s%s%s\n", cli_colour(stdout, colour_of(f->severity)), index + 1,
+	       tacho__severity_name(f->severity), cli_colour(stdout, CLI_PLAIN),
 	       cli_colour(stdout, CLI_BOLD), f->rule, cli_colour(stdout, CLI_PLAIN));
-	text_put(stdout, f->summary);
-	putchar('\n');
+	/* What the first line says is not said again. */
+	if (strcmp(f->summary, e->verdict.summary) != 0) {
+		fputs("     ", stdout);
+		text_put_broken(stdout, f->summary, 5, 5, cli_columns(stdout));
+		putchar('\n');
+	}
 	for (uint32_t i = 0; i < f->where_count; i++)
 		put_where(f, i);
 	put_evidence(e, f);
-	fputs("     do:     ", stdout);
-	text_put(stdout, f->advice);
-	putchar('\n');
+	put_part("do:", f->advice);
 	for (uint32_t i = 0; i < e->count; i++)
 		if (e->findings[i].folded_into == (int32_t)index) {
-			printf("     and so: %s: ", e->findings[i].rule);
-			text_put(stdout, e->findings[i].summary);
-			putchar('\n');
+			char text[sizeof(f->summary) + 64];
+
+			snprintf(text, sizeof(text), "%s: %s", e->findings[i].rule,
+				 e->findings[i].summary);
+			put_part("and so:", text);
 		}
 }
 
@@ -240,7 +249,7 @@ static void put_histogram(const struct tacho__summary *s)
 	struct tacho__hist all = {0};
 	uint64_t powers[64], most = 0;
 	uint32_t first = 64, last = 0;
-	char text[TEXT_SMALL];
+	char text[TACHO__TEXT];
 
 	for (uint32_t i = 0; i < s->kinds.used; i++) {
 		const struct tacho__kind_sum *k = tacho__table_at(&s->kinds, i);
@@ -262,7 +271,13 @@ static void put_histogram(const struct tacho__summary *s)
 	for (uint32_t i = first; i <= last; i++) {
 		uint32_t width = (uint32_t)(powers[i] * HISTOGRAM_WIDTH / most);
 
-		printf("  %10s  ", text_duration(text, UINT64_C(1) << i));
+		/* Nothing for long: what comes after it stands apart. */
+		if (!powers[i] && !powers[i - 1] && !powers[i + 1]) {
+			if (powers[i - 2])
+				puts("         ...");
+			continue;
+		}
+		printf("  %10s  ", tacho__ns_text(text, (double)(UINT64_C(1) << i)));
 		for (uint32_t w = 0; w < width || (w == 0 && powers[i]); w++)
 			putchar('#');
 		printf(" %" PRIu64 "\n", powers[i]);
@@ -280,7 +295,8 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 
 	printf("%s%s%s: ", cli_colour(stdout, bad ? CLI_RED : CLI_GREEN), e->verdict.category,
 	       cli_colour(stdout, CLI_PLAIN));
-	text_put(stdout, e->verdict.summary);
+	text_put_broken(stdout, e->verdict.summary, strlen(e->verdict.category) + 2, 2,
+			cli_columns(stdout));
 	printf("\n%s", cli_colour(stdout, CLI_DIM));
 	text_put(stdout, p && p->comm[0] ? p->comm : "?");
 	printf(" (%" PRIu32 "), %" PRIu64 " events in %s", p ? p->pid : 0, e->summary->events,
@@ -308,8 +324,10 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 		put_histogram(e->summary);
 	for (uint32_t i = 0; i < e->coverage_count; i++)
 		if (!e->coverage[i].checked) {
-			printf("\nnot looked for: %s: ", e->coverage[i].rule);
+			printf("\n%snot looked for: %s: ", cli_colour(stdout, CLI_DIM),
+			       e->coverage[i].rule);
 			text_put(stdout, e->coverage[i].why);
+			fputs(cli_colour(stdout, CLI_PLAIN), stdout);
 		}
 	if (hidden)
 		printf("\n%u more of no weight: --all shows them.", hidden);

@@ -10,11 +10,13 @@
 #include "cli/json.h"
 #include "cli/parse.h"
 #include "cli/text.h"
+#include "explain/explain.h"
 #include "model/place.h"
 #include "model/summary.h"
 
 #define TOP_DEFAULT 10u
-#define NAME_WIDTH 36u
+#define NAME_WIDTH 44u
+#define NUMBERS_WIDTH 49u /* of a line */
 
 struct asked {
 	bool json;
@@ -142,31 +144,31 @@ static void put_rows_json(struct asked *a, const char *title, const struct rows 
 	json_array_end(&a->j);
 }
 
+static void put_row(const struct row *r, size_t width)
+{
+	char text[5][TACHO__TEXT];
+
+	cli_table_name(r->name, width);
+	printf(" %8" PRIu64 " %7s %7s %7s %7s %7s", r->hist->count,
+	       tacho__ns_text(text[0], (double)r->hist->sum),
+	       tacho__ns_text(text[1], (double)tacho__hist_at(r->hist, 0.5)),
+	       tacho__ns_text(text[2], (double)tacho__hist_at(r->hist, 0.99)),
+	       tacho__ns_text(text[3], (double)tacho__hist_at(r->hist, 0.999)),
+	       tacho__ns_text(text[4], (double)r->hist->most));
+	cli_table_remark(r->more, width + NUMBERS_WIDTH);
+}
+
 static void put_rows_text(const struct asked *a, const char *title, const struct rows *rows)
 {
-	char text[5][TEXT_SMALL];
+	size_t width = cli_table_names(NAME_WIDTH, NUMBERS_WIDTH);
 
 	if (!rows->count)
 		return;
-	printf("%s%-*s%s %10s %10s %10s %10s %10s %10s\n", cli_colour(stdout, CLI_BOLD),
-	       (int)NAME_WIDTH, title, cli_colour(stdout, CLI_PLAIN), "count", "total", "p50",
-	       "p99", "p99.9", "max");
-	for (uint32_t i = 0; i < rows->count && i < a->top; i++) {
-		const struct row *r = &rows->at[i];
-
-		text_put_wide(stdout, r->name, NAME_WIDTH);
-		printf(" %10" PRIu64 " %10s %10s %10s %10s %10s", r->hist->count,
-		       text_duration(text[0], r->hist->sum),
-		       text_duration(text[1], tacho__hist_at(r->hist, 0.5)),
-		       text_duration(text[2], tacho__hist_at(r->hist, 0.99)),
-		       text_duration(text[3], tacho__hist_at(r->hist, 0.999)),
-		       text_duration(text[4], r->hist->most));
-		if (r->more[0]) {
-			fputs("  ", stdout);
-			text_put(stdout, r->more);
-		}
-		putchar('\n');
-	}
+	printf("%s%-*s%s %8s %7s %7s %7s %7s %7s\n", cli_colour(stdout, CLI_BOLD), (int)width,
+	       title, cli_colour(stdout, CLI_PLAIN), "count", "total", "p50", "p99", "p99.9",
+	       "max");
+	for (uint32_t i = 0; i < rows->count && i < a->top; i++)
+		put_row(&rows->at[i], width);
 	if (rows->count > a->top)
 		printf("%s... %" PRIu64 " more, see --top%s\n", cli_colour(stdout, CLI_DIM),
 		       rows->count - a->top, cli_colour(stdout, CLI_PLAIN));
@@ -211,7 +213,9 @@ static void put_kinds(struct asked *a)
 			memcpy(r->name, name, sizeof(name));
 			row_extra(r, "cut", (double)k->cut);
 			if (k->cut)
-				snprintf(r->more, sizeof(r->more), "%" PRIu64 " cut", k->cut);
+				snprintf(r->more, sizeof(r->more),
+					 "and %" PRIu64 " cut by the edge of what was recorded",
+					 k->cut);
 		}
 		r = k->wake.count ? row_add(&wakes, &k->wake, k->wake.sum, k->process, k->kind)
 				  : NULL;
@@ -243,7 +247,8 @@ static void put_loops(struct asked *a)
 		all = (double)(l->busy_ns + l->parked_ns);
 		busy = all > 0 ? 100.0 * (double)l->busy_ns / all : 0;
 		name_id(a, r->name, sizeof(r->name), l->process, l->loop);
-		snprintf(r->more, sizeof(r->more), "%.1f %% busy, level %" PRIu32, busy, l->level);
+		snprintf(r->more, sizeof(r->more), "%.1f %% busy%s", busy,
+			 l->level == 1 ? "; its callbacks are not seen" : "");
 		row_extra(r, "utilisation", busy / 100);
 		row_extra(r, "level", l->level);
 		row_extra(r, "parked_ns", (double)l->parked_ns);
@@ -270,7 +275,8 @@ static void put_locks(struct asked *a)
 		row_extra(r, "inside_ns", (double)k->inside.sum);
 		row_extra(r, "gave_up", (double)k->gave_up);
 		if (k->inside.count)
-			snprintf(r->more, sizeof(r->more), "%" PRIu64 " on loops", k->inside.count);
+			snprintf(r->more, sizeof(r->more), "%" PRIu64 " of them on loops",
+				 k->inside.count);
 	}
 	put_rows(a, "waits for locks", "locks", &rows);
 }

@@ -3,12 +3,14 @@
  */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
 #include "cli/text.h"
 
+#define NAMES_LEAST 20u
 #define PROGRESS_FIRST_NS 300000000ull /* shorter work shows nothing */
 #define PROGRESS_EVERY_NS 100000000ull
 
@@ -24,6 +26,42 @@ const char *cli_colour(FILE *stream, enum cli_colour colour)
 	if (!term || !term[0] || strcmp(term, "dumb") == 0)
 		return "";
 	return isatty(fileno(stream)) ? sequences[colour] : "";
+}
+
+size_t cli_columns(FILE *stream)
+{
+	struct winsize size;
+
+	if (!isatty(fileno(stream)) || ioctl(fileno(stream), TIOCGWINSZ, &size) < 0)
+		return 0;
+	return size.ws_col;
+}
+
+size_t cli_table_names(size_t most, size_t numbers)
+{
+	size_t columns = cli_columns(stdout);
+
+	if (!columns || columns >= most + numbers)
+		return most;
+	return columns > NAMES_LEAST + numbers ? columns - numbers : NAMES_LEAST;
+}
+
+void cli_table_name(const char *name, size_t width)
+{
+	text_put_wide(stdout, name, width);
+	if (text_width(name) > width)
+		printf("\n%*s", (int)width, "");
+}
+
+void cli_table_remark(const char *remark, size_t used)
+{
+	size_t columns = cli_columns(stdout);
+
+	if (remark[0]) {
+		fputs(columns && used + 2 + text_width(remark) > columns ? "\n    " : "  ", stdout);
+		text_put(stdout, remark);
+	}
+	printf("%s\n", cli_colour(stdout, CLI_PLAIN));
 }
 
 uint64_t cli_now_ns(void)

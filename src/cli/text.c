@@ -76,9 +76,9 @@ void text_put(FILE *out, const char *text)
 	text_put_n(out, text, strlen(text));
 }
 
-size_t text_width(const char *text)
+static size_t width_of(const char *text, size_t size)
 {
-	size_t size = strlen(text), at = 0, width = 0;
+	size_t at = 0, width = 0;
 
 	while (at < size) {
 		int32_t code;
@@ -88,6 +88,30 @@ size_t text_width(const char *text)
 		at += length;
 	}
 	return width;
+}
+
+size_t text_width(const char *text)
+{
+	return width_of(text, strlen(text));
+}
+
+void text_put_broken(FILE *out, const char *text, size_t at, size_t indent, size_t columns)
+{
+	while (*text) {
+		size_t blanks = strspn(text, " "), size = strcspn(text + blanks, " ");
+		size_t width = width_of(text + blanks, size);
+
+		if (columns && at > indent && at + blanks + width > columns) {
+			fprintf(out, "\n%*s", (int)indent, "");
+			at = indent;
+		} else {
+			fprintf(out, "%*s", (int)blanks, "");
+			at += blanks;
+		}
+		text_put_n(out, text + blanks, size);
+		at += width;
+		text += blanks + size;
+	}
 }
 
 void text_put_wide(FILE *out, const char *text, size_t width)

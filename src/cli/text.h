@@ -27,6 +27,9 @@ void text_put_n(FILE *out, const char *text, size_t size);
 
 /* The same, filled up with blanks to `width` columns. */
 void text_put_wide(FILE *out, const char *text, size_t width);
+/* The same from column `at` on, broken at blanks where it would go beyond `columns` (0: nowhere);
+   further lines begin with `indent` blanks. */
+void text_put_broken(FILE *out, const char *text, size_t at, size_t indent, size_t columns);
 /* Columns that text_put takes, one to the character. */
 size_t text_width(const char *text);
 

@@ -204,6 +204,7 @@ const char *tacho__ns_text(char out[TACHO__TEXT], double ns)
 {
 	const char *unit = "ns";
 	double value = ns;
+	int decimals = 0;
 
 	if (ns >= 0.9995e9) {
 		value = ns / 1e9;
@@ -215,11 +216,10 @@ const char *tacho__ns_text(char out[TACHO__TEXT], double ns)
 		value = ns / 1e3;
 		unit = "us";
 	}
-	snprintf(out, TACHO__TEXT,
-		 value < 9.995	 ? "%.2f %s"
-		 : value < 99.95 ? "%.1f %s"
-				 : "%.0f %s",
-		 value, unit);
+	/* Three digits, but no parts of a nanosecond. */
+	if (ns >= 0.9995e3)
+		decimals = value < 9.995 ? 2 : value < 99.95 ? 1 : 0;
+	snprintf(out, TACHO__TEXT, "%.*f %s", decimals, value, unit);
 	return out;
 }
 

@@ -73,4 +73,8 @@ void tacho__explanation_free(struct tacho__explanation *e);
 
 const char *tacho__severity_name(enum tacho__severity severity);
 
+/* "73.2 ms", as the sentences of findings have it. */
+#define TACHO__TEXT 96u
+const char *tacho__ns_text(char out[TACHO__TEXT], double ns);
+
 #endif

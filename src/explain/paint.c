@@ -333,8 +333,11 @@ static void correct_own(struct tacho__blaming *b, uint32_t first, uint32_t depth
 
 		if (p) {
 			p->ns = delay;
-			snprintf(p->text, sizeof(p->text), "the kernel ran others, %u times",
-				 self->spent.involuntary);
+			snprintf(p->text, sizeof(p->text), "the kernel ran others");
+			if (self->spent.involuntary)
+				snprintf(p->text, sizeof(p->text),
+					 "the kernel ran others; it was put off the CPU %u times",
+					 self->spent.involuntary);
 		}
 	}
 	if (unseen) {

@@ -62,13 +62,10 @@ void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding 
 void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));
 
-#define TACHO__TEXT 96u
-/* "73.2 ms" */
-const char *tacho__ns_text(char out[TACHO__TEXT], double ns);
 /* What a kind, loop, call or text is called; for kinds the callback's function if it is known. */
 const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 			   uint32_t process, uint32_t id);
-/* "parse (server.c:42)", "server+0x1234", or "" */
+/* "parse (server.c:42)", "parse", "code in libfoo.so", or its address */
 const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *place);
 const char *tacho__thread_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 			       uint32_t process, uint32_t thread);

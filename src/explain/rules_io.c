@@ -245,8 +245,8 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 			  "Bound what one connection gets in one turn (read budget), and slow down "
 			  "who sends too much.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, (double)flood.top->count,
-			    "times", "ready, against %llu of the next",
-			    (unsigned long long)flood.second);
+			    "times", "ready %llu times, against %llu of the next",
+			    (unsigned long long)flood.top->count, (unsigned long long)flood.second);
 }
 
 /* ------------------------------------------------------------------- balance */

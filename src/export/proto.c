@@ -71,11 +71,6 @@ void tacho__proto_u64(struct tacho__proto *p, uint32_t field, uint64_t value)
 	tacho__proto_varint(p, value);
 }
 
-void tacho__proto_i64(struct tacho__proto *p, uint32_t field, int64_t value)
-{
-	tacho__proto_u64(p, field, (uint64_t)value);
-}
-
 void tacho__proto_fixed64(struct tacho__proto *p, uint32_t field, uint64_t value)
 {
 	uint8_t bytes[8];

@@ -27,7 +27,6 @@ void tacho__proto_raw(struct tacho__proto *p, const void *data, size_t size);
 void tacho__proto_varint(struct tacho__proto *p, uint64_t value);
 
 void tacho__proto_u64(struct tacho__proto *p, uint32_t field, uint64_t value);
-void tacho__proto_i64(struct tacho__proto *p, uint32_t field, int64_t value);
 void tacho__proto_fixed64(struct tacho__proto *p, uint32_t field, uint64_t value);
 void tacho__proto_double(struct tacho__proto *p, uint32_t field, double value);
 void tacho__proto_bytes(struct tacho__proto *p, uint32_t field, const void *data, size_t size);
