@@ -134,8 +134,12 @@ static bool take_option(struct asked *a, int option)
 static int list_rules(const struct asked *a)
 {
 	puts("rules:");
-	for (uint32_t i = 0; i < tacho__rule_count; i++)
-		printf("  %-24s %s\n", tacho__rules[i].id, tacho__rules[i].text);
+	for (uint32_t i = 0; i < tacho__rule_count; i++) {
+		const struct tacho__rule *r = &tacho__rules[i];
+
+		printf("  %-24s %s%s%s\n", r->id, r->text, r->needs[0] ? "; needs: " : "",
+		       r->needs);
+	}
 	puts("\nthresholds (--threshold NAME=VALUE):");
 	for (uint32_t i = 0; i < tacho__threshold_count; i++) {
 		const struct tacho__threshold *t = &tacho__thresholds[i];
