@@ -123,18 +123,18 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 		     const struct tacho__blame *b)
 {
 	const struct tacho__subject *s = &b->subject;
-	char name[160], from[TEXT_SMALL], length[TEXT_SMALL], task[TEXT_SMALL];
+	char name[160], from[TEXT_SMALL], length[TEXT_SMALL], task[TEXT_SMALL], what[CLI_MESSAGE];
 	uint64_t sum = 0;
 
 	name_subject(reader, s, name, sizeof(name));
-	printf("%s%s ", cli_colour(stdout, CLI_BOLD), subject_type(s->type));
-	text_put(stdout, name);
-	printf("%s", cli_colour(stdout, CLI_PLAIN));
-	if (s->task)
-		printf(" of task %s", text_id(task, s->task));
-	printf(": %s, from +%s%s\n", text_duration(length, s->to_ns - s->from_ns),
-	       text_duration(from, s->from_ns - a->zero_ns),
-	       s->cut ? " (cut by the end of what was recorded)" : "");
+	snprintf(what, sizeof(what), "%s %s%s%s: %s, from +%s%s", subject_type(s->type), name,
+		 s->task ? " of task " : "", s->task ? text_id(task, s->task) : "",
+		 text_duration(length, s->to_ns - s->from_ns),
+		 text_duration(from, s->from_ns - a->zero_ns),
+		 s->cut ? " (cut by the end of what was recorded)" : "");
+	printf("%s", cli_colour(stdout, CLI_BOLD));
+	text_put_broken(stdout, what, 0, 2, cli_columns(stdout));
+	printf("%s\n", cli_colour(stdout, CLI_PLAIN));
 	for (uint32_t i = 0; i < b->count; i++) {
 		put_piece(b, &b->pieces[i]);
 		sum += b->pieces[i].depth ? 0 : b->pieces[i].ns;

@@ -110,20 +110,28 @@ static double per_second(uint64_t count, uint64_t ns)
 	return ns ? (double)count * 1e9 / (double)ns : 0;
 }
 
+static void put_note(const char *text)
+{
+	text_put_broken(stdout, text, 0, 0, cli_columns(stdout));
+	putchar('\n');
+}
+
 /* What a reader of the table must know. */
 static void put_notes(const struct asked *a, const struct tacho__diff *d)
 {
 	double a_rate = per_second(d->a_count, d->a_ns), b_rate = per_second(d->b_count, d->b_ns);
+	char text[CLI_MESSAGE];
 
-	if (d->common < 0.97 || d->common > 1.03)
-		printf("most are %+.0f %%: the machine or the load, which is not counted as a "
-		       "change"
-		       " (--absolute does).\n",
-		       100 * (d->common - 1));
+	if (d->common < 0.97 || d->common > 1.03) {
+		snprintf(text, sizeof(text),
+			 "most are %+.0f %%: the machine or the load, which is not counted as a "
+			 "change (--absolute does).",
+			 100 * (d->common - 1));
+		put_note(text);
+	}
 	if (d->compared && d->compared < TACHO__DIFF_COMMON && !a->options.absolute)
-		puts("fewer than three kinds have enough callbacks, so the machine's part cannot "
-		     "be "
-		     "told from the program's.");
+		put_note("fewer than three kinds have enough callbacks, so the machine's part "
+			 "cannot be told from the program's.");
 	if (a_rate > 0 && b_rate > 0 &&
 	    (a_rate > LOAD_FACTOR * b_rate || b_rate > LOAD_FACTOR * a_rate))
 		printf("the load differs: %.0f callbacks a second in A, %.0f in B.\n", a_rate,

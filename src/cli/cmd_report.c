@@ -171,37 +171,36 @@ static const char *since(const struct tacho__explanation *e, char *out, uint64_t
 	return text_duration(out, ns > e->summary->first_ns ? ns - e->summary->first_ns : 0);
 }
 
-static void put_where(const struct tacho__finding *f, uint32_t index)
-{
-	const struct tacho__place *p = &f->where[index];
-	const char *slash = strrchr(p->module, '/');
-
-	fputs(!index			    ? "     where:  "
-	      : f->where_other >> index & 1 ? "             and "
-					    : "             called by ",
-	      stdout);
-	if (p->function[0])
-		text_put(stdout, p->function);
-	else
-		printf("0x%" PRIx64, p->address);
-	if (p->file[0]) {
-		fputs("  ", stdout);
-		text_put(stdout, p->file);
-		if (p->line)
-			printf(":%" PRIu32, p->line);
-	} else if (p->module[0]) {
-		fputs("  in ", stdout);
-		text_put(stdout, slash ? slash + 1 : p->module);
-	}
-	putchar('\n');
-}
-
 /* A part of a finding: what it is, and text that may be long. */
 static void put_part(const char *label, const char *text)
 {
 	printf("     %-*s", (int)(INDENT - 5), label);
 	text_put_broken(stdout, text, INDENT, INDENT, cli_columns(stdout));
 	putchar('\n');
+}
+
+static void put_where(const struct tacho__finding *f, uint32_t index)
+{
+	const struct tacho__place *p = &f->where[index];
+	const char *slash = strrchr(p->module, '/');
+	char address[32], line[16] = "", text[CLI_MESSAGE];
+
+	snprintf(address, sizeof(address), "0x%" PRIx64, p->address);
+	if (p->line)
+		snprintf(line, sizeof(line), ":%" PRIu32, p->line);
+	snprintf(text, sizeof(text), "%s%s%s%s%s",
+		 !index			       ? ""
+		 : f->where_other >> index & 1 ? "and "
+					       : "called by ",
+		 p->function[0] ? p->function : address,
+		 p->file[0]	? "  "
+		 : p->module[0] ? "  in "
+				: "",
+		 p->file[0] ? p->file
+		 : slash    ? slash + 1
+			    : p->module,
+		 p->file[0] ? line : "");
+	put_part(index ? "" : "where:", text);
 }
 
 static void put_evidence(const struct tacho__explanation *e, const struct tacho__finding *f)
