@@ -100,20 +100,38 @@ static void fold_all(struct tacho__explanation *e)
 	}
 }
 
+/* A symptom that nothing explains is a finding as any other symptom: the dearest first. */
+static int comes_before(const struct tacho__finding *f, const struct tacho__finding *g)
+{
+	if ((f->folded_into >= 0) != (g->folded_into >= 0))
+		return g->folded_into >= 0;
+	return f->folded_into < 0 && !first_of(f) && !first_of(g) && fold_of(f)->symptom &&
+	       fold_of(g)->symptom &&
+	       (f->severity >= TACHO__SEVERITY_WARNING) ==
+		       (g->severity >= TACHO__SEVERITY_WARNING) &&
+	       f->cost_ns > g->cost_ns;
+}
+
 /* Folded ones go behind all others; what points to a finding goes with it. */
 static void move_folded(struct tacho__explanation *e)
 {
 	struct tacho__finding *sorted = malloc((e->count + 1) * sizeof(*sorted));
 	int32_t *now = malloc((e->count + 1) * sizeof(*now));
+	uint32_t *order = malloc((e->count + 1) * sizeof(*order));
 	uint32_t n = 0;
 
-	for (int folded = 0; sorted && now && folded < 2; folded++)
-		for (uint32_t i = 0; i < e->count; i++)
-			if ((e->findings[i].folded_into >= 0) == folded) {
-				now[i] = (int32_t)n;
-				sorted[n++] = e->findings[i];
-			}
-	if (sorted && now && n) {
+	for (uint32_t i = 0; sorted && now && order && i < e->count; i++, n++) {
+		uint32_t at = n;
+
+		for (; at && comes_before(&e->findings[i], &e->findings[order[at - 1]]); at--)
+			order[at] = order[at - 1];
+		order[at] = i;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		now[order[i]] = (int32_t)i;
+		sorted[i] = e->findings[order[i]];
+	}
+	if (n) {
 		for (uint32_t i = 0; i < n; i++)
 			if (sorted[i].folded_into >= 0)
 				sorted[i].folded_into = now[sorted[i].folded_into];
@@ -121,6 +139,7 @@ static void move_folded(struct tacho__explanation *e)
 	}
 	free(sorted);
 	free(now);
+	free(order);
 }
 
 static void judge(struct tacho__explanation *e)

@@ -236,8 +236,9 @@ static struct judged judge(const struct tacho__gathered *g, const struct recent 
 	if (p->spent.lock_ns >= half) {
 		j.lock = r ? longest_lock(r, p) : NULL;
 		if (j.lock)
-			return (struct judged){TACHO__CAUSE_LOCK, p->spent.lock_ns, j.lock->lock,
-					       NULL, j.lock};
+			return (struct judged){j.lock->is_signal ? TACHO__CAUSE_SIGNAL
+								 : TACHO__CAUSE_LOCK,
+					       p->spent.lock_ns, j.lock->lock, NULL, j.lock};
 	}
 	/* A timer of 99 Hz may miss polls of some 20 ms altogether. */
 	if (p->spent.samples && p->spent.sample_ns >= own / 4) {

@@ -18,6 +18,7 @@ enum tacho__cause {
 	TACHO__CAUSE_PAUSE = 5,	  /* nothing of the process ran */
 	TACHO__CAUSE_UNKNOWN = 6, /* nothing was seen that would explain it */
 	TACHO__CAUSE_OPEN = 7,	  /* it still runs where the records end */
+	TACHO__CAUSE_SIGNAL = 8,  /* it waited until another thread signalled a condition */
 };
 
 #define TACHO__CASE_SAMPLES 32u

@@ -7,6 +7,7 @@
 #define TURNS_MIN 100u
 #define LOOPS_MAX 256u
 #define LATE_MIN 3u
+#define BUSY 0.8 /* from here on others wait for more than what they wait for takes */
 
 static double seconds(const struct tacho__explaining *x)
 {
@@ -221,7 +222,7 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	char name[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (flood.count < 4 || flood.top->count < 1000 || utilisation(l) < 0.5 ||
+	if (flood.count < 4 || flood.top->count < 1000 || utilisation(l) < BUSY ||
 	    share < tacho__limit(x, "fd-flood.share") || flood.top->count < 5 * flood.second)
 		return;
 	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process,
@@ -247,6 +248,84 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, (double)flood.top->count,
 			    "times", "ready %llu times, against %llu of the next",
 			    (unsigned long long)flood.top->count, (unsigned long long)flood.second);
+}
+
+/* Callbacks that are run because a descriptor is ready. */
+static int is_reader(const struct tacho__explaining *x, const struct tacho__task_sum *k)
+{
+	static const char *const names[] = {"read", "recv", "uv_poll", "event", NULL};
+	const struct tacho_definition *d =
+		k->kind ? tacho_read_definition(x->reader, k->process, k->kind) : NULL;
+	uint32_t i = 0;
+
+	if (!d || strstr(d->name, "timer") || strstr(d->name, "signal"))
+		return 0;
+	while (names[i] && !strstr(d->name, names[i]))
+		i++;
+	return names[i] != NULL;
+}
+
+static const struct tacho__loop_sum *loop_of_kind(const struct tacho__explaining *x,
+						  uint32_t process, uint32_t kind)
+{
+	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
+		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
+		const struct tacho__at *at = k && k->worst.count ? &k->worst.at[0].at : NULL;
+
+		if (at && k->process == process && k->kind == kind)
+			return tacho__table_find(&x->sum->loops, (uint64_t)process << 32 | at->loop,
+						 at->thread);
+	}
+	return NULL;
+}
+
+static int flood_is_known(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
+{
+	for (uint32_t i = 0; i < x->out->count; i++) {
+		const struct tacho__finding *f = &x->out->findings[i];
+
+		if (strcmp(f->rule, "fd-flood") == 0 && f->process == l->process &&
+		    f->loop == l->loop)
+			return 1;
+	}
+	return 0;
+}
+
+/* The same by the time that callbacks take: libraries read many times for one readiness. */
+static void find_busy_client(struct tacho__explaining *x, const struct tacho__task_sum *k)
+{
+	double top = (double)k->busiest.busy_ns, share;
+	const struct tacho__loop_sum *l;
+	char name[TACHO__TEXT], kind[TACHO__TEXT];
+	struct tacho__finding *f;
+
+	if (k->seen < 4 || k->busiest.polls < 1000 || top < 5 * (double)k->next_busy_ns ||
+	    !is_reader(x, k))
+		return;
+	l = loop_of_kind(x, k->process, k->kind);
+	share = l && l->busy_ns ? 100 * top / (double)l->busy_ns : 0;
+	if (!l || utilisation(l) < BUSY || share < tacho__limit(x, "fd-flood.share") ||
+	    flood_is_known(x, l))
+		return;
+	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process, top);
+	if (!f)
+		return;
+	f->loop = l->loop;
+	f->thread = l->thread;
+	f->kind = k->kind;
+	f->task = k->busiest.task;
+	tacho__where_id(x, f, k->kind, x->sum->last_ns);
+	tacho__say_summary(f, "one connection of %llu takes %.0f %% of loop %s, in %s",
+			   (unsigned long long)k->seen, share,
+			   tacho__id_text(x, name, l->process, l->loop),
+			   tacho__id_text(x, kind, k->process, k->kind));
+	tacho__say_advice(f,
+			  "Bound what one connection gets in one turn (read budget), and slow down "
+			  "who sends too much.");
+	tacho__say_evidence(f, l->thread, k->busiest.first_ns, k->busiest.last_ns, top, "ns",
+			    "in %llu callbacks of task 0x%llx, against %.1f ms of the next",
+			    (unsigned long long)k->busiest.polls,
+			    (unsigned long long)k->busiest.task, (double)k->next_busy_ns / 1e6);
 }
 
 /* ------------------------------------------------------------------- balance */
@@ -280,7 +359,7 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 	struct tacho__finding *f;
 	uint32_t n = 0;
 
-	if (utilisation(l) < 0.8 || l->turns < TURNS_MIN)
+	if (utilisation(l) < BUSY || l->turns < TURNS_MIN)
 		return;
 	for (uint32_t i = 0; i < x->sum->loops.used && n < LOOPS_MAX; i++) {
 		const struct tacho__loop_sum *o = tacho__table_at(&x->sum->loops, i);
@@ -329,6 +408,12 @@ void tacho__rules_io(struct tacho__explaining *x)
 		find_futile(x, l);
 		find_flood(x, l);
 		find_imbalance(x, l);
+	}
+	for (uint32_t i = 0; i < x->sum->tasks.used; i++) {
+		const struct tacho__task_sum *k = tacho__table_at(&x->sum->tasks, i);
+
+		if (k)
+			find_busy_client(x, k);
 	}
 	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
 		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);

@@ -8,6 +8,7 @@
 
 #define GROUPS 64u
 #define TURNS_OF_LOOP 50u
+#define SHORT_ONES 3 /* many that are short must take this many times the share of long ones */
 
 /* Cases that are one finding. */
 struct group {
@@ -43,6 +44,9 @@ static struct tacho__place place_of(const struct tacho__explaining *x, const str
 	switch (c->cause) {
 	case TACHO__CAUSE_CALL:
 		return own_place(x, c->process, c->call.stack, c->last_ns);
+	case TACHO__CAUSE_SIGNAL:
+		return own_place(x, c->process, c->lock.stack ? c->lock.stack : c->lock.place,
+				 c->last_ns);
 	case TACHO__CAUSE_LOCK:
 		return own_place(x, c->process,
 				 c->lock.release_ns ? c->lock.release_place : c->lock.place,
@@ -268,6 +272,37 @@ static void find_lock(struct tacho__explaining *x, const struct group *g)
 	show_polls(x, f, g);
 }
 
+/* Nobody holds what it waits for: it asked another thread for something, and waits until then. */
+static void find_signal(struct tacho__explaining *x, const struct group *g)
+{
+	const struct tacho__lock *l = &g->worst->lock;
+	char ns[TACHO__TEXT], name[TACHO__TEXT], who[TACHO__TEXT], where[2 * TACHO__TEXT];
+	struct tacho__finding *f = begin(x, g, "blocking-call");
+
+	if (!f)
+		return;
+	tacho__where_id(x, f, l->stack ? l->stack : l->place, g->worst->last_ns);
+	tacho__say_summary(
+		f, "%s blocks its loop for up to %s, waiting for another thread to signal it%s%s",
+		callback_text(x, name, &g->worst->worst.at[0]),
+		tacho__ns_text(ns, (double)(l->end_ns - l->begin_ns)),
+		f->where_count ? ", in " : "",
+		f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+	tacho__say_advice(f, "Return to the loop, and let the other thread tell it when it is done "
+			     "(uv_async_send, event_active, an eventfd): while it waits, nothing "
+			     "else on this loop runs.");
+	tacho__say_evidence(f, l->at.thread, l->begin_ns, l->end_ns,
+			    (double)(l->end_ns - l->begin_ns), "ns",
+			    "waited %s for condition 0x%llx", ns, (unsigned long long)l->lock);
+	if (l->release_ns) {
+		tacho__where_id(x, f, l->release_place, g->worst->last_ns);
+		tacho__say_evidence(f, l->releaser.thread, l->release_ns, l->release_ns, 0, "",
+				    "signalled by %s",
+				    tacho__thread_text(x, who, g->process, l->releaser.thread));
+	}
+	show_polls(x, f, g);
+}
+
 static void find_sched(struct tacho__explaining *x, const struct group *g)
 {
 	double share = 100.0 * (double)g->cause_ns / tacho__window_ns(x);
@@ -435,7 +470,7 @@ static void find_busy_lock(struct tacho__explaining *x, const struct tacho__lock
 	/* Condition variables and semaphores are what idle threads wait for. */
 	if (k->is_signal || !k->worst_any.count || k->ns.count < 10)
 		return;
-	if (inside < 5 * tacho__limit(x, "blocked.share") &&
+	if (inside < SHORT_ONES * tacho__limit(x, "blocked.share") &&
 	    (any < tacho__limit(x, "lock-contention.share") || idles(x, l)))
 		return;
 	for (uint32_t i = 0; i < x->out->count; i++)
@@ -471,8 +506,8 @@ static void find_busy_call(struct tacho__explaining *x, const struct tacho__call
 	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT], where[2 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (!k->worst.count || !c->at.poll_ns || share < 5 * tacho__limit(x, "blocked.share") ||
-	    k->ns.count < 10)
+	if (!k->worst.count || !c->at.poll_ns ||
+	    share < SHORT_ONES * tacho__limit(x, "blocked.share") || k->ns.count < 10)
 		return;
 	f = tacho__find(x, "blocking-call", TACHO__SEVERITY_WARNING, k->process, (double)k->ns.sum);
 	if (!f)
@@ -514,7 +549,7 @@ void tacho__rules_loop(struct tacho__explaining *x)
 	static void (*const finders[])(struct tacho__explaining *, const struct group *) = {
 		[TACHO__CAUSE_CODE] = find_code,   [TACHO__CAUSE_CALL] = find_call,
 		[TACHO__CAUSE_LOCK] = find_lock,   [TACHO__CAUSE_SCHED] = find_sched,
-		[TACHO__CAUSE_PAUSE] = find_pause,
+		[TACHO__CAUSE_PAUSE] = find_pause, [TACHO__CAUSE_SIGNAL] = find_signal,
 	};
 
 	for (uint32_t i = 0; i < n; i++)

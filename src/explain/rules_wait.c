@@ -4,8 +4,8 @@
 #include "explain/rules.h"
 
 #define MANY_TASKS 5u
-#define LATE_WAKES 5u	/* a few that are late may be anything */
-#define POOL_THREADS 4u /* of libuv, unless UV_THREADPOOL_SIZE says otherwise */
+#define LATE_WAKES 5u /* a few that are late may be anything */
+#define WORKS_MIN 5u
 
 static double seconds(const struct tacho__explaining *x)
 {
@@ -219,53 +219,73 @@ static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum
 
 /*
  * Work of libuv's own (files, names): when its pool begins with it is not seen, only when it is
- * done. The fastest of a kind tells what one takes by itself.
+ * done. What it takes by itself is known from that which found a thread free; only what is
+ * longer than all of these was made to wait.
  */
 static int is_seen(const struct tacho__work_sum *k)
 {
 	return k->run.count != 0;
 }
 
+/* What one takes by itself, where its begin is not seen. */
+static double usual(const struct tacho__work_sum *k)
+{
+	return k->at_once.count ? (double)tacho__hist_at(&k->at_once, 0.5)
+				: (double)k->crowded.least;
+}
+
 /* Time of the pool's threads that all work of a kind needs. */
 static double needs(const struct tacho__work_sum *k)
 {
-	return is_seen(k) ? (double)k->run.sum : (double)k->whole.least * (double)k->whole.count;
+	return is_seen(k) ? (double)k->run.sum
+			  : (double)k->at_once.sum + usual(k) * (double)k->crowded.count;
 }
 
 /* What work of a kind waits for a thread: so much at most, or all but a share of it. */
 static double waits(const struct tacho__work_sum *k, double share)
 {
-	const struct tacho__hist *h = is_seen(k) ? &k->wait : &k->whole;
-	double least = is_seen(k) ? 0 : (double)h->least, most = (double)h->most;
+	const struct tacho__hist *h = is_seen(k) ? &k->wait : &k->crowded;
+	double own = is_seen(k) ? 0 : k->at_once.count ? (double)k->at_once.most : usual(k);
+	double most = share < 1 ? (double)tacho__hist_at(h, share) : (double)h->most;
 
-	if (share < 1)
-		most = (double)tacho__hist_at(h, share);
-	return most > least ? most - least : 0;
+	return most > own ? most - own : 0;
+}
+
+static uint64_t waiters(const struct tacho__work_sum *k)
+{
+	return is_seen(k) ? k->wait.count : k->crowded.count;
 }
 
 static double wait_sum(const struct tacho__work_sum *k)
 {
-	return is_seen(k) ? (double)k->wait.sum : (double)k->whole.sum - needs(k);
+	double sum = (double)k->crowded.sum - usual(k) * (double)k->crowded.count;
+
+	if (is_seen(k))
+		return (double)k->wait.sum;
+	return sum > 0 && waits(k, 1) > 0 ? sum : 0;
 }
 
 struct pool {
 	const struct tacho__work_sum *taker, *sufferer;
-	double wait_ns;
+	double wait_ns, needs_ns;
 };
 
 static struct pool look_at_pool(const struct tacho__explaining *x, uint32_t process)
 {
-	struct pool p = {NULL, NULL, 0};
+	struct pool p = {NULL, NULL, 0, 0};
 
 	for (uint32_t i = 0; i < x->sum->works.used; i++) {
 		const struct tacho__work_sum *k = tacho__table_at(&x->sum->works, i);
 
-		if (!k || k->process != process || (!k->run.count && !k->whole.count))
+		if (!k || k->process != process ||
+		    (!k->run.count && !k->at_once.count && !k->crowded.count))
 			continue;
 		p.wait_ns += wait_sum(k);
+		p.needs_ns += needs(k);
 		if (!p.taker || needs(k) > needs(p.taker))
 			p.taker = k;
-		if (!p.sufferer || waits(k, 0.99) > waits(p.sufferer, 0.99))
+		if (waiters(k) >= WORKS_MIN &&
+		    (!p.sufferer || waits(k, 0.99) > waits(p.sufferer, 0.99)))
 			p.sufferer = k;
 	}
 	return p;
@@ -273,14 +293,14 @@ static struct pool look_at_pool(const struct tacho__explaining *x, uint32_t proc
 
 static void show_waits(struct tacho__finding *f, const struct tacho__work_sum *k, const char *name)
 {
-	const struct tacho__worst_works *worst = is_seen(k) ? &k->worst : &k->worst_whole;
+	const struct tacho__worst_works *worst = is_seen(k) ? &k->worst : &k->worst_crowded;
 
 	for (uint32_t i = 0; i < worst->count && i < 3; i++) {
 		const struct tacho__work *w = &worst->at[i];
-		uint64_t to = is_seen(k) ? w->begin_ns : w->end_ns;
+		uint64_t to = is_seen(k) ? w->begin_ns : w->done_ns;
 
 		tacho__say_evidence(f, w->submitter, w->submit_ns, to, (double)(to - w->submit_ns),
-				    "ns", "%s waited behind %u others", name, w->waiting);
+				    "ns", "%s waited behind %u others", name, w->ahead);
 	}
 }
 
@@ -289,16 +309,19 @@ static void find_pool(struct tacho__explaining *x, uint32_t process)
 	const struct tacho__pool_sum *pool = &x->sum->process[process].pool;
 	struct pool p = look_at_pool(x, process);
 	double warn = tacho__limit(x, "pool-exhausted.warn"), p99;
-	uint32_t threads = pool->workers ? pool->workers : POOL_THREADS;
+	uint32_t threads = pool->workers ? pool->workers : TACHO__POOL_THREADS;
 	char ns[TACHO__TEXT], name[TACHO__TEXT], other[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	/* Work that waits while threads idle does not wait for the pool. */
-	if (!p.taker || p.sufferer->wait.count + p.sufferer->whole.count < 5 ||
-	    pool->most_waiting <= (is_seen(p.sufferer) ? 1 : threads))
+	if (!p.taker || !p.sufferer)
 		return;
+	/* Work that waits while threads idle does not wait for the pool, and all threads were busy
+	   for as long as one work waited for any of them. */
 	p99 = waits(p.sufferer, 0.99);
-	if (p99 < warn || (!is_seen(p.sufferer) && p99 < 5 * (double)p.sufferer->whole.least))
+	if (is_seen(p.sufferer) ? pool->most_waiting <= 1 : pool->most_ahead < threads)
+		return;
+	if (p99 < warn || p99 > 2 * p.needs_ns / threads ||
+	    (!is_seen(p.sufferer) && p99 < 5 * usual(p.sufferer)))
 		return;
 	f = tacho__find(x, "pool-exhausted",
 			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
@@ -323,6 +346,66 @@ static void find_pool(struct tacho__explaining *x, uint32_t process)
 			    "%s ran for %s in all", name, tacho__ns_text(ns, needs(p.taker)));
 }
 
+static int loop_is_gone(const struct tacho__explaining *x, uint32_t process)
+{
+	for (uint32_t i = 0; i < x->out->count; i++)
+		if (x->out->findings[i].process == process &&
+		    (strcmp(x->out->findings[i].rule, "hang") == 0 ||
+		     strcmp(x->out->findings[i].rule, "never-yields") == 0 ||
+		     strcmp(x->out->findings[i].rule, "crash") == 0))
+			return 1;
+	return 0;
+}
+
+/* What the pool has begun does not end, so that the rest is never begun. */
+static void find_stuck_pool(struct tacho__explaining *x, uint32_t process)
+{
+	const struct tacho__process_sum *p = &x->sum->process[process];
+	const struct tacho__work_sum *keeper = NULL, *sufferer = NULL;
+	char ns[TACHO__TEXT], name[TACHO__TEXT], other[TACHO__TEXT];
+	struct tacho__finding *f;
+	uint64_t count = 0, waited;
+
+	for (uint32_t i = 0; i < x->sum->works.used; i++) {
+		const struct tacho__work_sum *k = tacho__table_at(&x->sum->works, i);
+
+		if (!k || k->process != process)
+			continue;
+		count += k->left_count;
+		if (k->kept.submit_ns && (!keeper || k->kept.submit_ns < keeper->kept.submit_ns))
+			keeper = k;
+		if (k->left.submit_ns &&
+		    (!sufferer || k->left.submit_ns < sufferer->left.submit_ns))
+			sufferer = k;
+	}
+	/* Its end may be among records that are missing, or its loop did not look. */
+	if (!keeper || !sufferer || keeper->kept.submit_ns > sufferer->left.submit_ns ||
+	    p->missing || p->dropped || loop_is_gone(x, process))
+		return;
+	waited = x->sum->last_ns - sufferer->left.submit_ns;
+	if ((double)waited < tacho__limit(x, "hang.ns"))
+		return;
+	f = tacho__find(x, "pool-exhausted", TACHO__SEVERITY_CRITICAL, process,
+			(double)waited * (double)count);
+	if (!f)
+		return;
+	f->kind = keeper->kind;
+	tacho__where_id(x, f, keeper->kind, x->sum->last_ns);
+	tacho__say_summary(f,
+			   "%llu works have waited for a thread of the pool for up to %s: %s has "
+			   "kept it since before that and does not end",
+			   (unsigned long long)count, tacho__ns_text(ns, (double)waited),
+			   tacho__id_text(x, name, process, keeper->kind));
+	tacho__say_advice(f, "See what it waits for: a file system or a peer that does not answer. "
+			     "Give such work a pool of its own, and a time-out.");
+	tacho__say_evidence(f, sufferer->left.submitter, sufferer->left.submit_ns, x->sum->last_ns,
+			    (double)waited, "ns", "%s was given to the pool and not done",
+			    tacho__id_text(x, other, process, sufferer->kind));
+	tacho__say_evidence(f, keeper->kept.submitter, keeper->kept.submit_ns, x->sum->last_ns,
+			    (double)(x->sum->last_ns - keeper->kept.submit_ns), "ns",
+			    "%s has not ended", name);
+}
+
 /* ------------------------------------------------------------------- queues */
 
 /* The mean of the steps from..to that have a value; -1 without. */
@@ -339,11 +422,21 @@ static double mean(const struct tacho__counter_sum *k, uint32_t from, uint32_t t
 	return n ? sum / n : -1;
 }
 
+/* The line through all values, which garbage that comes and goes does not bend. */
+static double line_at(const struct tacho__counter_sum *k, uint64_t ns)
+{
+	double n = (double)k->count, x = (double)(ns - k->first_ns) / 1e9;
+	double wide = n * k->sum_xx - k->sum_x * k->sum_x;
+	double slope = wide > 0 ? (n * k->sum_xy - k->sum_x * k->sum_y) / wide : 0;
+
+	return (k->sum_y - slope * k->sum_x) / n + slope * x;
+}
+
 /* In each quarter of the time in which it has values, if that is a quarter of the window. */
 static int keeps_growing(const struct tacho__counter_sum *k, double ratio)
 {
 	uint32_t from = 0, to = TACHO__SERIES;
-	double q[4];
+	double q[4], first;
 
 	while (from < to && !k->set[from])
 		from++;
@@ -356,7 +449,10 @@ static int keeps_growing(const struct tacho__counter_sum *k, double ratio)
 		if (q[i] < 0)
 			return 0;
 	}
-	return q[1] > q[0] && q[2] > q[1] && q[3] > q[2] && q[3] >= ratio * (q[0] > 1 ? q[0] : 1);
+	first = line_at(k, k->first_ns);
+	/* What comes to rest, as a cache that has become full, grew and does not grow. */
+	return q[1] > q[0] && q[2] > q[1] && q[3] - q[2] >= (q[3] - q[0]) / 6 &&
+	       line_at(k, k->last_ns) >= ratio * (first > 1 ? first : 1);
 }
 
 static int names_memory(const struct tacho_definition *d)
@@ -436,6 +532,7 @@ void tacho__rules_wait(struct tacho__explaining *x)
 		find_wake_latency(x, p);
 		find_wake_storm(x, p);
 		find_pool(x, p);
+		find_stuck_pool(x, p);
 	}
 	for (uint32_t i = 0; i < x->sum->counters.used; i++) {
 		const struct tacho__counter_sum *k = tacho__table_at(&x->sum->counters, i);

@@ -105,7 +105,7 @@ int tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32
 	p->late_ns = late;
 	p->turn_ns = s->in_turn ? s->turn.begin_ns : 0;
 	if (task && t->works.count)
-		tacho__work_polled(t, s->process, task, ns);
+		tacho__work_polled(t, s, task, ns);
 	return task ? tacho__task_begins(t, s, f) : 0;
 }
 

@@ -37,6 +37,12 @@ void tacho__sum_task(void *arg, const struct tacho__task *t)
 		k->self_wakes += t->self_wakes;
 		if (t->self_wakes > k->self.self_wakes)
 			k->self = *t;
+		if (t->busy_ns > k->busiest.busy_ns) {
+			k->next_busy_ns = k->busiest.busy_ns;
+			k->busiest = *t;
+		} else if (t->busy_ns > k->next_busy_ns) {
+			k->next_busy_ns = t->busy_ns;
+		}
 		tacho__sum_hist(g, &k->busy, t->busy_ns);
 		tacho__sum_hist(g, &k->polls, t->polls);
 		if (t->spawn_ns) {

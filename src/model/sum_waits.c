@@ -75,6 +75,16 @@ static void know_worker(struct tacho__pool_sum *p, uint32_t worker)
 		p->worker_ids[p->workers++] = worker;
 }
 
+static void work_left(struct tacho__work_sum *k, const struct tacho__work *w)
+{
+	int taken = w->begin_ns || w->ahead < TACHO__POOL_THREADS;
+	struct tacho__work *oldest = taken ? &k->kept : &k->left;
+
+	k->left_count += !taken;
+	if (!oldest->submit_ns || w->submit_ns < oldest->submit_ns)
+		*oldest = *w;
+}
+
 void tacho__sum_work(void *arg, const struct tacho__work *w)
 {
 	struct tacho__summing *g = arg;
@@ -86,15 +96,19 @@ void tacho__sum_work(void *arg, const struct tacho__work *w)
 		k->process = w->process;
 		k->kind = w->kind;
 		k->never += w->submit_ns && !w->begin_ns && !w->end_ns;
+		if (w->submit_ns && !w->end_ns)
+			work_left(k, w);
 		if (waited) {
 			tacho__sum_hist(g, &k->wait, w->begin_ns - w->submit_ns);
 			TACHO__WORST_ADD(&k->worst, w, x->begin_ns - x->submit_ns);
 		}
 		if (w->begin_ns && w->end_ns >= w->begin_ns)
 			tacho__sum_hist(g, &k->run, w->end_ns - w->begin_ns);
-		if (!w->begin_ns && w->submit_ns && w->end_ns >= w->submit_ns) {
-			tacho__sum_hist(g, &k->whole, w->end_ns - w->submit_ns);
-			TACHO__WORST_ADD(&k->worst_whole, w, x->end_ns - x->submit_ns);
+		if (!w->begin_ns && w->done_ns && w->ahead < TACHO__POOL_THREADS) {
+			tacho__sum_hist(g, &k->at_once, w->done_ns - w->submit_ns);
+		} else if (!w->begin_ns && w->done_ns) {
+			tacho__sum_hist(g, &k->crowded, w->done_ns - w->submit_ns);
+			TACHO__WORST_ADD(&k->worst_crowded, w, x->done_ns - x->submit_ns);
 		}
 	}
 	if (p) {
@@ -104,6 +118,8 @@ void tacho__sum_work(void *arg, const struct tacho__work *w)
 			know_worker(&p->pool, w->worker);
 		if (w->waiting + 1 > p->pool.most_waiting && w->submit_ns)
 			p->pool.most_waiting = w->waiting + 1;
+		if (w->ahead > p->pool.most_ahead)
+			p->pool.most_ahead = w->ahead;
 		if (w->begin_ns) {
 			uint64_t end = w->end_ns ? w->end_ns : g->sum->last_ns;
 

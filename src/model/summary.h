@@ -99,17 +99,26 @@ struct tacho__call_sum {
 struct tacho__work_sum {
 	struct tacho__entry entry; /* key: process, kind */
 	uint32_t process, kind;
-	struct tacho__hist wait, run;	 /* submit to begin, begin to end */
-	struct tacho__hist whole;	 /* submit to callback, where its begin is not seen */
-	uint64_t never;			 /* submitted and never begun */
+	struct tacho__hist wait, run; /* submit to begin, begin to end */
+	/* Submit to done, at least, where its begin is not seen: of those that found a thread
+	   free, and of those that may have waited for one. */
+	struct tacho__hist at_once, crowded;
+	uint64_t never; /* submitted and never begun */
+	/* At the end: the oldest that a thread of the pool has not ended, and that none has taken,
+	   as far as can be told; submit_ns 0: none. */
+	struct tacho__work kept, left;
+	uint64_t left_count;
 	struct tacho__worst_works worst; /* by wait */
-	struct tacho__worst_works worst_whole;
+	struct tacho__worst_works worst_crowded;
 };
+
+/* Threads of libuv's pool, unless UV_THREADPOOL_SIZE says otherwise. */
+#define TACHO__POOL_THREADS 4u
 
 struct tacho__pool_sum {
 	uint32_t workers; /* threads that ran work, at most 64 told apart */
 	uint32_t worker_ids[64];
-	uint32_t most_waiting;
+	uint32_t most_waiting, most_ahead;
 	uint64_t running_ns; /* sum over workers */
 	struct tacho__hist wait;
 	struct tacho__series busy; /* ns of work */
@@ -134,6 +143,8 @@ struct tacho__task_sum {
 	struct tacho__task woken; /* that of woken_at_end whose wake is longest ago */
 	uint64_t self_wakes, wakes;
 	struct tacho__task self; /* with the most self-wakes */
+	struct tacho__task busiest;
+	uint64_t next_busy_ns; /* of the busiest but one */
 };
 
 /* A counter, gauge or queue over time. */

@@ -108,6 +108,7 @@ static void unparks(struct tacho__thread *s, uint32_t ready, uint64_t ns)
 		s->turn.ready = ready;
 		return;
 	}
+	s->turn_before_ns = s->turn.begin_ns;
 	memset(&s->turn, 0, sizeof(s->turn));
 	memset(&s->turn_spent, 0, sizeof(s->turn_spent));
 	s->turn.process = s->process;

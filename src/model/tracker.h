@@ -52,6 +52,7 @@ struct tacho__thread {
 	uint32_t pauses;    /* of its process that it knows of */
 	uint64_t park_ns;   /* 0: not known */
 	struct tacho__turn turn;
+	uint64_t turn_before_ns; /* begin of the one before; 0 */
 	struct tacho__spent turn_spent;
 	uint64_t late_ns; /* of the next poll's timer */
 	uint64_t off_ns;
@@ -77,7 +78,7 @@ struct tacho__tracked_lock {
 struct tacho__tracked_work {
 	struct tacho__entry entry; /* key: process, work */
 	struct tacho__work work;
-	uint8_t queued; /* it counts as waiting */
+	uint8_t queued, running; /* it counts as waiting, as begun */
 };
 
 struct tacho__tracked_span {
@@ -89,6 +90,7 @@ struct tacho__tracked_process {
 	uint64_t hole_ns; /* a stream of it went on here after records that are missing; 0 */
 	uint32_t pauses;  /* of the recorder */
 	uint32_t queued;  /* work that was submitted and has not begun */
+	uint32_t running; /* work that has begun and not ended */
 };
 
 struct tacho__tracker {
@@ -153,7 +155,8 @@ void tacho__tasks_end(struct tacho__tracker *t);
 int tacho__waits_event(struct tacho__tracker *t, struct tacho__thread *s,
 		       const struct tacho_event *e);
 /* A poll of `task` begins: was that work of a pool of which nothing else is seen, it is done. */
-void tacho__work_polled(struct tacho__tracker *t, uint32_t process, uint64_t task, uint64_t ns);
+void tacho__work_polled(struct tacho__tracker *t, const struct tacho__thread *s, uint64_t task,
+			uint64_t ns);
 void tacho__lock_flush(struct tacho__tracker *t, struct tacho__thread *s);
 void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
 /* What the kernel says of the thread has a hole, or the trace ends. */

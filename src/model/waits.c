@@ -2,6 +2,9 @@
 
 #include "model/tracker.h"
 
+/* A wait of this length had nothing to return when it began. */
+#define WAITED_NS 50000u
+
 /* ------------------------------------------------------------------- locks */
 
 static void lock_waits(struct tacho__thread *s, const struct tacho_event *e)
@@ -96,18 +99,20 @@ static void called(struct tacho__tracker *t, struct tacho__thread *s, const stru
 
 /* ------------------------------------------------------------ work of pools */
 
-static void leave_queue(struct tacho__tracker *t, struct tacho__tracked_work *k)
+static void leave_pool(struct tacho__tracker *t, struct tacho__tracked_work *k)
 {
 	struct tacho__tracked_process *p = tacho__process_of(t, k->work.process);
 
 	if (k->queued && p->queued)
 		p->queued--;
-	k->queued = 0;
+	if (k->running && p->running)
+		p->running--;
+	k->queued = k->running = 0;
 }
 
 static void work_ends(struct tacho__tracker *t, struct tacho__tracked_work *k, uint64_t ns)
 {
-	leave_queue(t, k);
+	leave_pool(t, k);
 	k->work.end_ns = ns;
 	TACHO__GIVE(t, work, &k->work);
 	tacho__table_remove(&t->works, k);
@@ -116,20 +121,22 @@ static void work_ends(struct tacho__tracker *t, struct tacho__tracked_work *k, u
 static void submitted(struct tacho__tracker *t, const struct tacho__thread *s,
 		      struct tacho__tracked_work *k, const struct tacho_event *e)
 {
+	struct tacho__tracked_process *p = tacho__process_of(t, s->process);
 	struct tacho__at at;
 
 	/* The same number again: that of before is over, whatever became of it. */
 	if (k->work.submit_ns || k->work.begin_ns)
 		TACHO__GIVE(t, work, &k->work);
-	leave_queue(t, k);
+	leave_pool(t, k);
 	tacho__at_of(s, &at);
-	k->work.begin_ns = k->work.end_ns = 0;
+	k->work.begin_ns = k->work.end_ns = k->work.done_ns = 0;
 	k->work.worker = 0;
 	k->work.kind = e->arg;
 	k->work.submit_ns = e->ns;
 	k->work.submitter = s->number;
 	k->work.submit_kind = at.kind;
-	k->work.waiting = tacho__process_of(t, s->process)->queued++;
+	k->work.ahead = p->queued + p->running;
+	k->work.waiting = p->queued++;
 	k->queued = 1;
 }
 
@@ -148,7 +155,9 @@ static int work_event(struct tacho__tracker *t, struct tacho__thread *s,
 		submitted(t, s, k, e);
 		return 0;
 	case TACHO_EV_WORK_BEGIN:
-		leave_queue(t, k);
+		leave_pool(t, k);
+		k->running = 1;
+		tacho__process_of(t, s->process)->running++;
 		k->work.kind = e->arg;
 		k->work.begin_ns = e->ns;
 		k->work.worker = s->number;
@@ -159,12 +168,26 @@ static int work_event(struct tacho__tracker *t, struct tacho__thread *s,
 	}
 }
 
-void tacho__work_polled(struct tacho__tracker *t, uint32_t process, uint64_t task, uint64_t ns)
+/*
+ * The wait that told the loop of it may have come long after it was done, because the loop was
+ * busy: if it returned at once, all that is known is that the wait before did not tell.
+ */
+static uint64_t done_since(const struct tacho__thread *s)
 {
-	struct tacho__tracked_work *k = tacho__table_find(&t->works, process, task);
+	if (!s->in_turn)
+		return 0;
+	return s->turn.parked_ns >= WAITED_NS ? s->turn.begin_ns : s->turn_before_ns;
+}
 
-	if (k && k->work.submit_ns && !k->work.begin_ns)
-		work_ends(t, k, tacho__later(ns, k->work.submit_ns));
+void tacho__work_polled(struct tacho__tracker *t, const struct tacho__thread *s, uint64_t task,
+			uint64_t ns)
+{
+	struct tacho__tracked_work *k = tacho__table_find(&t->works, s->process, task);
+
+	if (!k || !k->work.submit_ns || k->work.begin_ns)
+		return;
+	k->work.done_ns = tacho__later(done_since(s), k->work.submit_ns);
+	work_ends(t, k, tacho__later(ns, k->work.done_ns));
 }
 
 /* ------------------------------------------------------------- async spans */

@@ -1,6 +1,6 @@
 /*
  * What the programs of the casebook share. Each has one fault, on the lines that are marked
- * FAULT; cases.py says what a report must name first.
+ * FAULT; libtable.py says what a report must name first.
  */
 #ifndef CASE_H
 #define CASE_H

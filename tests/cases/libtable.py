@@ -31,13 +31,22 @@ class Case:
 FAULTS = [
     # libuv
     Case('uv_long_callback', 'long-callback', 'parse_document', alone=True),
+    Case('uv_rare_long', 'long-callback', 'rebuild_index', alone=True, calm=True),
+    Case('uv_long_and_files', 'long-callback', 'compile_rules', alone=True, calm=True),
     Case('uv_sleep', 'blocking-call', 'retry_later'),
+    Case('uv_resolve', 'blocking-call', 'connect_to'),
+    Case('uv_log_pipe', 'blocking-call', 'log_line'),
     Case('uv_lock', 'lock-contention', 'flush_cache'),
     Case('uv_pool', 'pool-exhausted', 'make_thumbnail'),
     Case('uv_pool_dns', 'pool-exhausted', 'resolve_name'),
+    Case('uv_pool_files', 'pool-exhausted', 'on_archive'),
+    Case('uv_pool_stuck', 'pool-exhausted', 'on_archive'),
+    Case('uv_saturated', 'loop-saturated', 'score_quote', alone=True),
+    Case('uv_flood', 'fd-flood', 'on_read', alone=True),
     Case('uv_wake_storm', 'wake-storm', 'on_lines', alone=True),
     Case('uv_timer_storm', 'timer-storm', 'check_again', alone=True),
     Case('uv_timer_late', 'timer-late', 'expire_session', alone=True, calm=True),
+    Case('uv_timer_burst', 'timer-late', 'refresh_lease', alone=True, calm=True),
     Case('uv_write_backlog', 'write-backlog', 'publish'),
     Case('uv_stopped', 'process-pause', alone=True, calm=True),
     Case('uv_outlier', 'outlier', 'on_request', alone=True, calm=True),
@@ -47,6 +56,10 @@ FAULTS = [
     # libevent
     Case('event_long_callback', 'long-callback', 'count_sessions', alone=True, calm=True),
     Case('event_pipe', 'blocking-call', 'ask_helper'),
+    Case('event_bufferevent', 'blocking-call', 'rate_limit'),
+    Case('event_condition', 'blocking-call', 'ask_and_wait'),
+    Case('event_fsync', 'blocking-call', 'save_sessions'),
+    Case('event_short_lock', 'lock-contention', 'rotate_keys', alone=True, calm=True),
     Case('event_saturated', 'loop-saturated', 'handle_message', alone=True),
     Case('event_timer_storm', 'timer-storm', 'look_again', alone=True),
     Case('event_abort', 'crash', 'release_session'),
@@ -54,6 +67,8 @@ FAULTS = [
     Case('guess', 'lock-contention', 'send_report'),
     Case('epoll_waitpid', 'blocking-call', 'run_helper'),
     Case('epoll_connect', 'blocking-call', 'reconnect'),
+    Case('epoll_flock', 'blocking-call', 'append_journal'),
+    Case('epoll_rwlock', 'lock-contention', 'scan_table'),
     Case('epoll_fork', 'blocking-call', 'save_snapshot', alone=True),
     Case('epoll_sched', 'kernel-scheduling-delay', alone=True),
     Case('epoll_quota', 'cpu-throttled', alone=True, quota=0.25),
@@ -73,10 +88,13 @@ FAULTS = [
     Case('api_wake_storm', 'wake-storm', 'producer', api=True),
     Case('api_downstream', 'downstream-wait', 'query_database'),
     Case('api_memory_growth', 'memory-growth', 'heap', api=True),
+    Case('api_memory_noise', 'memory-growth', 'rss', api=True),
     Case('api_write_backlog', 'write-backlog', 'write queue', api=True),
     Case('api_long_poll', 'long-callback', 'compact_table', alone=True),
     Case('api_never_yields', 'never-yields', 'drain_queue'),
 ]
 
 HEALTHY = ['healthy_uv_echo', 'healthy_event_echo', 'healthy_idle', 'healthy_busy', 'healthy_pool',
-           'healthy_tasks']
+           'healthy_tasks', 'healthy_one_user', 'healthy_render', 'healthy_workers', 'healthy_warmup']
+# Of these, those that record and save their window by themselves.
+HEALTHY_API = ['healthy_warmup']

@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 import libdaemons
 from libcases import Failed, Quota, Situation, Unavailable, first_place, headline, \
     undisturbed
-from libtable import FAULTS, HEALTHY
+from libtable import FAULTS, HEALTHY, HEALTHY_API
 
 PASS = 0.95
 lock = threading.Lock()
@@ -126,6 +126,8 @@ def run_healthy(name, record, situation, score, keep):
 
 
 def program_of(name):
+    if name in HEALTHY_API:
+        return lambda s: [s.run(name, [s.place.case(name)])]
     return lambda s: [s.record(name, [s.place.case(name)], inside=undisturbed)]
 
 
