@@ -141,8 +141,8 @@ struct tacho__work {
 	uint32_t submit_kind;	    /* poll that submitted it */
 	/* 0: not seen. An end without a begin is when its callback ran on the loop. */
 	uint64_t submit_ns, begin_ns, end_ns;
-	/* Where its begin is not seen: it was not done before this, as the loop had looked. What
-	   came between this and end_ns may be the loop's doing. */
+	/* Where its begin is not seen: it was not done before this, as the loop had looked; 0: it
+	   has not. What came between this and end_ns may be the loop's doing. */
 	uint64_t done_ns;
 	uint32_t waiting; /* others that waited for a thread of the pool when it was submitted */
 	uint32_t ahead;	  /* the same with those that a thread had begun */

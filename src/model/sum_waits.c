@@ -75,11 +75,25 @@ static void know_worker(struct tacho__pool_sum *p, uint32_t worker)
 		p->worker_ids[p->workers++] = worker;
 }
 
+static void work_unseen(struct tacho__summing *g, struct tacho__work_sum *k,
+			const struct tacho__work *w)
+{
+	if (w->ahead < TACHO__POOL_THREADS) {
+		tacho__sum_hist(g, &k->at_once, w->done_ns - w->submit_ns);
+		return;
+	}
+	tacho__sum_hist(g, &k->crowded, w->done_ns - w->submit_ns);
+	TACHO__WORST_ADD(&k->worst_crowded, w, x->done_ns - x->submit_ns);
+}
+
 static void work_left(struct tacho__work_sum *k, const struct tacho__work *w)
 {
 	int taken = w->begin_ns || w->ahead < TACHO__POOL_THREADS;
 	struct tacho__work *oldest = taken ? &k->kept : &k->left;
 
+	/* Nobody has looked since. */
+	if (!taken && !w->done_ns)
+		return;
 	k->left_count += !taken;
 	if (!oldest->submit_ns || w->submit_ns < oldest->submit_ns)
 		*oldest = *w;
@@ -104,12 +118,8 @@ void tacho__sum_work(void *arg, const struct tacho__work *w)
 		}
 		if (w->begin_ns && w->end_ns >= w->begin_ns)
 			tacho__sum_hist(g, &k->run, w->end_ns - w->begin_ns);
-		if (!w->begin_ns && w->done_ns && w->ahead < TACHO__POOL_THREADS) {
-			tacho__sum_hist(g, &k->at_once, w->done_ns - w->submit_ns);
-		} else if (!w->begin_ns && w->done_ns) {
-			tacho__sum_hist(g, &k->crowded, w->done_ns - w->submit_ns);
-			TACHO__WORST_ADD(&k->worst_crowded, w, x->done_ns - x->submit_ns);
-		}
+		if (!w->begin_ns && w->end_ns && w->done_ns)
+			work_unseen(g, k, w);
 	}
 	if (p) {
 		if (waited)

@@ -354,16 +354,37 @@ struct tacho__tracker *tacho__tracker_new(const struct tacho_reader *reader,
 	return t;
 }
 
+/* Whether it is known of the process which threads ran at the end. */
+static void know_living(struct tacho__tracker *t)
+{
+	for (uint32_t i = 0; i < tacho_read_thread_count(t->reader); i++) {
+		const struct tacho_thread *d = tacho_read_thread(t->reader, i);
+
+		if (d->live)
+			tacho__process_of(t, d->process)->living = 1;
+	}
+}
+
+/* What a thread that has ended left open did not go on. */
+static int has_ended(struct tacho__tracker *t, const struct tacho__thread *s)
+{
+	const struct tacho_thread *d =
+		tacho_read_thread_by_number(t->reader, s->process, s->number);
+
+	return d && !d->live && tacho__process_of(t, s->process)->living;
+}
+
 void tacho__tracker_end(struct tacho__tracker *t, uint64_t last_ns)
 {
 	last_ns = tacho__later(last_ns, t->last_ns);
+	know_living(t);
 	for (uint32_t i = 0; i < t->threads.used; i++) {
 		struct tacho__thread *s = tacho__table_at(&t->threads, i);
 
 		if (!s)
 			continue;
 		know_pauses(t, s);
-		cut_all(t, s, last_ns);
+		cut_all(t, s, has_ended(t, s) ? s->last_ns : last_ns);
 	}
 	tacho__waits_end(t, last_ns);
 	tacho__tasks_end(t);

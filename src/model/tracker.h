@@ -91,6 +91,7 @@ struct tacho__tracked_process {
 	uint32_t pauses;  /* of the recorder */
 	uint32_t queued;  /* work that was submitted and has not begun */
 	uint32_t running; /* work that has begun and not ended */
+	uint8_t living;	  /* 1: which of its threads ran at the end is known */
 };
 
 struct tacho__tracker {

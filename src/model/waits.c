@@ -423,6 +423,15 @@ void tacho__off_cpu_cut(struct tacho__tracker *t, struct tacho__thread *s, uint6
 	TACHO__GIVE(t, off_cpu, &off);
 }
 
+/* When the loop that gave it to the pool last looked whether it is done; 0: not since. */
+static uint64_t looked_last(const struct tacho__tracker *t, const struct tacho__work *w)
+{
+	const struct tacho__thread *s =
+		tacho__table_find(&t->threads, (uint64_t)w->process << 32 | w->submitter, 0);
+
+	return s && s->turn.begin_ns > w->submit_ns ? s->turn.begin_ns : 0;
+}
+
 void tacho__waits_end(struct tacho__tracker *t, uint64_t last_ns)
 {
 	for (uint32_t i = 0; i < t->threads.used; i++) {
@@ -432,10 +441,13 @@ void tacho__waits_end(struct tacho__tracker *t, uint64_t last_ns)
 			tacho__off_cpu_cut(t, s, last_ns);
 	}
 	for (uint32_t i = 0; i < t->works.used; i++) {
-		const struct tacho__tracked_work *k = tacho__table_at(&t->works, i);
+		struct tacho__tracked_work *k = tacho__table_at(&t->works, i);
 
-		if (k)
-			TACHO__GIVE(t, work, &k->work);
+		if (!k)
+			continue;
+		if (!k->work.begin_ns)
+			k->work.done_ns = looked_last(t, &k->work);
+		TACHO__GIVE(t, work, &k->work);
 	}
 	for (uint32_t i = 0; i < t->spans.used; i++) {
 		struct tacho__tracked_span *k = tacho__table_at(&t->spans, i);

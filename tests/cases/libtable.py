@@ -52,7 +52,7 @@ FAULTS = [
     Case('uv_outlier', 'outlier', 'on_request', alone=True, calm=True),
     Case('uv_crash', 'crash', 'end_session'),
     Case('uv_never_yields', 'never-yields', 'search'),
-    Case('uv_tiny', 'not-enough-data'),
+    Case('uv_tiny', 'not-enough-data', calm=True),
     # libevent
     Case('event_long_callback', 'long-callback', 'count_sessions', alone=True, calm=True),
     Case('event_pipe', 'blocking-call', 'ask_helper'),
@@ -73,7 +73,7 @@ FAULTS = [
     Case('epoll_sched', 'kernel-scheduling-delay', alone=True),
     Case('epoll_quota', 'cpu-throttled', alone=True, quota=0.25),
     Case('epoll_futile', 'futile-wakeups', 'main', alone=True),
-    Case('epoll_flood', 'fd-flood', alone=True),
+    Case('epoll_flood', 'fd-flood', alone=True, calm=True),
     Case('epoll_imbalance', 'worker-imbalance', alone=True, calm=True),
     Case('epoll_deadlock', 'hang', 'leave_room'),
     Case('epoll_hang', 'hang', dump=3),
@@ -95,6 +95,7 @@ FAULTS = [
 ]
 
 HEALTHY = ['healthy_uv_echo', 'healthy_event_echo', 'healthy_idle', 'healthy_busy', 'healthy_pool',
-           'healthy_tasks', 'healthy_one_user', 'healthy_render', 'healthy_workers', 'healthy_warmup']
+           'healthy_tasks', 'healthy_ended', 'healthy_one_user', 'healthy_render', 'healthy_workers',
+           'healthy_warmup']
 # Of these, those that record and save their window by themselves.
 HEALTHY_API = ['healthy_warmup']

@@ -80,6 +80,13 @@ static inline void trace_begin(struct trace *m)
 	trace_definitions(m);
 }
 
+/* What the table of threads says: of threads that are not in it, nothing is known. */
+static inline void trace_threads(struct trace *m, const struct tacho_box_thread *threads,
+				 uint32_t count)
+{
+	tb_array(&m->t, TACHO_BLOCK_THREADS, threads, sizeof(*threads), count);
+}
+
 static inline void trace_close(struct trace *m)
 {
 	if (!m->open)

@@ -145,6 +145,29 @@ static void what_is_cut_at_the_edges_says_so(void **state)
 	free(f);
 }
 
+static void what_a_thread_left_open_when_it_ended_does_not_go_on(void **state)
+{
+	const struct tacho_box_thread threads[] = {{.state = TACHO_THREAD_ENDED, .number = 1},
+						   {.state = TACHO_THREAD_LIVE, .number = 2}};
+	struct trace m;
+	struct facts *f;
+
+	(void)state;
+	trace_begin(&m);
+	trace_threads(&m, threads, 2);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 100 * MS, POLL_BEGIN, KIND_A, 1);
+	PUT(&m, 150 * MS, WAKE, 0, 9); /* the last of this thread */
+	trace_stream(&m, 2, 0);
+	PUT(&m, 200 * MS, POLL_BEGIN, KIND_B, 2);
+	PUT(&m, 900 * MS, WAKE, 0, 9);
+	f = trace_facts(&m);
+	assert_int_equal(f->poll_count, 2);
+	assert_int_equal(poll_at(f, 100 * MS, 150 * MS)->cut, TACHO__CUT_END);
+	assert_int_equal(poll_at(f, 200 * MS, 900 * MS)->cut, TACHO__CUT_END);
+	free(f);
+}
+
 static void what_was_open_before_keeps_its_begin(void **state)
 {
 	struct trace m;
@@ -482,6 +505,7 @@ int main(void)
 		cmocka_unit_test(a_switch_ends_one_poll_and_begins_the_next),
 		cmocka_unit_test(spans_know_their_poll_and_their_trace),
 		cmocka_unit_test(what_is_cut_at_the_edges_says_so),
+		cmocka_unit_test(what_a_thread_left_open_when_it_ended_does_not_go_on),
 		cmocka_unit_test(what_was_open_before_keeps_its_begin),
 		cmocka_unit_test(open_polls_that_are_not_listed_end_in_silence),
 		cmocka_unit_test(a_poll_on_both_sides_of_a_hole_is_one),

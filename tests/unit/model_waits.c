@@ -120,6 +120,44 @@ static void a_thread_of_which_no_begin_is_known_hides_no_polls(void **state)
 	free(f);
 }
 
+/* The wake of task 2 is followed by a poll of another thread, which began at `start`. */
+static struct facts *first_records_of(uint64_t start, uint64_t first)
+{
+	const struct tacho_box_thread threads[] = {
+		{.state = TACHO_THREAD_LIVE, .number = 1, .start_ticks = T0},
+		{.state = TACHO_THREAD_LIVE, .number = 2, .start_ticks = T0 + start}};
+	struct trace m;
+
+	trace_begin(&m);
+	trace_threads(&m, threads, 2);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 10, WAKE, 0, 2);
+	trace_stream(&m, 2, 0);
+	PUT(&m, first, POLL_BEGIN, KIND_B, 2);
+	PUT(&m, first + MS, POLL_END, 1);
+	return trace_facts(&m);
+}
+
+static void a_thread_whose_records_begin_long_after_it_hides_polls(void **state)
+{
+	struct facts *f = first_records_of(5, 3000 * MS);
+
+	(void)state;
+	/* Polls of three seconds may be missing. */
+	assert_int_equal(f->polls[0].wake_ns, 0);
+	assert_int_equal(f->wakes[0].lost, 1);
+	free(f);
+	/* A thread may well do something else first. */
+	f = first_records_of(5, 800 * MS);
+	assert_int_equal(f->polls[0].wake_ns, T0 + 10);
+	assert_int_equal(f->wakes[0].lost, 0);
+	free(f);
+	f = first_records_of(2500 * MS, 3000 * MS);
+	assert_int_equal(f->polls[0].wake_ns, T0 + 10);
+	assert_int_equal(f->wakes[0].lost, 0);
+	free(f);
+}
+
 static void a_number_that_is_used_again_is_another_task(void **state)
 {
 	struct trace m;
@@ -298,6 +336,75 @@ static void calls_end_where_they_are_recorded(void **state)
 	free(f);
 }
 
+/* What is ahead of a work in its pool: what waits, and what a thread has begun. */
+static void work_knows_what_is_ahead_of_it(void **state)
+{
+	struct trace m;
+	struct facts *f;
+
+	(void)state;
+	trace_begin(&m);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 10, WORK_SUBMIT, KIND_B, 0x100);
+	PUT(&m, 11, WORK_SUBMIT, KIND_B, 0x200);
+	PUT(&m, 30, WORK_SUBMIT, KIND_B, 0x300); /* one runs, one waits */
+	PUT(&m, 50, WORK_SUBMIT, KIND_B, 0x400); /* only that one waits */
+	PUT(&m, 60, POLL_BEGIN, KIND_A, 0x300);
+	PUT(&m, 61, POLL_END, 1);
+	PUT(&m, 70, POLL_BEGIN, KIND_A, 0x400);
+	PUT(&m, 71, POLL_END, 1);
+	PUT(&m, 80, WORK_SUBMIT, KIND_B, 0x500);
+	PUT(&m, 90, POLL_BEGIN, KIND_A, 0x500);
+	trace_stream(&m, 2, 0);
+	PUT(&m, 20, WORK_BEGIN, KIND_B, 0x100);
+	PUT(&m, 40, WORK_END, 0, 0x100);
+	PUT(&m, 55, WORK_BEGIN, KIND_B, 0x200);
+	PUT(&m, 75, WORK_END, 0, 0x200);
+	f = trace_facts(&m);
+	assert_int_equal(f->work_count, 5);
+	assert_int_equal(f->works[0].work, 0x100);
+	assert_int_equal(f->works[0].ahead, 0);
+	assert_int_equal(f->works[1].work, 0x300);
+	assert_int_equal(f->works[1].ahead, 2);
+	assert_int_equal(f->works[1].waiting, 1);
+	assert_int_equal(f->works[2].work, 0x400);
+	assert_int_equal(f->works[2].ahead, 2);
+	assert_int_equal(f->works[3].work, 0x200);
+	assert_int_equal(f->works[3].ahead, 1);
+	assert_int_equal(f->works[4].work, 0x500);
+	assert_int_equal(f->works[4].ahead, 0);
+	free(f);
+}
+
+/* A callback that runs late says when its loop looked, not when the work was done. */
+static void a_busy_loop_is_not_the_works_time(void **state)
+{
+	struct trace m;
+	struct facts *f;
+
+	(void)state;
+	trace_begin(&m);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 0, PARK, LOOP_2);
+	PUT(&m, 10 * MS, UNPARK, 1);
+	PUT(&m, 11 * MS, WORK_SUBMIT, KIND_B, 0x100);
+	PUT(&m, 12 * MS, WORK_SUBMIT, KIND_B, 0x200);
+	PUT(&m, 80 * MS, PARK, LOOP_2); /* it was busy until now, and does not wait */
+	PUT(&m, 80 * MS + 1000, UNPARK, 1);
+	PUT(&m, 90 * MS, POLL_BEGIN, KIND_A, 0x100);
+	PUT(&m, 91 * MS, POLL_END, 1);
+	PUT(&m, 92 * MS, PARK, LOOP_2);
+	PUT(&m, 95 * MS, UNPARK, 1); /* it has waited: the work was not done before */
+	PUT(&m, 99 * MS, POLL_BEGIN, KIND_A, 0x200);
+	f = trace_facts(&m);
+	assert_int_equal(f->work_count, 2);
+	assert_int_equal(f->works[0].done_ns, T0 + 11 * MS);
+	assert_int_equal(f->works[0].end_ns, T0 + 90 * MS);
+	assert_int_equal(f->works[1].done_ns, T0 + 95 * MS);
+	assert_int_equal(f->works[1].end_ns, T0 + 99 * MS);
+	free(f);
+}
+
 static void work_waits_for_a_thread_of_the_pool(void **state)
 {
 	struct trace m;
@@ -451,12 +558,15 @@ int main(void)
 		cmocka_unit_test(a_wake_leads_to_the_next_poll_of_its_task),
 		cmocka_unit_test(a_wake_before_a_hole_tells_nothing_of_the_poll_after_it),
 		cmocka_unit_test(a_thread_of_which_no_begin_is_known_hides_no_polls),
+		cmocka_unit_test(a_thread_whose_records_begin_long_after_it_hides_polls),
 		cmocka_unit_test(a_number_that_is_used_again_is_another_task),
 		cmocka_unit_test(a_task_that_moves_between_threads_is_one),
 		cmocka_unit_test(a_poll_that_outlives_its_task_counts_for_nobody),
 		cmocka_unit_test(a_lock_is_known_by_who_released_it),
 		cmocka_unit_test(calls_end_where_they_are_recorded),
 		cmocka_unit_test(work_waits_for_a_thread_of_the_pool),
+		cmocka_unit_test(work_knows_what_is_ahead_of_it),
+		cmocka_unit_test(a_busy_loop_is_not_the_works_time),
 		cmocka_unit_test(samples_and_switches_belong_to_what_runs),
 		cmocka_unit_test(counters_depths_and_readiness_come_as_they_are),
 	};
