@@ -83,7 +83,7 @@ const struct tacho__rule tacho__rules[] = {
 	{"outlier", "single operations take many times as long as others of their kind", ""},
 	{"crash", "the process crashed", ""},
 	{"hang", "a loop does not come back", ""},
-	{"recorder-loss", "records are missing", ""},
+	{"recorder-loss", "records are missing, or their times may be wrong", ""},
 	{"not-enough-data", "too little was recorded to tell", ""},
 };
 const uint32_t tacho__rule_count = sizeof(tacho__rules) / sizeof(tacho__rules[0]);
@@ -94,6 +94,13 @@ double tacho__limit(const struct tacho__explaining *x, const char *name)
 		if (strcmp(tacho__thresholds[i].name, name) == 0)
 			return x->thresholds ? x->thresholds[i] : tacho__thresholds[i].value;
 	abort(); /* no such threshold: not a matter of input */
+}
+
+double tacho__seconds(const struct tacho__explaining *x)
+{
+	double window = tacho__window_ns(x), least = tacho__limit(x, "not-enough-data.ns");
+
+	return (window > least ? window : least) / 1e9;
 }
 
 const char *tacho__severity_name(enum tacho__severity severity)
@@ -280,6 +287,17 @@ int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, con
 	return 0;
 }
 
+double tacho__counted(const struct tacho__explaining *x, uint32_t process, const char *name)
+{
+	struct tacho_loss_info info;
+
+	for (uint32_t i = 0; i < tacho_read_loss_count(x->reader); i++)
+		if (tacho_read_loss(x->reader, process, i, &info) >= 0 &&
+		    strcmp(info.name, name) == 0)
+			return (double)info.count;
+	return 0;
+}
+
 /* --------------------------------------------------------------------- life */
 
 void tacho__explanation_free(struct tacho__explanation *e)
@@ -308,6 +326,7 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 	if (!error) {
 		tacho__rules_process(x);
 		tacho__rules_loop(x);
+		tacho__rules_short(x);
 		tacho__rules_wait(x);
 		tacho__rules_io(x);
 		tacho__fold(x);

@@ -39,7 +39,7 @@ static const struct fold folds[] = {
 	{"wake-latency", "latency", 0, 0, 3},
 	{"timer-late", "latency", 0, 0, 3},
 	{"downstream-wait", "downstream", 0, 0, 3},
-	{"outlier", "latency", 0, 0, 3},
+	{"outlier", "none", 0, 0, 3}, /* of severity info: a note */
 	{"recorder-loss", "recording", 6, 0, 0},
 	{"not-enough-data", "not-enough-data", 0, 0, 0},
 };

@@ -163,22 +163,34 @@ static int others_ran(const struct tacho__gathered *g, const struct tacho__poll 
 {
 	uint64_t edge = (p->end_ns - p->begin_ns) / 10;
 	uint32_t count = g->active_count < TACHO__ACTIVITY ? g->active_count : TACHO__ACTIVITY;
+	uint64_t oldest = UINT64_MAX;
+	int others = 0;
 
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tacho__active *a = &g->active[i];
 
-		if (a->process == p->at.process && a->thread != p->at.thread &&
-		    a->ns > p->begin_ns + edge && a->ns < p->end_ns - edge)
+		if (a->ns < oldest)
+			oldest = a->ns;
+		if (a->process != p->at.process || a->thread == p->at.thread)
+			continue;
+		others = 1;
+		if (a->ns > p->begin_ns + edge && a->ns < p->end_ns - edge)
 			return 1;
 	}
-	return 0;
+	/* So many did so much that what they did in the middle is not kept. */
+	return others && count == TACHO__ACTIVITY && oldest > p->begin_ns + edge;
 }
 
-/* Whether code that runs would have been sampled. */
+/* Whether code that runs would have been sampled: all threads got a timer. */
 static int is_sampled(const struct tacho__gathered *g, uint32_t process)
 {
 	struct tacho_source_info info;
+	struct tacho_loss_info loss;
 
+	for (uint32_t i = 0; i < tacho_read_loss_count(g->reader); i++)
+		if (tacho_read_loss(g->reader, process, i, &loss) >= 0 &&
+		    strcmp(loss.name, "not_sampled") == 0 && loss.count)
+			return 0;
 	for (uint32_t i = 0; i < tacho_read_source_count(g->reader); i++)
 		if (tacho_read_source(g->reader, process, i, &info) >= 0 &&
 		    strcmp(info.name, "cpu_samples") == 0)

@@ -53,6 +53,17 @@ struct tacho__place tacho__sample_place(const struct tacho__explaining *x, uint3
 	return n ? places[own < n ? own : 0] : none;
 }
 
+struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t process,
+				     uint32_t id, uint64_t ns)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = tacho__places_of_id(x->reader, process, id, ns, places, TACHO__PLACES_MAX);
+	uint32_t own = tacho__places_own(places, n);
+	static const struct tacho__place none = {.function = "", .file = "", .module = ""};
+
+	return n ? places[own < n ? own : 0] : none;
+}
+
 const struct tacho__sampled *tacho__hottest(const struct tacho__explaining *x, uint32_t process,
 					    const struct tacho__samples *samples, uint64_t ns)
 {

@@ -3,6 +3,7 @@
  * adds findings; it also says whether it could look at all.
  *
  *   rules_loop.c     what keeps a loop from coming back
+ *   rules_short.c    waits that are short, and many
  *   rules_wait.c     wakes, queues, tasks, pools
  *   rules_io.c       timers, descriptors, futile waits, load
  *   rules_process.c  crashes, hangs, pauses, memory, and what was recorded at all
@@ -29,8 +30,12 @@ struct tacho__explaining {
 double tacho__limit(const struct tacho__explaining *x, const char *name);
 static inline double tacho__window_ns(const struct tacho__explaining *x)
 {
-	return (double)(x->sum->last_ns - x->sum->first_ns);
+	/* Not 0, which shares are not of. */
+	return x->sum->last_ns > x->sum->first_ns ? (double)(x->sum->last_ns - x->sum->first_ns)
+						  : 1;
 }
+/* What rates are of: what went on for less than is enough to tell is no rate. */
+double tacho__seconds(const struct tacho__explaining *x);
 
 /* A new finding; NULL without memory. */
 struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule,
@@ -52,6 +57,9 @@ void tacho__where_sample(const struct tacho__explaining *x, struct tacho__findin
 /* The place of a sampled stack that means most to a person: the program's own innermost. */
 struct tacho__place tacho__sample_place(const struct tacho__explaining *x, uint32_t process,
 					const struct tacho__sampled *s, uint64_t ns);
+/* The same for a definition of a place or stack. */
+struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t process,
+				     uint32_t id, uint64_t ns);
 /* The stack that was sampled most, with all that end in the same function of the program. */
 const struct tacho__sampled *tacho__hottest(const struct tacho__explaining *x, uint32_t process,
 					    const struct tacho__samples *samples, uint64_t ns);
@@ -71,7 +79,13 @@ const char *tacho__thread_text(const struct tacho__explaining *x, char out[TACHO
 			       uint32_t process, uint32_t thread);
 int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, const char *name);
 
+/* What the recorder counted under that name since it began. */
+double tacho__counted(const struct tacho__explaining *x, uint32_t process, const char *name);
+/* Whether a wait is what threads do that have nothing to do. */
+int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l);
+
 void tacho__rules_loop(struct tacho__explaining *x);
+void tacho__rules_short(struct tacho__explaining *x); /* after rules_loop */
 void tacho__rules_wait(struct tacho__explaining *x);
 void tacho__rules_io(struct tacho__explaining *x);
 void tacho__rules_process(struct tacho__explaining *x);

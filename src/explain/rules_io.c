@@ -7,12 +7,8 @@
 #define TURNS_MIN 100u
 #define LOOPS_MAX 256u
 #define LATE_MIN 3u
-#define BUSY 0.8 /* from here on others wait for more than what they wait for takes */
-
-static double seconds(const struct tacho__explaining *x)
-{
-	return tacho__window_ns(x) / 1e9;
-}
+/* Of a loop's time: from here on what comes at random waits longer than it takes (M/D/1). */
+#define FLOODED 0.67
 
 /* Share of the time in which the loop did not wait, 0..1; -1: not known. */
 static double utilisation(const struct tacho__loop_sum *l)
@@ -71,7 +67,7 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 
 static void find_futile(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	double rate = (double)l->no_ready / seconds(x);
+	double rate = (double)l->no_ready / tacho__seconds(x);
 	double share = l->turns ? 100.0 * (double)l->no_ready / (double)l->turns : 0;
 	char name[TACHO__TEXT];
 	struct tacho__finding *f;
@@ -107,7 +103,7 @@ static int is_timer(const struct tacho__explaining *x, const struct tacho__kind_
 
 static void find_timer_storm(struct tacho__explaining *x, const struct tacho__kind_sum *k)
 {
-	double rate = (double)k->ns.count / seconds(x);
+	double rate = (double)k->ns.count / tacho__seconds(x);
 	char name[TACHO__TEXT];
 	struct tacho__finding *f;
 
@@ -222,7 +218,7 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	char name[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (flood.count < 4 || flood.top->count < 1000 || utilisation(l) < BUSY ||
+	if (flood.count < 4 || flood.top->count < 1000 || utilisation(l) < FLOODED ||
 	    share < tacho__limit(x, "fd-flood.share") || flood.top->count < 5 * flood.second)
 		return;
 	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process,
@@ -304,7 +300,7 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 		return;
 	l = loop_of_kind(x, k->process, k->kind);
 	share = l && l->busy_ns ? 100 * top / (double)l->busy_ns : 0;
-	if (!l || utilisation(l) < BUSY || share < tacho__limit(x, "fd-flood.share") ||
+	if (!l || utilisation(l) < FLOODED || share < tacho__limit(x, "fd-flood.share") ||
 	    flood_is_known(x, l))
 		return;
 	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process, top);
@@ -359,7 +355,7 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 	struct tacho__finding *f;
 	uint32_t n = 0;
 
-	if (utilisation(l) < BUSY || l->turns < TURNS_MIN)
+	if (utilisation(l) < 0.8 || l->turns < TURNS_MIN)
 		return;
 	for (uint32_t i = 0; i < x->sum->loops.used && n < LOOPS_MAX; i++) {
 		const struct tacho__loop_sum *o = tacho__table_at(&x->sum->loops, i);

@@ -8,7 +8,7 @@
 
 #define GROUPS 64u
 #define TURNS_OF_LOOP 50u
-#define SHORT_ONES 3 /* many that are short must take this many times the share of long ones */
+#define SAMPLED_NS UINT64_C(100000000)
 
 /* Cases that are one finding. */
 struct group {
@@ -25,40 +25,28 @@ static uint64_t longest(const struct tacho__case *c)
 	return c->worst.count ? c->worst.at[0].end_ns - c->worst.at[0].begin_ns : 0;
 }
 
-/* The place that a stack or place definition means for a person: the program's own innermost. */
-static struct tacho__place own_place(const struct tacho__explaining *x, uint32_t process,
-				     uint32_t id, uint64_t ns)
-{
-	struct tacho__place places[TACHO__PLACES_MAX];
-	uint32_t n = tacho__places_of_id(x->reader, process, id, ns, places, TACHO__PLACES_MAX);
-	uint32_t own = tacho__places_own(places, n);
-	static const struct tacho__place none = {.function = "", .file = "", .module = ""};
-
-	return n ? places[own < n ? own : 0] : none;
-}
-
 static struct tacho__place place_of(const struct tacho__explaining *x, const struct tacho__case *c)
 {
 	const struct tacho__sampled *s;
 
 	switch (c->cause) {
 	case TACHO__CAUSE_CALL:
-		return own_place(x, c->process, c->call.stack, c->last_ns);
+		return tacho__own_place(x, c->process, c->call.stack, c->last_ns);
 	case TACHO__CAUSE_SIGNAL:
-		return own_place(x, c->process, c->lock.stack ? c->lock.stack : c->lock.place,
-				 c->last_ns);
+		return tacho__own_place(x, c->process,
+					c->lock.stack ? c->lock.stack : c->lock.place, c->last_ns);
 	case TACHO__CAUSE_LOCK:
-		return own_place(x, c->process,
-				 c->lock.release_ns ? c->lock.release_place : c->lock.place,
-				 c->last_ns);
+		return tacho__own_place(x, c->process,
+					c->lock.release_ns ? c->lock.release_place : c->lock.place,
+					c->last_ns);
 	case TACHO__CAUSE_CODE:
 	case TACHO__CAUSE_UNKNOWN:
 		s = tacho__hottest(x, c->process, &c->samples, c->last_ns);
 		if (s)
 			return tacho__sample_place(x, c->process, s, c->last_ns);
-		return own_place(x, c->process, c->worst.at[0].kind, c->last_ns);
+		return tacho__own_place(x, c->process, c->worst.at[0].kind, c->last_ns);
 	default:
-		return own_place(x, c->process, 0, 0);
+		return tacho__own_place(x, c->process, 0, 0);
 	}
 }
 
@@ -180,14 +168,47 @@ static void show_polls(const struct tacho__explaining *x, struct tacho__finding 
 	}
 }
 
+/* Code that runs for so long is sampled: this hardly ran, and nothing that was recorded kept it. */
+static int hardly_ran(const struct tacho__explaining *x, const struct group *g)
+{
+	return g->own_ns >= SAMPLED_NS && g->sample_ns < g->own_ns / 4 &&
+	       tacho__source_is_on(x, g->process, "cpu_samples") &&
+	       !tacho__counted(x, g->process, "not_sampled");
+}
+
+static void find_unseen(struct tacho__explaining *x, const struct group *g)
+{
+	const struct tacho__poll *p = &g->worst->worst.at[0];
+	char ns[TACHO__TEXT], name[TACHO__TEXT];
+	struct tacho__finding *f = begin(x, g, "long-callback");
+
+	if (!f)
+		return;
+	if (p->kind)
+		tacho__where_id(x, f, p->kind, g->worst->last_ns);
+	tacho__say_summary(f,
+			   "%s keeps its loop for up to %s and hardly runs: what it waits for was "
+			   "not seen",
+			   callback_text(x, name, p), tacho__ns_text(ns, (double)g->longest_ns));
+	tacho__say_advice(f,
+			  "Record with --sched, which shows where it leaves its CPU: page faults, "
+			  "and calls that tacho does not know, wait in the kernel.");
+	show_polls(x, f, g);
+}
+
 static void find_code(struct tacho__explaining *x, const struct group *g)
 {
 	const struct tacho__poll *p = &g->worst->worst.at[0];
 	char ns[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
 	const struct tacho__sampled *s =
 		tacho__hottest(x, g->process, &g->worst->samples, g->worst->last_ns);
-	struct tacho__finding *f = begin(x, g, "long-callback");
+	struct tacho__finding *f;
 
+	if (hardly_ran(x, g)) {
+		find_unseen(x, g);
+		return;
+	}
+	f = begin(x, g, "long-callback");
 	if (!f)
 		return;
 	if (s)
@@ -351,8 +372,8 @@ static void find_pause(struct tacho__explaining *x, const struct group *g)
 		"kernel where tacho does not see why",
 		tacho__ns_text(ns, (double)g->longest_ns));
 	tacho__say_advice(f, "Look for SIGSTOP, a debugger, a frozen cgroup, a snapshot of the "
-			     "machine, fork of a large process, or page faults that read from disk "
-			     "at that time.");
+			     "machine, a clock that jumped, fork of a large process, or page "
+			     "faults that read from disk at that time.");
 	for (uint32_t i = 0; i < g->worst->worst.count && i < 3; i++) {
 		const struct tacho__poll *p = &g->worst->worst.at[i];
 
@@ -363,26 +384,6 @@ static void find_pause(struct tacho__explaining *x, const struct group *g)
 }
 
 /* --------------------------------------------------- what still goes on at the end */
-
-/*
- * Threads of pools idle inside a library that waits for a condition; recorders before this one
- * did not tell that from waiting for a lock.
- */
-static int idles(const struct tacho__explaining *x, const struct tacho__lock *l)
-{
-	static const char *const names[] = {"cond_wait", "cond_timedwait", "sem_wait"};
-	struct tacho__place places[TACHO__PLACES_MAX];
-	uint32_t n = tacho__places_of_id(x->reader, l->at.process, l->stack ? l->stack : l->place,
-					 l->end_ns, places, TACHO__PLACES_MAX);
-
-	if (l->is_signal)
-		return 1;
-	for (uint32_t i = 0; i < n; i++)
-		for (uint32_t k = 0; k < sizeof(names) / sizeof(names[0]); k++)
-			if (strstr(places[i].function, names[k]))
-				return 1;
-	return 0;
-}
 
 /*
  * Whether a thread that is in no wait has left its loop, and does something else: it was none for
@@ -398,7 +399,7 @@ static int has_left_loop(const struct tacho__explaining *x, const struct tacho__
 
 	if (p->kind)
 		return 0;
-	if ((k && k->is_signal) || (c->lock.cut && idles(x, &c->lock)))
+	if ((k && k->is_signal) || (c->lock.cut && tacho__idles(x, &c->lock)))
 		return 1;
 	return !l || l->turns < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
 }
@@ -450,96 +451,13 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 				   "different order wait for each other for ever."
 			  : runs ? "Let it yield: return to the loop now and then, or run it in a "
 				   "pool of threads."
-				 : "See what it waits for with a debugger, or with --sched for "
-				   "switches; a call without time-out is the usual reason.");
+			  : p->kind ? "See what it waits for with a debugger, or with --sched for "
+				      "switches; a call without time-out is the usual reason."
+				    : "See what it waits for with a debugger, or with --sched for "
+				      "switches; a call without time-out is the usual reason. A "
+				      "thread that has left its loop for good looks the same.");
 	tacho__say_evidence(f, p->at.thread, p->begin_ns, end_ns, ns, "ns",
 			    "no return to the loop since then");
-}
-
-/* --------------------------------------------------------------- many short ones */
-
-/* Waits for a lock that are each short, or on threads without a loop, but many. */
-static void find_busy_lock(struct tacho__explaining *x, const struct tacho__lock_sum *k)
-{
-	double window = tacho__window_ns(x), inside = 100.0 * (double)k->inside.sum / window;
-	double any = 100.0 * (double)k->ns.sum / window;
-	const struct tacho__lock *l = k->worst.count ? &k->worst.at[0] : &k->worst_any.at[0];
-	char ns[TACHO__TEXT], all[TACHO__TEXT], where[2 * TACHO__TEXT];
-	struct tacho__finding *f;
-
-	/* Condition variables and semaphores are what idle threads wait for. */
-	if (k->is_signal || !k->worst_any.count || k->ns.count < 10)
-		return;
-	if (inside < SHORT_ONES * tacho__limit(x, "blocked.share") &&
-	    (any < tacho__limit(x, "lock-contention.share") || idles(x, l)))
-		return;
-	for (uint32_t i = 0; i < x->out->count; i++)
-		if (x->out->findings[i].lock == k->lock &&
-		    x->out->findings[i].process == k->process)
-			return;
-	f = tacho__find(x, "lock-contention", TACHO__SEVERITY_WARNING, k->process,
-			(double)(inside > 0 ? k->inside.sum : k->ns.sum));
-	if (!f)
-		return;
-	f->lock = k->lock;
-	f->loop = l->at.loop;
-	f->thread = l->at.thread;
-	if (l->release_ns)
-		tacho__where_id(x, f, l->release_place, l->end_ns);
-	tacho__where_id(x, f, l->stack ? l->stack : l->place, l->end_ns);
-	tacho__say_summary(f, "threads wait %s in all for one lock, %llu times, up to %s each%s%s",
-			   tacho__ns_text(all, (double)k->ns.sum), (unsigned long long)k->ns.count,
-			   tacho__ns_text(ns, (double)k->ns.most),
-			   f->where_count ? "; it is held longest in " : "",
-			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
-	tacho__say_advice(f,
-			  "Hold it for a shorter time, split it, or let each thread have its own "
-			  "copy of what it protects.");
-	tacho__say_evidence(f, l->at.thread, l->begin_ns, l->end_ns,
-			    (double)(l->end_ns - l->begin_ns), "ns", "the longest wait");
-}
-
-static void find_busy_call(struct tacho__explaining *x, const struct tacho__call_sum *k)
-{
-	double share = 100.0 * (double)k->ns.sum / tacho__window_ns(x);
-	const struct tacho__call *c = &k->worst.at[0];
-	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT], where[2 * TACHO__TEXT];
-	struct tacho__finding *f;
-
-	if (!k->worst.count || !c->at.poll_ns ||
-	    share < SHORT_ONES * tacho__limit(x, "blocked.share") || k->ns.count < 10)
-		return;
-	f = tacho__find(x, "blocking-call", TACHO__SEVERITY_WARNING, k->process, (double)k->ns.sum);
-	if (!f)
-		return;
-	f->loop = c->at.loop;
-	f->kind = c->at.kind;
-	f->thread = c->at.thread;
-	tacho__where_id(x, f, k->stack, c->end_ns);
-	tacho__say_summary(f, "%s blocks the loop %llu times, for %s in all, up to %s each%s%s",
-			   tacho__id_text(x, name, k->process, k->name),
-			   (unsigned long long)k->ns.count, tacho__ns_text(all, (double)k->ns.sum),
-			   tacho__ns_text(ns, (double)k->ns.most),
-			   f->where_count ? ", called by " : "",
-			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
-	tacho__say_advice(f, "Call it from a pool of threads: while it waits, nothing else on this "
-			     "loop runs.");
-	tacho__say_evidence(f, c->at.thread, c->begin_ns, c->end_ns,
-			    (double)(c->end_ns - c->begin_ns), "ns", "the longest");
-}
-
-static int call_is_known(const struct tacho__explaining *x, const struct tacho__call_sum *k)
-{
-	struct tacho__place place = own_place(x, k->process, k->stack, x->sum->last_ns);
-
-	for (uint32_t i = 0; i < x->out->count; i++) {
-		const struct tacho__finding *f = &x->out->findings[i];
-
-		if (strcmp(f->rule, "blocking-call") == 0 && f->process == k->process &&
-		    f->where_count && strcmp(f->where[0].function, place.function) == 0)
-			return 1;
-	}
-	return 0;
 }
 
 void tacho__rules_loop(struct tacho__explaining *x)
@@ -560,17 +478,5 @@ void tacho__rules_loop(struct tacho__explaining *x)
 
 		if (c && c->cause == TACHO__CAUSE_OPEN)
 			find_open(x, c);
-	}
-	for (uint32_t i = 0; i < x->sum->locks.used; i++) {
-		const struct tacho__lock_sum *k = tacho__table_at(&x->sum->locks, i);
-
-		if (k)
-			find_busy_lock(x, k);
-	}
-	for (uint32_t i = 0; i < x->sum->calls.used; i++) {
-		const struct tacho__call_sum *k = tacho__table_at(&x->sum->calls, i);
-
-		if (k && !call_is_known(x, k))
-			find_busy_call(x, k);
 	}
 }

@@ -118,18 +118,6 @@ static void find_outlier(struct tacho__explaining *x, uint32_t process, uint32_t
 
 /* ---------------------------------------------------------- what was recorded */
 
-/* What the recorder counted, since it began. */
-static double counted(const struct tacho__explaining *x, uint32_t process, const char *name)
-{
-	struct tacho_loss_info info;
-
-	for (uint32_t i = 0; i < tacho_read_loss_count(x->reader); i++)
-		if (tacho_read_loss(x->reader, process, i, &info) >= 0 &&
-		    strcmp(info.name, name) == 0)
-			return (double)info.count;
-	return 0;
-}
-
 static double share_of(double missing, double rest)
 {
 	return missing > 0 ? 100.0 * missing / (missing + rest) : 0;
@@ -140,8 +128,9 @@ static void find_loss(struct tacho__explaining *x, uint32_t process)
 {
 	const struct tacho__process_sum *p = &x->sum->process[process];
 	double missing = (double)(p->missing + p->dropped);
-	double never = counted(x, process, "no_chunk") + counted(x, process, "no_thread");
-	double ever = (double)p->events + counted(x, process, "overwritten_records");
+	double never =
+		tacho__counted(x, process, "no_chunk") + tacho__counted(x, process, "no_thread");
+	double ever = (double)p->events + tacho__counted(x, process, "overwritten_records");
 	double share = share_of(missing, (double)p->events);
 	struct tacho__finding *f;
 
@@ -167,6 +156,44 @@ static void find_loss(struct tacho__explaining *x, uint32_t process)
 	tacho__say_advice(f, "Raise the budget (--memory, TACHO_MAX_BYTES) or count short polls "
 			     "(--poll-threshold).");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, missing, "records", "missing");
+}
+
+static int has_problem(const struct tacho__explaining *x, const char *name)
+{
+	for (uint32_t i = 0; i < tacho_read_problem_count(x->reader); i++)
+		if (strcmp(tacho_read_problem(x->reader, i)->name, name) == 0)
+			return 1;
+	return 0;
+}
+
+/* Times that are wrong are no better than records that are missing: the clock went back, in the
+   window or, as the recorder counted, since it began; or nobody knows how fast it goes. */
+static void find_bad_clock(struct tacho__explaining *x, uint32_t process)
+{
+	double equal = tacho__counted(x, process, "clock_back");
+	double ever = (double)x->sum->process[process].events +
+		      tacho__counted(x, process, "overwritten_records");
+	double share = ever > 0 ? 100.0 * equal / ever : 0;
+	int back = has_problem(x, "clock-back"), unknown = has_problem(x, "clock-unknown");
+	struct tacho__finding *f;
+
+	if (!back && !unknown && share < tacho__limit(x, "recorder-loss.warn"))
+		return;
+	f = tacho__find(x, "recorder-loss", TACHO__SEVERITY_CRITICAL, process, 0);
+	if (!f)
+		return;
+	if (unknown)
+		tacho__say_summary(f, "nothing says how fast the clock of the recording went: "
+				      "times, and what is found by them, mean nothing");
+	else
+		tacho__say_summary(f, "the clock of the recording went back: times, and what is "
+				      "found by them, may be wrong");
+	tacho__say_advice(
+		f, "Record again. A machine that is moved or restored can do that; where the "
+		   "CPU's own clock does it, TACHO_CLOCK=monotonic helps.");
+	if (!back && !unknown)
+		tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, equal, "records",
+				    "have the time of the one before");
 }
 
 /* The counter of the hooks: how long a quota stopped the process, in us, since it was set up. */
@@ -218,9 +245,10 @@ static void find_not_enough(struct tacho__explaining *x)
 	if (enough(x))
 		tacho__say_summary(f, "no loop was seen, so nothing can be said of any");
 	else
-		tacho__say_summary(f, "%llu events in %s are too few to tell",
-				   (unsigned long long)x->sum->events,
-				   tacho__ns_text(ns, tacho__window_ns(x)));
+		tacho__say_summary(
+			f, "%llu events in %s are too few to tell",
+			(unsigned long long)x->sum->events,
+			tacho__ns_text(ns, (double)(x->sum->last_ns - x->sum->first_ns)));
 	tacho__say_advice(f,
 			  "Record for longer, under load. 'tacho doctor' says what can be recorded "
 			  "of a program.");
@@ -298,8 +326,10 @@ void tacho__rules_process(struct tacho__explaining *x)
 	find_not_enough(x);
 	for (uint32_t i = 0; i < tacho_read_crash_count(x->reader); i++)
 		find_crash(x, tacho_read_crash(x->reader, i));
-	for (uint32_t p = 0; p < x->sum->processes; p++)
+	for (uint32_t p = 0; p < x->sum->processes; p++) {
 		find_loss(x, p);
+		find_bad_clock(x, p);
+	}
 	for (uint32_t i = 0; i < x->sum->counters.used; i++) {
 		const struct tacho__counter_sum *k = tacho__table_at(&x->sum->counters, i);
 

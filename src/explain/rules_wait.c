@@ -7,11 +7,6 @@
 #define LATE_WAKES 5u /* a few that are late may be anything */
 #define WORKS_MIN 5u
 
-static double seconds(const struct tacho__explaining *x)
-{
-	return tacho__window_ns(x) / 1e9;
-}
-
 /* -------------------------------------------------------------------- wakes */
 
 static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
@@ -55,7 +50,7 @@ static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
 static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
 {
 	const struct tacho__wake_sum *w = &x->sum->process[process].wakes;
-	double rate = (double)w->again / seconds(x);
+	double rate = (double)w->again / tacho__seconds(x);
 	struct tacho__finding *f;
 
 	if (rate < tacho__limit(x, "wake-storm.rate") || w->again < 4 * w->count)
@@ -83,7 +78,7 @@ static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
 
 static void find_self_wake(struct tacho__explaining *x, const struct tacho__task_sum *k)
 {
-	double rate = (double)k->self_wakes / seconds(x), share;
+	double rate = (double)k->self_wakes / tacho__seconds(x), share;
 	struct tacho__finding *f;
 	char name[TACHO__TEXT];
 
@@ -382,7 +377,7 @@ static void find_stuck_pool(struct tacho__explaining *x, uint32_t process)
 	if (!keeper || !sufferer || keeper->kept.submit_ns > sufferer->left.submit_ns ||
 	    p->missing || p->dropped || loop_is_gone(x, process))
 		return;
-	waited = x->sum->last_ns - sufferer->left.submit_ns;
+	waited = sufferer->left.done_ns ? sufferer->left.done_ns - sufferer->left.submit_ns : 0;
 	if ((double)waited < tacho__limit(x, "hang.ns"))
 		return;
 	f = tacho__find(x, "pool-exhausted", TACHO__SEVERITY_CRITICAL, process,

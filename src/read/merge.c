@@ -151,6 +151,25 @@ static void find_hole(struct cursor *c, const struct tacho_trace_events *head)
 	c->expected = head->prior_records + head->count;
 }
 
+/*
+ * Stretches of a stream are read in the order of their times. That this is not the order in which
+ * they were recorded is told once. Clocks of two files may be apart by SAME_NS.
+ */
+static void look_at_clock(struct tacho_reader *r, const struct cursor *c,
+			  const struct tacho_trace_events *head)
+{
+	const struct tacho__stretch_info *s = &r->stretches[c->next];
+
+	if (r->clock_back || !c->begun || head->sequence >= c->sequence ||
+	    s->first_ns < TACHO__SAME_NS || s[-1].first_ns > s->first_ns - TACHO__SAME_NS)
+		return;
+	r->clock_back = 1;
+	tacho__problem(r, s->source, "clock-back", s->offset, s->size,
+		       "records of thread %u that were made later have earlier times: the clock "
+		       "went back, and what lies between two times may be wrong",
+		       s->pub.thread);
+}
+
 /* The next stretch of the cursor, or the end of it: 1 and its key, or 0. */
 static int go_to_next(struct tacho_reader *r, struct cursor *c)
 {
@@ -210,6 +229,7 @@ static int load(struct tacho_reader *r, struct cursor *c)
 	}
 	tacho__records_cut(&l->records, m->from_ns, UINT64_MAX);
 	head = &l->records.head;
+	look_at_clock(r, c, head);
 	find_hole(c, head);
 	/* Left out altogether by a cut: only what was open then is worth telling. */
 	if (!head->count && cut)

@@ -111,6 +111,10 @@ struct tacho__stretch_info {
 
 struct tacho__merge;
 
+/* Two files of one process compare their clocks apart: the same record may lie this far
+   from itself. */
+#define TACHO__SAME_NS 1000000u
+
 struct tacho_reader {
 	struct tacho_read_options options;
 	const struct tacho__news *news; /* while a box is opened: what is wanted of it; else NULL */
@@ -139,6 +143,7 @@ struct tacho_reader {
 	struct tacho__stretch_info *stretches;
 	uint32_t stretch_count, stretch_capacity;
 	struct tacho__merge *merge;
+	int clock_back; /* told that a stream's times went back */
 
 	/* Buffers for one block. */
 	uint8_t *stored, *raw;

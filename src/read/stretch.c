@@ -6,10 +6,6 @@
 #include "read/columns.h"
 #include "read/reader.h"
 
-/* Two files of one process compare their clocks apart: the same record may lie this far
-   from itself. */
-#define SAME_NS 1000000u
-
 int tacho__stretch_add(struct tacho_reader *r, const struct tacho__stretch_info *s)
 {
 	if (TACHO__GROW(r->stretches, r->stretch_capacity, r->stretch_count + 1))
@@ -244,7 +240,8 @@ static int overlap(const struct tacho__stretch_info *a, const struct tacho__stre
 
 static int near(const struct tacho__stretch_info *a, const struct tacho__stretch_info *b)
 {
-	return b->pub.first_ns <= a->pub.last_ns || b->pub.first_ns - a->pub.last_ns <= SAME_NS;
+	return b->pub.first_ns <= a->pub.last_ns ||
+	       b->pub.first_ns - a->pub.last_ns <= TACHO__SAME_NS;
 }
 
 /*

@@ -50,6 +50,9 @@ def judge(case, found):
     if not first or first['rule'] != case.rule:
         return False, None if case.function is None else False, \
             f'{case.rule} is not first: {headline(found)}'
+    if first['severity'] == 'info' and found['verdict']['category'] != 'none':
+        return False, None if case.function is None else False, \
+            f'a note changes the verdict: {headline(found)}'
     if case.function is None:
         return True, None, ''
     function, file, line = first_place(first)

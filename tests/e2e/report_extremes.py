@@ -1,0 +1,180 @@
+#!/usr/bin/env python3
+"""Clocks that jumped, windows without time, four thousand threads: what says what of them."""
+import json
+import os
+import resource
+import subprocess
+import sys
+
+from libjump import jump
+from librun import BIN, PYTHON, check, folder, run, said, script, skip
+
+HOUR = 3600 * 10**9
+CENTURIES = 400 * 365 * 86400 * 10**9
+THREADS = 4000
+MEMORY = 1 << 30  # address space for each command; the traces are of a megabyte
+
+# Many waits, so that there are many stretches of records, and a long turn now and then.
+BUSY = """import select, time, sys
+loop = select.epoll()
+end = time.monotonic() + float(sys.argv[1])
+n = 0
+while time.monotonic() < end:
+    for i in range(30): loop.poll(0)
+    loop.poll(0.001)
+    n += 1
+    if n % 300 == 0:
+        t = time.monotonic() + 0.08
+        while time.monotonic() < t: pass
+"""
+
+
+def bounded():
+    resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+
+
+def tacho(*arguments):
+    return subprocess.run([BIN, *arguments], capture_output=True, text=True, timeout=300,
+                          stdin=subprocess.DEVNULL, preexec_fn=bounded)
+
+
+def read(*arguments):
+    """What it prints as JSON; {} and what it said otherwise when it does not."""
+    p = tacho(*arguments, "--json")
+    try:
+        return json.loads(p.stdout), p
+    except ValueError:
+        return {}, p
+
+
+def rules(found):
+    return [f["rule"] for f in found.get("findings", [])]
+
+
+def all_commands(name, path, out):
+    """Each command comes to an end, with an answer or with one sentence."""
+    commands = {
+        "report": ("report", path), "stats": ("stats", path), "diff": ("diff", path, path),
+        "blame": ("blame", path, "--slowest", "10"), "flame": ("flame", path),
+        "sql": ("sql", path, "SELECT count(*) FROM turns"),
+        "perfetto": ("export", path, "--format", "perfetto", "-o", os.path.join(out, name + ".pf")),
+        "jsonl": ("export", path, "--format", "jsonl", "-o", os.path.join(out, name + ".jsonl")),
+    }
+    for command, arguments in commands.items():
+        p = tacho(*arguments)
+        good = p.returncode == 0 or (p.returncode == 1 and 0 < p.stderr.count("\n") <= 2)
+        check(f"{name}: {command} answers or says why not", good, said(p)[-600:])
+
+
+def blame_adds_up(name, path):
+    found, p = read("blame", path, "--slowest", "10")
+    off = [s for s in found.get("subjects", [])
+           if abs(sum(q["ns"] for q in s["pieces"] if q["depth"] == 0) - s["ns"]) > s["ns"] / 100]
+    check(f"{name}: pieces add up to the whole", found.get("subjects") and not off,
+          off[:1] or said(p)[-300:])
+
+
+# Clocks --------------------------------------------------------------------------------
+
+
+def jumped(out, data, name, by):
+    path = os.path.join(out, name + ".tacho")
+    moved, count, of = jump(data, 0.5, by)
+    with open(path, "wb") as f:
+        f.write(moved)
+    check(f"{name}: it concerns half of the records", 3 <= count <= of - 3, (count, of))
+    return path
+
+
+def test_clocks(out):
+    path = os.path.join(out, "busy.tacho")
+    run("-q", "-o", path, "--", PYTHON, script(out, "busy.py", BUSY), "3")
+    with open(path, "rb") as f:
+        data = f.read()
+    # What moves the records leaves everything else as it was.
+    found, p = read("report", jumped(out, data, "no jump", 0))
+    check("no jump: the long turn comes first, and no problem",
+          rules(found)[:1] == ["long-callback"] and found["losses"]["problems"] == 0, said(p)[:600])
+    for name, by in (("an hour back", -HOUR), ("a little back", -300 * 10**6)):
+        path = jumped(out, data, name, by)
+        found, p = read("report", path)
+        first = (found.get("findings") or [{}])[0]
+        check(f"{name}: that comes first", found.get("verdict", {}).get("category") == "recording"
+              and "clock" in first.get("summary", "") and "went back" in first["summary"],
+              said(p)[:600])
+        check(f"{name}: it is a problem of the input", "went back" in p.stderr, p.stderr)
+        blame_adds_up(name, path)
+        all_commands(name, path, out)
+    for name, by in (("an hour ahead", HOUR), ("centuries ahead", CENTURIES)):
+        path = jumped(out, data, name, by)
+        found, p = read("report", path)
+        # The records say nothing of that time: nobody ran, which is all that can be said.
+        long = [f for f in found.get("findings", []) if f["rule"] == "process-pause"]
+        others = [e for f in found.get("findings", []) if f["rule"] not in
+                  ("process-pause", "loop-saturated") for e in f["evidence"] if e["unit"] == "ns"
+                  and e["value"] > 10**9]
+        check(f"{name}: no code is blamed for it", found and not others, others or said(p)[:300])
+        check(f"{name}: if anything, the process did not run",
+              all("clock that jumped" in f["advice"] for f in long), long)
+        check(f"{name}: what was there before and after is found", "long-callback" in rules(found),
+              rules(found))
+        blame_adds_up(name, path)
+        all_commands(name, path, out)
+
+
+def test_no_time(out):
+    """A window of no length has no rates."""
+    path = os.path.join(out, "short.tacho")
+    run("-q", "-o", path, "--", PYTHON, script(out, "wait.py",
+        "import select\nloop = select.epoll()\nfor i in range(40): loop.poll(0)\n"))
+    p = tacho("cat", path, "--json")
+    first = json.loads(p.stdout.splitlines()[0])["ns"]
+    p = tacho("report", path, "--until", "1ns")
+    found, p = read("report", path, "--until", "1ns")
+    check("a window of no length is too short to tell",
+          first and found.get("verdict", {}).get("category") == "not-enough-data" and
+          "nan" not in p.stdout and "inf" not in p.stdout.replace('"info"', ""), said(p)[:600])
+
+
+# Threads -------------------------------------------------------------------------------
+
+
+def test_threads(out):
+    program = os.path.join(os.environ.get("TACHO_BUILD", ""), "tests/e2e/many_threads")
+    path = os.path.join(out, "many.tacho")
+    p = run("-q", "--memory", "64M", "-o", path, "--", program, str(THREADS), "3", timeout=120)
+    if p.returncode == 3:
+        return skip("four thousand threads", f"they cannot be made here: {p.stderr.strip()}")
+    p = tacho("sql", path, "--format", "csv", "SELECT count(DISTINCT tid) FROM turns")
+    check("four thousand threads: all are there", p.stdout.split()[-1:] == [str(THREADS)], said(p))
+    found, p = read("report", path)
+    calls = [f for f in found.get("findings", []) if f["rule"] == "blocking-call"]
+    check("four thousand threads: the one that blocks is found",
+          calls and calls[0]["where"][0]["function"] == "copy_backup", said(p)[:600])
+    # Others did: one that waits for a CPU among thousands is not a process that was stopped.
+    check("four thousand threads: nobody says that the process did not run",
+          "process-pause" not in rules(found), rules(found))
+    found, p = read("stats", path)
+    check("four thousand threads: statistics count its calls",
+          any("copy_backup" in c["name"] and c["count"] >= 10 for c in found.get("calls", [])),
+          said(p)[-300:])
+    found, p = read("diff", path, path)
+    check("four thousand threads: nothing changed against itself", found.get("changed") == 0,
+          said(p)[:300])
+    blame_adds_up("four thousand threads", path)
+    all_commands("four thousand threads", path, out)
+    with open(os.path.join(out, "four thousand threads.jsonl"), encoding="utf-8") as f:
+        tids = {json.loads(line).get("tid") for line in f} - {None}
+    check("four thousand threads: all are exported", len(tids) >= THREADS, len(tids))
+
+
+def main():
+    with folder() as out:
+        for test in (test_clocks, test_no_time, test_threads):
+            test(out)
+    from librun import failures
+    return bool(failures)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
