@@ -173,7 +173,7 @@ static int hardly_ran(const struct tacho__explaining *x, const struct group *g)
 {
 	return g->own_ns >= SAMPLED_NS && g->sample_ns < g->own_ns / 4 &&
 	       tacho__source_is_on(x, g->process, "cpu_samples") &&
-	       !tacho__counted(x, g->process, "not_sampled");
+	       tacho__counted(x, g->process, "not_sampled") <= 0;
 }
 
 static void find_unseen(struct tacho__explaining *x, const struct group *g)
