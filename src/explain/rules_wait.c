@@ -115,8 +115,10 @@ static int grows(const struct tacho__task_sum *k, double *alive)
 		quarter[i * 4 / TACHO__SERIES] = now;
 	}
 	*alive = quarter[3];
-	return quarter[0] > 0 && quarter[1] > 1.2 * quarter[0] && quarter[2] > 1.1 * quarter[1] &&
-	       quarter[3] > 1.05 * quarter[2];
+	/* Four times as many, if they come evenly; a program may have less to do for a while. */
+	return quarter[0] > 0 && quarter[1] >= quarter[0] && quarter[2] >= quarter[1] &&
+	       quarter[3] - quarter[2] >= (quarter[3] - quarter[0]) / 6 &&
+	       quarter[3] >= 2 * quarter[0];
 }
 
 /* Tasks that wait for something and live on; those that were woken wait for their loop. 1: found */
