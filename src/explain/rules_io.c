@@ -40,14 +40,21 @@ static double median_share(const struct tacho__explaining *x, const struct tacho
 	return 100.0 * (double)middle / (double)tacho__summary_step_ns(x->sum);
 }
 
+/* Waits that return at once, as those of a loop do that always has something to do, are a part
+   of its work. How many times as much that is as what is counted as such. */
+static double with_short_waits(const struct tacho__loop_sum *l)
+{
+	return l->busy_ns ? 1 + (double)l->short_waits_ns / (double)l->busy_ns : 1;
+}
+
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	double share = median_share(x, l);
+	double more = with_short_waits(l), share = more * median_share(x, l);
 	char name[TACHO__TEXT], thread[TACHO__TEXT];
 	struct tacho__finding *f;
 
 	if (l->turns < TURNS_MIN || share < tacho__limit(x, "loop-saturated.share") ||
-	    utilisation(l) * 100 < tacho__limit(x, "loop-saturated.share"))
+	    more * utilisation(l) * 100 < tacho__limit(x, "loop-saturated.share"))
 		return;
 	f = tacho__find(x, "loop-saturated", TACHO__SEVERITY_WARNING, l->process,
 			(double)l->busy_ns / 2);
@@ -55,6 +62,8 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
+	if (share > 100)
+		share = 100;
 	tacho__where_busy(x, f, l);
 	tacho__say_summary(f, "loop %s on %s is busy %.0f %% of the time: it cannot do more",
 			   tacho__id_text(x, name, l->process, l->loop),

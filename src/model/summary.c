@@ -16,6 +16,7 @@
 #define READY 65536u
 #define SPANS 2048u
 #define FUTILE_NS 10000u /* in a longer turn something was done */
+#define SHORT_WAIT_NS 4096u
 
 /* ------------------------------------------------------------------ helpers */
 
@@ -168,6 +169,8 @@ static void sum_turn(void *arg, const struct tacho__turn *u)
 		l->last_ns = u->end_ns;
 		l->turns++;
 		l->parked_ns += u->parked_ns;
+		if (u->parked_ns < SHORT_WAIT_NS)
+			l->short_waits_ns += u->parked_ns;
 		l->busy_ns += ns;
 		l->no_ready += is_futile(l, u) ? 1 : 0;
 		if (!(u->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)))

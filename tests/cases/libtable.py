@@ -42,6 +42,7 @@ FAULTS = [
     Case('uv_pool_files', 'pool-exhausted', 'on_archive'),
     Case('uv_pool_stuck', 'pool-exhausted', 'on_archive'),
     Case('uv_saturated', 'loop-saturated', 'score_quote', alone=True),
+    Case('uv_idle_spin', 'loop-saturated', 'look_for_work', alone=True),
     Case('uv_flood', 'fd-flood', 'on_read', alone=True),
     Case('uv_wake_storm', 'wake-storm', 'on_lines', alone=True),
     Case('uv_timer_storm', 'timer-storm', 'check_again', alone=True),
