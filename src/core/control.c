@@ -17,10 +17,10 @@
 #include "core/writer.h"
 #include "tacho.h"
 
-int tacho__on;
-struct tacho__recorder *tacho__rec;
+TACHO__HOT int tacho__on;
+TACHO__HOT struct tacho__recorder *tacho__rec;
 struct tacho__writer *tacho__writers;
-uint32_t tacho__clock_kind = TACHO_CLOCK_MONOTONIC;
+TACHO__HOT uint32_t tacho__clock_kind = TACHO_CLOCK_MONOTONIC;
 struct tacho_anchor tacho__first_anchor;
 
 /* Not emptied by fork: a child records as its parent did. */

@@ -20,8 +20,8 @@ _Static_assert(offsetof(struct tacho_box_control, config) % 8 == 0 &&
 	       "config and idle are one word");
 
 #define NONE UINT64_MAX
-uint32_t tacho__watching;
-uint64_t tacho__limit[TACHO_SENTINEL_COUNT] = {NONE, NONE, NONE, NONE, NONE};
+TACHO__HOT uint32_t tacho__watching;
+TACHO__HOT uint64_t tacho__limit[TACHO_SENTINEL_COUNT] = {NONE, NONE, NONE, NONE, NONE};
 static uint64_t given[TACHO_SENTINEL_COUNT] = {NONE, NONE, NONE, NONE, NONE}; /* as asked for */
 static uint32_t applied;  /* `config` that they are of */
 static uint32_t applying; /* a thread is at it */

@@ -21,7 +21,7 @@
 /* A pending poll keeps room for: TIME, POLL_BEGIN, TIME, POLL_END. */
 #define PENDING_ROOM 64u
 
-uint64_t tacho__threshold_ticks;
+TACHO__HOT uint64_t tacho__threshold_ticks;
 static uint64_t second_ticks;
 
 void tacho__short_polls_start(uint64_t threshold_ns)

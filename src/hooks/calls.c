@@ -4,6 +4,7 @@
 #include "hooks/calls.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <link.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -17,10 +18,11 @@
 #include "core/pool.h"
 #include "core/record.h"
 #include "core/stack.h"
+#include "hooks/unwind.h"
 
 #define NO_NUMBER UINT64_MAX
 
-uint64_t tacho__call_ticks;
+TACHO__HOT uint64_t tacho__call_ticks;
 
 /* ---------------------------------------------------- calls within calls */
 
@@ -54,6 +56,7 @@ void tacho__outer_ends(void)
 	int saved = errno;
 
 	tacho__hook.outer = 0;
+	tacho__unwind_forget();
 	tacho__modules_check();
 	errno = saved;
 }
@@ -169,6 +172,59 @@ static const char *fd_path(int fd, char *buf, size_t room)
 		return NULL;
 	buf[n] = 0;
 	return buf;
+}
+
+/* ------------------------------------------- descriptors that never block */
+
+/* In tacho__never_blocks: how often an unknown one was used, or what it is known to be. */
+#define USES_BEFORE_ASKING 8u
+#define BLOCKS 9u
+#define TRUSTED_FIRST 16u
+
+uint8_t tacho__never_blocks[TACHO__DESCRIPTORS];
+TACHO__HOT uint8_t tacho__trusted = TRUSTED_FIRST;
+
+static int never_blocks(int fd)
+{
+	long flags = TACHO__SYS(SYS_fcntl, fd, F_GETFL, 0, 0, 0, 0);
+
+	if (flags < 0 || !(flags & O_NONBLOCK))
+		return 0;
+	switch (fd_kind(fd)) {
+	case TACHO_FD_PIPE:
+	case TACHO_FD_SOCKET:
+	case TACHO_FD_UNIX:
+	case TACHO_FD_TCP:
+	case TACHO_FD_UDP:
+	case TACHO_FD_EVENT:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+void tacho__descriptor_used(int fd)
+{
+	uint8_t *state = &tacho__never_blocks[(unsigned)fd % TACHO__DESCRIPTORS];
+	uint8_t trusted = tacho__load(&tacho__trusted);
+	uint8_t known = tacho__load(state);
+
+	if ((unsigned)fd >= TACHO__DESCRIPTORS || known == BLOCKS ||
+	    !tacho__load(&tacho__call_ticks))
+		return;
+	if (known < USES_BEFORE_ASKING)
+		tacho__store(state, (uint8_t)(known + 1));
+	else
+		tacho__store(state, never_blocks(fd) ? trusted : (uint8_t)BLOCKS);
+}
+
+void tacho__descriptors_doubted(void)
+{
+	uint8_t trusted = tacho__load(&tacho__trusted);
+
+	if (++trusted < TRUSTED_FIRST)
+		trusted = TRUSTED_FIRST;
+	tacho__store(&tacho__trusted, trusted);
 }
 
 /* -------------------------------------------------------------- recording */

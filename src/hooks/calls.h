@@ -46,6 +46,37 @@ static inline uint64_t tacho__call_begins(void)
 }
 
 /*
+ * Reading and writing on descriptors that never block (O_NONBLOCK, and no file) is what an event
+ * loop does all day, and reading the clock around it would cost more than all else that is
+ * recorded. So it is not timed, unless every call is recorded (a threshold of 0). Which
+ * descriptors these are is found out by asking the kernel, once one has been used some
+ * times, and again after each slow poll: what was closed and opened again where no hook
+ * sees it can hide one slow call, but not a second.
+ */
+#define TACHO__DESCRIPTORS 65536u
+extern uint8_t tacho__never_blocks[TACHO__DESCRIPTORS]; /* equal to tacho__trusted: it does not */
+extern uint8_t tacho__trusted;
+
+/* A call on this descriptor was timed. errno stays. */
+void tacho__descriptor_used(int fd) __attribute__((cold));
+
+/* It may be another one from now on, or another kind of. */
+static inline void tacho__descriptor_changed(int fd)
+{
+	if ((unsigned)fd < TACHO__DESCRIPTORS)
+		tacho__store(&tacho__never_blocks[fd], 0);
+}
+
+static inline uint64_t tacho__transfer_begins(int fd)
+{
+	if (tacho__likely(!tacho__on_loop_thread()) ||
+	    ((unsigned)fd < TACHO__DESCRIPTORS &&
+	     tacho__load(&tacho__never_blocks[fd]) == tacho__load(&tacho__trusted)))
+		return 0;
+	return tacho__call_begins();
+}
+
+/*
  * Calls that make others which are hooked as well: getaddrinfo, dlopen and kin. What a
  * thread calls inside one is part of it and not recorded, whatever thread it is.
  * tacho__outer_begins gives 1 when this is the outermost.
@@ -114,6 +145,20 @@ void tacho__modules_later(void);
 	}
 #define TACHO__CALL(type, name, params, args, ...) \
 	TACHO__CALL_ERROR(type, name, params, args, result < 0 ? errno : 0, __VA_ARGS__)
+
+/* The same for one that reads or writes on the descriptor `fd`. */
+#define TACHO__TRANSFER(type, name, params, args)                                              \
+	TACHO__HOOKED(type, name, params)                                                      \
+	{                                                                                      \
+		uint64_t since = tacho__transfer_begins(fd);                                   \
+		type result = TACHO__NEXT(name) args;                                          \
+                                                                                               \
+		if (tacho__unlikely(since)) {                                                  \
+			TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
+			tacho__descriptor_used(fd);                                            \
+		}                                                                              \
+		return result;                                                                 \
+	}
 
 /* The same for a call that makes others. */
 #define TACHO__OUTER_CALL(type, name, params, args, wrong, ...)                  \

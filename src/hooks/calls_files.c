@@ -14,17 +14,27 @@
 
 #define FD_CALL(type, name, params, args) TACHO__CALL(type, name, params, args, TACHO__FD(fd))
 #define PATH_CALL(name, params, args) TACHO__CALL(int, name, params, args, TACHO__PATH(path))
-#define OPEN_CALL(name, params, args) \
-	TACHO__CALL(int, name, params, args, TACHO__FD_PATH(result, path))
+#define OPEN_CALL(name, params, args)                                  \
+	TACHO__HOOKED(int, name, params)                               \
+	{                                                              \
+		uint64_t since = tacho__call_begins();                 \
+		int result = TACHO__NEXT(name) args;                   \
+                                                                       \
+		tacho__descriptor_changed(result);                     \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, \
+				 TACHO__FD_PATH(result, path));        \
+		return result;                                         \
+	}
 #define AT_CALL(name, params, args) TACHO__CALL(int, name, params, args, TACHO__FD_PATH(dir, path))
 
 /* -------------------------------------------------------- read and write */
 
-FD_CALL(ssize_t, read, (int fd, void *buf, size_t size), (fd, buf, size))
-FD_CALL(ssize_t, write, (int fd, const void *buf, size_t size), (fd, buf, size))
-FD_CALL(ssize_t, readv, (int fd, const void *parts, int count), (fd, parts, count))
-FD_CALL(ssize_t, writev, (int fd, const void *parts, int count), (fd, parts, count))
-FD_CALL(ssize_t, __read_chk, (int fd, void *buf, size_t size, size_t room), (fd, buf, size, room))
+TACHO__TRANSFER(ssize_t, read, (int fd, void *buf, size_t size), (fd, buf, size))
+TACHO__TRANSFER(ssize_t, write, (int fd, const void *buf, size_t size), (fd, buf, size))
+TACHO__TRANSFER(ssize_t, readv, (int fd, const void *parts, int count), (fd, parts, count))
+TACHO__TRANSFER(ssize_t, writev, (int fd, const void *parts, int count), (fd, parts, count))
+TACHO__TRANSFER(ssize_t, __read_chk, (int fd, void *buf, size_t size, size_t room),
+		(fd, buf, size, room))
 
 #define READ_AT(name) \
 	FD_CALL(ssize_t, name, (int fd, void *buf, size_t size, off_t at), (fd, buf, size, at))
@@ -75,7 +85,16 @@ FD_CALL(int, syncfs, (int fd), (fd))
 FD_CALL(int, sync_file_range, (int fd, off_t at, off_t size, unsigned flags), (fd, at, size, flags))
 TACHO__CALL(int, msync, (void *at, size_t size, int flags), (at, size, flags), TACHO__NOTHING)
 /* Its number names nothing any more when it returns. */
-TACHO__CALL(int, close, (int fd), (fd), TACHO__NUMBER(fd))
+TACHO__HOOKED(int, close, (int fd))
+{
+	uint64_t since = tacho__call_begins();
+	int result;
+
+	tacho__descriptor_changed(fd);
+	result = TACHO__NEXT(close)(fd);
+	TACHO__CALL_ENDS(since, "close", result < 0 ? errno : 0, TACHO__NUMBER(fd));
+	return result;
+}
 
 FD_CALL(int, ftruncate, (int fd, off_t size), (fd, size))
 FD_CALL(int, ftruncate64, (int fd, off_t size), (fd, size))
@@ -92,7 +111,7 @@ FD_CALL(int, flock, (int fd, int what), (fd, what))
 FD_CALL(int, lockf, (int fd, int what, off_t size), (fd, what, size))
 FD_CALL(int, lockf64, (int fd, int what, off_t size), (fd, what, size))
 
-/* Only those that wait for a lock: the others never take long. */
+/* Of those only what waits for a lock: the others never take long. */
 #define CONTROL(name)                                                                  \
 	TACHO__HOOKED(int, name, (int fd, int what, void *arg))                        \
 	{                                                                              \
@@ -100,6 +119,8 @@ FD_CALL(int, lockf64, (int fd, int what, off_t size), (fd, what, size))
 		uint64_t since = waits ? tacho__call_begins() : 0;                     \
 		int result = TACHO__NEXT(name)(fd, what, arg);                         \
                                                                                        \
+		if (what == F_SETFL)                                                   \
+			tacho__descriptor_changed(fd);                                 \
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
 		return result;                                                         \
 	}
@@ -107,6 +128,19 @@ CONTROL(fcntl)
 CONTROL(fcntl64)
 
 /* --------------------------------------------------------------- opening */
+
+/* Descriptors that come into being, or become others, where close is not called. */
+#define MAKING(name, params, args, fd)                 \
+	TACHO__HOOKED(int, name, params)               \
+	{                                              \
+		int result = TACHO__NEXT(name) args;   \
+                                                       \
+		if (result >= 0)                       \
+			tacho__descriptor_changed(fd); \
+		return result;                         \
+	}
+MAKING(dup2, (int from, int to), (from, to), to)
+MAKING(dup3, (int from, int to, int flags), (from, to, flags), to)
 
 OPEN_CALL(open, (const char *path, int flags, mode_t mode), (path, flags, mode))
 OPEN_CALL(open64, (const char *path, int flags, mode_t mode), (path, flags, mode))

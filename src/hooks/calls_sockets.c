@@ -11,30 +11,44 @@
 
 /* --------------------------------------------------------------- sockets */
 
-FD_CALL(ssize_t, recv, (int fd, void *buf, size_t size, int flags), (fd, buf, size, flags))
-FD_CALL(ssize_t, recvfrom,
-	(int fd, void *buf, size_t size, int flags, void *from, socklen_t *from_size),
-	(fd, buf, size, flags, from, from_size))
-FD_CALL(ssize_t, recvmsg, (int fd, void *message, int flags), (fd, message, flags))
-FD_CALL(int, recvmmsg, (int fd, void *messages, unsigned count, int flags, void *timeout),
-	(fd, messages, count, flags, timeout))
-FD_CALL(ssize_t, __recv_chk, (int fd, void *buf, size_t size, size_t room, int flags),
-	(fd, buf, size, room, flags))
-FD_CALL(ssize_t, __recvfrom_chk,
-	(int fd, void *buf, size_t size, size_t room, int flags, void *from, socklen_t *from_size),
-	(fd, buf, size, room, flags, from, from_size))
+TACHO__TRANSFER(ssize_t, recv, (int fd, void *buf, size_t size, int flags), (fd, buf, size, flags))
+TACHO__TRANSFER(ssize_t, recvfrom,
+		(int fd, void *buf, size_t size, int flags, void *from, socklen_t *from_size),
+		(fd, buf, size, flags, from, from_size))
+TACHO__TRANSFER(ssize_t, recvmsg, (int fd, void *message, int flags), (fd, message, flags))
+TACHO__TRANSFER(int, recvmmsg, (int fd, void *messages, unsigned count, int flags, void *timeout),
+		(fd, messages, count, flags, timeout))
+TACHO__TRANSFER(ssize_t, __recv_chk, (int fd, void *buf, size_t size, size_t room, int flags),
+		(fd, buf, size, room, flags))
+TACHO__TRANSFER(ssize_t, __recvfrom_chk,
+		(int fd, void *buf, size_t size, size_t room, int flags, void *from,
+		 socklen_t *from_size),
+		(fd, buf, size, room, flags, from, from_size))
 
-FD_CALL(ssize_t, send, (int fd, const void *buf, size_t size, int flags), (fd, buf, size, flags))
-FD_CALL(ssize_t, sendto,
-	(int fd, const void *buf, size_t size, int flags, const void *to, socklen_t to_size),
-	(fd, buf, size, flags, to, to_size))
-FD_CALL(ssize_t, sendmsg, (int fd, const void *message, int flags), (fd, message, flags))
-FD_CALL(int, sendmmsg, (int fd, void *messages, unsigned count, int flags),
-	(fd, messages, count, flags))
+TACHO__TRANSFER(ssize_t, send, (int fd, const void *buf, size_t size, int flags),
+		(fd, buf, size, flags))
+TACHO__TRANSFER(ssize_t, sendto,
+		(int fd, const void *buf, size_t size, int flags, const void *to,
+		 socklen_t to_size),
+		(fd, buf, size, flags, to, to_size))
+TACHO__TRANSFER(ssize_t, sendmsg, (int fd, const void *message, int flags), (fd, message, flags))
+TACHO__TRANSFER(int, sendmmsg, (int fd, void *messages, unsigned count, int flags),
+		(fd, messages, count, flags))
 
 FD_CALL(int, connect, (int fd, const void *to, socklen_t size), (fd, to, size))
-FD_CALL(int, accept, (int fd, void *from, socklen_t *size), (fd, from, size))
-FD_CALL(int, accept4, (int fd, void *from, socklen_t *size, int flags), (fd, from, size, flags))
+
+#define ACCEPT(name, params, args)                                                     \
+	TACHO__HOOKED(int, name, params)                                               \
+	{                                                                              \
+		uint64_t since = tacho__call_begins();                                 \
+		int result = TACHO__NEXT(name) args;                                   \
+                                                                                       \
+		tacho__descriptor_changed(result);                                     \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
+		return result;                                                         \
+	}
+ACCEPT(accept, (int fd, void *from, socklen_t *size), (fd, from, size))
+ACCEPT(accept4, (int fd, void *from, socklen_t *size, int flags), (fd, from, size, flags))
 
 /* ----------------------------------------------------------------- names */
 

@@ -26,6 +26,9 @@ TACHO__HOOKED(long, syscall, (long number, long a, long b, long c, long d, long 
 {
 	if (tacho__unlikely(number == SYS_io_uring_enter))
 		return uring_enter(number, a, b, c, d, e, f);
+	/* libuv closes so. */
+	if (number == SYS_close)
+		tacho__descriptor_changed((int)a);
 	return TACHO__NEXT(syscall)(number, a, b, c, d, e, f);
 }
 

@@ -123,6 +123,9 @@ void tacho__wait_ends(uint32_t loop, int ready);
 /* calls.c: the thread has just become one of a loop. */
 void tacho__calls_loop(void);
 
+/* calls.c: after a slow poll, what is known of descriptors is found out anew (calls.h). */
+void tacho__descriptors_doubted(void);
+
 /* calls.c: whether the call at tacho__hook.outer still runs, and this is inside of it. */
 int tacho__inside_outer(void) __attribute__((cold, noinline));
 

@@ -83,21 +83,25 @@ static int is_time(const struct timespec *t)
 }
 
 /*
- * The body of a hook that locks: `attempt`, and when that says EBUSY the real `call`, which is
+ * The body of a hook that locks: when an `attempt` said EBUSY the real `call`, which is
  * a wait unless it is certain to be refused.
  */
-#define TRY_THEN_WAIT(lock, attempt, refused, call)                                  \
-	struct tacho__wait w;                                                        \
-	int error = (attempt);                                                       \
-                                                                                     \
-	if (tacho__likely(error != EBUSY))                                           \
-		return error;                                                        \
-	if (refused)                                                                 \
-		return (call);                                                       \
-	tacho__wait_begin(&w, TACHO__FOR_LOCK, (lock), __builtin_return_address(0)); \
-	error = (call);                                                              \
-	tacho__wait_end(&w, !error || error == EOWNERDEAD);                          \
+#define WAIT(lock, caller, refused, call)                         \
+	struct tacho__wait w;                                     \
+	int error;                                                \
+                                                                  \
+	if (refused)                                              \
+		return (call);                                    \
+	tacho__wait_begin(&w, TACHO__FOR_LOCK, (lock), (caller)); \
+	error = (call);                                           \
+	tacho__wait_end(&w, !error || error == EOWNERDEAD);       \
 	return error
+#define TRY_THEN_WAIT(lock, attempt, refused, call) \
+	int attempted = (attempt);                  \
+                                                    \
+	if (tacho__likely(attempted != EBUSY))      \
+		return attempted;                   \
+	WAIT(lock, __builtin_return_address(0), refused, call)
 
 /* -------------------------------------------------------------- mutexes */
 
@@ -106,11 +110,27 @@ static int is_time(const struct timespec *t)
 		return (call);                                \
 	TRY_THEN_WAIT(m, is_robust(m) ? EBUSY : REAL(pthread_mutex_trylock)(m), is_refused(m), call)
 
+/* Out of line, so that locking what is free needs next to nothing. */
+static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *caller)
+{
+	WAIT(m, caller, is_refused(m), REAL(pthread_mutex_lock)(m));
+}
+
+static __attribute__((noinline)) int lock_robust(pthread_mutex_t *m, const void *caller)
+{
+	return looks_taken(m) ? lock_taken(m, caller) : REAL(pthread_mutex_lock)(m);
+}
+
 TACHO_HOOK int pthread_mutex_lock(pthread_mutex_t *m)
 {
+	int error;
+
 	if (!tacho__recording())
 		return REAL(pthread_mutex_lock)(m);
-	MUTEX(REAL(pthread_mutex_lock)(m));
+	if (tacho__unlikely(is_robust(m)))
+		return lock_robust(m, __builtin_return_address(0));
+	error = REAL(pthread_mutex_trylock)(m);
+	return tacho__likely(error != EBUSY) ? error : lock_taken(m, __builtin_return_address(0));
 }
 
 TACHO_HOOK int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)

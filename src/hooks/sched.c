@@ -18,8 +18,8 @@
 #include "core/sentinel.h"
 #include "hooks/hooks.h"
 
-uint64_t tacho__slow_ticks = UINT64_MAX;
-uint64_t tacho__measure_ticks = UINT64_MAX;
+TACHO__HOT uint64_t tacho__slow_ticks = UINT64_MAX;
+TACHO__HOT uint64_t tacho__measure_ticks = UINT64_MAX;
 
 struct totals {
 	uint64_t delay_ns, preempted, minor, major;
@@ -119,8 +119,10 @@ void tacho__sched_ended(uint64_t ticks, uint32_t id)
 	uint64_t words[2];
 	int saved = errno;
 
-	if (!tacho__recording() || !rate_known() || ticks < tacho__load(&tacho__slow_ticks) ||
-	    !totals_are_mine() || measure(&now))
+	if (!tacho__recording() || !rate_known() || ticks < tacho__load(&tacho__slow_ticks))
+		goto out;
+	tacho__descriptors_doubted();
+	if (!totals_are_mine() || measure(&now))
 		goto out;
 	words[0] = now.delay_ns - last.delay_ns;
 	words[1] = least(now.minor - last.minor, UINT32_MAX) |

@@ -1,18 +1,72 @@
 #include "hooks/unwind.h"
 
+#include <errno.h>
+#include <pthread.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/uio.h>
 #include <ucontext.h>
 
 #include "base/sys.h"
-#include "hooks/unwind_tables.h"
+#include "core/recorder.h"
 
 #define FRAME_MAX (1ull << 30) /* no frame is as large */
 #define PAGE 4096u
+#define WINDOW_BELOW 256u
+#define STACK_MAX (256u << 10)	/* of which is read directly */
+#define STACK_LEAST (64u << 10) /* no stack lies lower */
 #define EXPRESSION_STACK 16u
 #define INSTRUCTIONS_MAX 2000u
 
 /* ------------------------------------------------------------------- memory */
+
+/*
+ * The thread's own stack, between the interrupted frame and its end, stays where it is while
+ * the thread is in its handler. Its pages are read directly, each after the kernel was asked
+ * whether it can be read. All else is copied by the kernel, which takes many times as long: the
+ * stacks of coroutines, and wherever tables and registers lead that are wrong.
+ */
+
+/* The main thread's ends above its auxiliary vector; those of other threads below what
+   pthread_self is the address of. */
+static uint64_t stack_end(uint64_t sp)
+{
+	uint64_t self = (uint64_t)(uintptr_t)pthread_self();
+
+	return self > sp ? self : getauxval(AT_RANDOM);
+}
+
+/* Reading a set of signals from there to do something unknown with it fails either way. */
+static int is_readable(uint64_t page)
+{
+	return TACHO__SYS(SYS_rt_sigprocmask, -1, page, NULL, 8, 0, 0) == -EINVAL;
+}
+
+/* Whether the word at `at` is known to lie on the stack. */
+static int on_stack(struct tacho__unwind *u, uint64_t at)
+{
+	if (at < u->stack_begin || at > u->stack_end - 8)
+		return 0;
+	while (at > u->stack_readable - 8) {
+		if (u->stack_readable - u->stack_begin > STACK_MAX ||
+		    !is_readable(u->stack_readable)) {
+			u->stack_end = u->stack_readable;
+			return 0;
+		}
+		u->stack_readable += PAGE;
+	}
+	return 1;
+}
+
+static void stack_begins(struct tacho__unwind *u)
+{
+	uint64_t sp = u->regs[TACHO__UNWIND_SP];
+
+	u->stack_begin = u->stack_readable = sp & ~(uint64_t)(PAGE - 1);
+	u->stack_end = sp > STACK_LEAST ? stack_end(sp) : 0;
+	if (u->stack_end < sp || u->stack_end < 8)
+		u->stack_begin = UINT64_MAX;
+}
 
 /* One window of memory, page by page as far as it can be read. */
 static void load_window(struct tacho__unwind *u, uint64_t at)
@@ -31,15 +85,24 @@ static void load_window(struct tacho__unwind *u, uint64_t at)
 	u->window_size = n > 0 ? (uint64_t)n : 0;
 }
 
-/* The word at `at`; 0 when it cannot be read. */
-static int read_word(struct tacho__unwind *u, uint64_t at, uint64_t *out)
+static int read_elsewhere(struct tacho__unwind *u, uint64_t at, uint64_t *out)
 {
 	if (at - u->window_at > u->window_size || u->window_size - (at - u->window_at) < 8) {
-		load_window(u, at);
-		if (u->window_size < 8)
+		/* With what lies just below, as far as that is of the same page. */
+		load_window(u, at - (at % PAGE < WINDOW_BELOW ? at % PAGE : WINDOW_BELOW));
+		if (u->window_size < at - u->window_at + 8)
 			return 0;
 	}
 	memcpy(out, u->window + (at - u->window_at), 8);
+	return 1;
+}
+
+/* The word at `at`; 0 when it cannot be read. */
+static int read_word(struct tacho__unwind *u, uint64_t at, uint64_t *out)
+{
+	if (!on_stack(u, at))
+		return read_elsewhere(u, at, out);
+	memcpy(out, (const void *)(uintptr_t)at, 8);
 	return 1;
 }
 
@@ -297,6 +360,107 @@ static int frame_address(struct tacho__unwind *u, uint64_t *cfa)
 	return 1;
 }
 
+/* ------------------------------------------------------------ known rows */
+
+#if defined(__x86_64__)
+static const uint8_t saved_registers[TACHO__UNWIND_SAVED] = {3, 6, 12, 13, 14, 15};
+#else
+static const uint8_t saved_registers[TACHO__UNWIND_SAVED] = {19, 20, 21, 22, 23, 24,
+							     25, 26, 27, 28, 29, 30};
+#endif
+#define SAVED_MAX 255
+static uint32_t forgotten;
+
+void tacho__unwind_forget(void)
+{
+	__atomic_add_fetch(&forgotten, 1, __ATOMIC_RELAXED);
+}
+
+static struct tacho__unwind_known *known_place(struct tacho__unwind *u, uint64_t pc)
+{
+	return &u->known[(pc * 0x9e3779b97f4a7c15ull >> 32) % TACHO__UNWIND_KNOWN];
+}
+
+/* Where a register is stored, counted in words below the CFA; 0: nowhere; -1: elsewhere. */
+static int words_below(const struct tacho__unwind_row *row, unsigned reg)
+{
+	int64_t value = row->rules[reg].value;
+
+	if (row->rules[reg].how == TACHO__UNWIND_SAME)
+		return 0;
+	if (row->rules[reg].how != TACHO__UNWIND_AT || value % 8 || value >= 0 ||
+	    value < -8 * SAVED_MAX)
+		return -1;
+	return (int)(value / -8);
+}
+
+/* Whether the return address is where a known row has it. */
+static int returns_as_usual(const struct tacho__unwind_row *row, uint64_t reg)
+{
+#if defined(__x86_64__)
+	return reg == TACHO__UNWIND_PC && words_below(row, TACHO__UNWIND_PC) == 1;
+#else
+	return reg == 30 && row->rules[TACHO__UNWIND_PC].how == TACHO__UNWIND_SAME;
+#endif
+}
+
+/* Keeps the row if it can be said in short. */
+static void keep(struct tacho__unwind *u, const struct tacho__frame_table *d, uint64_t pc)
+{
+	const struct tacho__unwind_row *row = &u->row;
+	struct tacho__unwind_known k = {.pc = pc, .header = u->tables.header};
+	uint32_t next = 0;
+
+	if (d->is_signal || row->cfa_expression || row->cfa_register >= TACHO__UNWIND_REGS ||
+	    row->cfa_offset != (int32_t)row->cfa_offset || d->return_register >= TACHO__UNWIND_REGS)
+		return;
+	k.cfa_offset = (int32_t)row->cfa_offset;
+	k.cfa_register = (uint8_t)row->cfa_register;
+	k.is_last = row->rules[d->return_register].how == TACHO__UNWIND_UNDEFINED;
+	if (!k.is_last && !returns_as_usual(row, d->return_register))
+		return;
+	for (unsigned reg = 0; reg < TACHO__UNWIND_REGS && !k.is_last; reg++) {
+		int words = words_below(row, reg);
+
+		if (next < TACHO__UNWIND_SAVED && saved_registers[next] == reg) {
+			if (words < 0)
+				return;
+			k.saved[next++] = (uint8_t)words;
+		} else if (words && reg != TACHO__UNWIND_PC) {
+			return;
+		}
+	}
+	*known_place(u, pc) = k;
+}
+
+/* As step_by_table does for a row that was kept. */
+static int step_by_known(struct tacho__unwind *u, const struct tacho__unwind_known *k)
+{
+	uint64_t sp = u->regs[TACHO__UNWIND_SP];
+	uint64_t cfa = u->regs[k->cfa_register] + (uint64_t)(int64_t)k->cfa_offset;
+	uint64_t pc;
+
+	if (k->is_last || cfa < sp || cfa - sp > FRAME_MAX)
+		return 0;
+	for (uint32_t i = 0; i < TACHO__UNWIND_SAVED; i++)
+		if (k->saved[i] &&
+		    !read_word(u, cfa - 8ull * k->saved[i], &u->regs[saved_registers[i]]))
+			u->regs[saved_registers[i]] = 0;
+#if defined(__x86_64__)
+	if (!read_word(u, cfa - 8, &pc))
+		return 0;
+#else
+	pc = u->regs[30];
+#endif
+	if (pc == u->regs[TACHO__UNWIND_PC] && cfa == sp)
+		return 0;
+	u->regs[TACHO__UNWIND_PC] = pc;
+	u->regs[TACHO__UNWIND_SP] = cfa;
+	return 1;
+}
+
+/* ----------------------------------------------------------------- steps */
+
 /* From the registers of a frame to those of its caller. 0: the stack ends here. */
 static int step_by_table(struct tacho__unwind *u, const struct tacho__frame_table *d, uint64_t pc)
 {
@@ -309,7 +473,10 @@ static int step_by_table(struct tacho__unwind *u, const struct tacho__frame_tabl
 	if (!execute(u, d, d->common, UINT64_MAX))
 		return 0;
 	u->initial = u->row;
-	if (!execute(u, d, d->own, pc) || !frame_address(u, &cfa))
+	if (!execute(u, d, d->own, pc))
+		return 0;
+	keep(u, d, pc);
+	if (!frame_address(u, &cfa))
 		return 0;
 	/* The stack of a signal handler may lie anywhere, any other only grows. */
 	if (!d->is_signal && (cfa < sp || cfa - sp > FRAME_MAX))
@@ -363,7 +530,13 @@ static void begin(struct tacho__unwind *u, const ucontext_t *uc)
 	u->regs[TACHO__UNWIND_PC] = uc->uc_mcontext.pc;
 #endif
 	u->pid = tacho__getpid();
+	stack_begins(u);
 	u->window_at = u->window_size = 0;
+	u->tables.start = u->tables.end = 0;
+	if (u->known_since != tacho__load(&forgotten)) {
+		u->known_since = tacho__load(&forgotten);
+		memset(u->known, 0, sizeof(u->known));
+	}
 }
 
 /* A return address may be signed (arm64); addresses of user space have zeros there. */
@@ -374,6 +547,25 @@ static uint64_t plain(uint64_t pc)
 #else
 	return pc;
 #endif
+}
+
+/* *back: 1 when what is in the program counter then is a return address. */
+static int step(struct tacho__unwind *u, uint64_t pc, uint64_t *back)
+{
+	struct tacho__frame_table d;
+
+	*back = 1;
+	if (tacho__tables_find(&u->tables, pc)) {
+		const struct tacho__unwind_known *k = known_place(u, pc);
+
+		if (tacho__likely(k->pc == pc && k->header == u->tables.header))
+			return step_by_known(u, k);
+		if (tacho__table_describe(&d, &u->tables, pc)) {
+			*back = !d.is_signal;
+			return step_by_table(u, &d, pc);
+		}
+	}
+	return step_by_pointer(u);
 }
 
 uint32_t tacho__unwind(struct tacho__unwind *u, const void *ucontext, uint64_t *frames,
@@ -387,7 +579,6 @@ uint32_t tacho__unwind(struct tacho__unwind *u, const void *ucontext, uint64_t *
 	*more = 0;
 	for (;;) {
 		uint64_t pc = plain(u->regs[TACHO__UNWIND_PC]);
-		struct tacho__frame_table d;
 
 		if (!pc)
 			return n;
@@ -396,14 +587,7 @@ uint32_t tacho__unwind(struct tacho__unwind *u, const void *ucontext, uint64_t *
 			return n;
 		}
 		frames[n++] = pc;
-		if (tacho__table_describe(&d, pc - back)) {
-			if (!step_by_table(u, &d, pc - back))
-				return n;
-			back = !d.is_signal;
-		} else {
-			if (!step_by_pointer(u))
-				return n;
-			back = 1;
-		}
+		if (!step(u, pc - back, &back))
+			return n;
 	}
 }

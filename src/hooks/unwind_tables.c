@@ -193,20 +193,30 @@ static const uint8_t *search(const uint8_t *hdr, uint64_t pc)
 	return pair[0] <= wanted ? hdr + pair[1] : NULL;
 }
 
-int tacho__table_describe(struct tacho__frame_table *d, uint64_t pc)
+int tacho__tables_find(struct tacho__tables *t, uint64_t pc)
 {
 #if defined(DLFO_EH_SEGMENT_TYPE)
 	struct dl_find_object object;
-	const uint8_t *fde;
 
-	memset(d, 0, sizeof(*d));
-	if (!&_dl_find_object || _dl_find_object((void *)pc, &object) || !object.dlfo_eh_frame)
+	if (pc - t->start < t->end - t->start)
+		return 1;
+	if (!&_dl_find_object || _dl_find_object((void *)pc, &object))
 		return 0;
-	fde = search(object.dlfo_eh_frame, pc);
-	return fde && read_fde(d, fde, pc);
+	t->start = (uint64_t)(uintptr_t)object.dlfo_map_start;
+	t->end = (uint64_t)(uintptr_t)object.dlfo_map_end;
+	t->header = object.dlfo_eh_frame;
+	return 1;
 #else
-	(void)d;
+	(void)t;
 	(void)pc;
 	return 0;
 #endif
+}
+
+int tacho__table_describe(struct tacho__frame_table *d, const struct tacho__tables *t, uint64_t pc)
+{
+	const uint8_t *fde = t->header ? search(t->header, pc) : NULL;
+
+	memset(d, 0, sizeof(*d));
+	return fde && read_fde(d, fde, pc);
 }

@@ -30,7 +30,15 @@ struct tacho__frame_table {
 	struct tacho__cursor common, own; /* instructions */
 };
 
+/* A module: its addresses, and where its tables are (.eh_frame_hdr). */
+struct tacho__tables {
+	uint64_t start, end;
+	const void *header; /* NULL: it has none */
+};
+
+/* Finds the module that holds `pc`, unless it is this one already; 0: there is none. */
+int tacho__tables_find(struct tacho__tables *t, uint64_t pc);
 /* The table for the function that holds `pc`; 0: there is none. */
-int tacho__table_describe(struct tacho__frame_table *d, uint64_t pc);
+int tacho__table_describe(struct tacho__frame_table *d, const struct tacho__tables *t, uint64_t pc);
 
 #endif

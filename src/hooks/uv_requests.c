@@ -68,7 +68,6 @@ static void on_random(void *req, int status, void *buf, size_t size)
 static int wrote(struct tacho__uv *uv, const void *stream, int result)
 {
 	static uint64_t known; /* epoch of the box << 32 | definition */
-	static uint64_t last;
 	uint64_t size, epoch, bits, id;
 	double value;
 
@@ -76,11 +75,8 @@ static int wrote(struct tacho__uv *uv, const void *stream, int result)
 	    !tacho__uv_has(uv, TACHO__UV_uv_stream_get_write_queue_size))
 		return result;
 	size = UV_REAL(uv, uv_stream_get_write_queue_size)(stream);
-	/* uv_write calls uv_write2 in some builds: said once is enough. */
-	if (tacho__likely(size < QUEUE_BYTES) || size == tacho__load(&last) ||
-	    !tacho__recorder_ready())
+	if (tacho__likely(size < QUEUE_BYTES) || !tacho__recorder_ready())
 		return result;
-	tacho__store(&last, size);
 	epoch = tacho__load(&tacho__rec->epoch);
 	id = tacho__load(&known);
 	if (id >> 32 != (uint32_t)epoch || !id) {
@@ -106,19 +102,30 @@ TACHO_HOOK int uv_write(void *req, void *stream, const void *bufs, unsigned coun
 		     tacho__uv_started(&s, UV_REAL(s.uv, uv_write)(req, stream, bufs, count, use)));
 }
 
-TACHO_HOOK int uv_write2(void *req, void *stream, const void *bufs, unsigned count, void *send,
-			 uv_status_cb cb)
+static __attribute__((noinline)) int write2(void *req, void *stream, const void *bufs,
+					    unsigned count, void *send, uv_status_cb cb,
+					    const void *caller)
 {
-	struct tacho__uv_start s = UV_START(req);
-	uv_status_cb use = cb;
+	struct tacho__uv_start s = {.uv = tacho__uv_of(caller), .object = req, .entry = NULL};
+	uv_status_cb use =
+		cb ? UV_WRAP(&s, TACHO__UV_MAIN, tacho__uv_type(s.uv, TACHO__UV_WRITE, stream), cb,
+			     on_status)
+		   : cb;
 
-	/* libuv's uv_write calls it: then the entry is there. */
-	if (cb && cb != on_status)
-		use = UV_WRAP(&s, TACHO__UV_MAIN, tacho__uv_type(s.uv, TACHO__UV_WRITE, stream), cb,
-			      on_status);
 	return wrote(s.uv, stream,
 		     tacho__uv_started(
 			     &s, UV_REAL(s.uv, uv_write2)(req, stream, bufs, count, send, use)));
+}
+
+TACHO_HOOK int uv_write2(void *req, void *stream, const void *bufs, unsigned count, void *send,
+			 uv_status_cb cb)
+{
+	const void *caller = __builtin_return_address(0);
+
+	/* libuv's uv_write calls it: then all is done there. */
+	if (tacho__likely(cb == on_status))
+		return UV_REAL(tacho__uv_of(caller), uv_write2)(req, stream, bufs, count, send, cb);
+	return write2(req, stream, bufs, count, send, cb, caller);
 }
 
 TACHO_HOOK int uv_shutdown(void *req, void *stream, uv_status_cb cb)

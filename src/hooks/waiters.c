@@ -15,7 +15,7 @@
 
 /* ------------------------------------------------------- real functions */
 
-void *tacho__lock_found[TACHO__LOCK_COUNT];
+void *tacho__lock_found[TACHO__LOCK_COUNT] __attribute__((aligned(64)));
 
 static __thread int looking_up __attribute__((tls_model("initial-exec")));
 
@@ -97,7 +97,7 @@ __attribute__((constructor)) static void look_up_all(void)
 /* ---------------------------------------------------------------- table */
 
 static struct tacho__waiters nobody; /* until someone waits */
-struct tacho__waiters *tacho__waiters = &nobody;
+TACHO__HOT struct tacho__waiters *tacho__waiters = &nobody;
 
 #define WAITERS_MAX 0xffffu /* of one slot */
 

@@ -10,6 +10,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include "calls_subject.h"
 #include "preloaded.h"
 
 #define SUBJECT "hooks-calls-subject"
@@ -268,6 +269,29 @@ static void test_bad_threshold(void)
 	      "%zu boxes, %s", boxes->count, boxes->count ? boxes->box[0].message : "");
 }
 
+/* Where nothing can block nothing is timed, and only there. */
+static void test_transfers(void)
+{
+	static const char *const timed[] = {"readv", "recvfrom", "recvmsg", "__read_chk",
+					    "read",  "recvmmsg", "write"};
+
+	run("transfers", "on", "1ns");
+	take_calls();
+	for (size_t i = 0; i < sizeof(timed) / sizeof(timed[0]); i++)
+		CHECK(count(timed[i]) == TRANSFERS_USES, "%s: %u of %d calls were timed", timed[i],
+		      count(timed[i]), TRANSFERS_USES);
+	CHECK(count("recv") > 0 && count("recv") < TRANSFERS_USES,
+	      "%u calls of five descriptors that never block were timed", count("recv"));
+}
+
+static void test_all_transfers(void)
+{
+	run("transfers", "on", "0");
+	take_calls();
+	CHECK(count("recv") == 5 * TRANSFERS_USES,
+	      "%u calls of five descriptors were recorded though all should be", count("recv"));
+}
+
 /* ------------------------------------------------------------ ways to leave */
 
 static void test_cancel(void)
@@ -433,6 +457,8 @@ static const struct test tests[] = {
 	{"every_call_answers_as_before", test_answers},
 	{"failed_calls_say_why", test_errors},
 	{"fast_calls_leave_no_record", test_fast},
+	{"what_never_blocks_is_not_timed", test_transfers},
+	{"every_call_is_recorded_when_asked_for", test_all_transfers},
 	{"calls_of_other_threads_leave_no_record", test_no_loop},
 	{"bad_threshold_is_refused", test_bad_threshold},
 	{"cancelled_read_leaves_cleanly", test_cancel},

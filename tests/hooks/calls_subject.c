@@ -609,6 +609,8 @@ int main(int argc, char **argv)
 		uring();
 	else if (!strcmp(mode, "liburing"))
 		liburing();
+	else if (!strcmp(mode, "transfers"))
+		transfers();
 	else if (!strcmp(mode, "cost"))
 		cost();
 	else

@@ -17,6 +17,9 @@ void search(void);
 /* A wait for io_uring through syscall(), and one through liburing. */
 void uring(void);
 void liburing(void);
+/* calls_transfers.c: this many uses each of descriptors that block, and that do not. */
+#define TRANSFERS_USES 100
+void transfers(void);
 /* What a read of nothing costs, on a thread of a loop and on another. */
 void cost(void);
 
