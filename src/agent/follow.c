@@ -361,6 +361,67 @@ int tacho__follow_trigger(struct tacho__follow *f, struct tacho_box_trigger *out
 	return 0;
 }
 
+/* The sealed chunk that was filled the longest time ago. */
+struct oldest {
+	uint64_t last_ticks, begin_ns;
+};
+
+/* One that changes meanwhile is not the oldest. */
+static void look_at_chunk(const struct tacho__follow *f, uint64_t at, struct oldest *o)
+{
+	struct tacho_chunk c;
+
+	if (at > INT64_MAX || pread(f->fd, &c, sizeof(c), (off_t)at) != (ssize_t)sizeof(c) ||
+	    !c.generation || c.magic != TACHO_CHUNK_MAGIC || !(c.flags & TACHO_CHUNK_SEALED))
+		return;
+	if (!o->begin_ns || c.last_ticks < o->last_ticks)
+		*o = (struct oldest){c.last_ticks, c.anchor.mono_ns};
+}
+
+static void look_at_slot(const struct tacho__follow *f, uint32_t index, struct oldest *o)
+{
+	const struct tacho_box_region *regions = f->super.regions;
+	struct tacho_box_slot slot;
+	uint64_t at = regions[TACHO_REGION_SLOTS].offset + (uint64_t)index * sizeof(slot);
+	uint64_t pool = regions[TACHO_REGION_POOL].offset + (uint64_t)index * TACHO_SLOT_SIZE;
+	unsigned shape, parts;
+
+	if (at > INT64_MAX || pread(f->fd, &slot, sizeof(slot), (off_t)at) != (ssize_t)sizeof(slot))
+		return;
+	shape = TACHO_SLOT_SHAPE(slot.state);
+	parts = shape == TACHO_SLOT_SPLIT ? TACHO_SMALL_PER_SLOT : shape == TACHO_SLOT_WHOLE;
+	for (unsigned i = 0; i < parts; i++)
+		if (slot.pages >> i & 1)
+			look_at_chunk(f, pool + i * TACHO_SMALL_SIZE, o);
+}
+
+static bool has_overwritten(const struct tacho__follow *f)
+{
+	const struct tacho_box_region *r = &f->super.regions[TACHO_REGION_LOSSES];
+	uint64_t at = r->offset + TACHO_LOSS_OVERWRITTEN_CHUNKS * sizeof(uint64_t), n = 0;
+
+	return at <= INT64_MAX && pread(f->fd, &n, sizeof(n), (off_t)at) == (ssize_t)sizeof(n) && n;
+}
+
+uint64_t tacho__follow_window(const struct tacho__follow *f)
+{
+	const struct tacho_box_region *slots = &f->super.regions[TACHO_REGION_SLOTS];
+	struct oldest oldest = {0};
+	uint32_t used;
+
+	if (slots->entry_size != sizeof(struct tacho_box_slot) || !has_overwritten(f) ||
+	    read_u32(f, offsetof(struct tacho_box_super, slots_used), &used) < 0)
+		return 0;
+	if (used > slots->count)
+		used = slots->count;
+	/* A damaged box does not make us look further than it is long. */
+	if (used > (uint64_t)f->file.st_size / TACHO_SLOT_SIZE)
+		used = (uint32_t)((uint64_t)f->file.st_size / TACHO_SLOT_SIZE);
+	for (uint32_t i = 0; i < used; i++)
+		look_at_slot(f, i, &oldest);
+	return oldest.begin_ns;
+}
+
 struct tacho_box_thread *tacho__follow_threads(const struct tacho__follow *f, uint32_t *count)
 {
 	const struct tacho_box_region *r = &f->super.regions[TACHO_REGION_THREADS];

@@ -58,6 +58,9 @@ void tacho__follow_idle(struct tacho__follow *f);
 /* The next trigger: 1, or 0: there is none. *missed: older ones that were overwritten. */
 int tacho__follow_trigger(struct tacho__follow *f, struct tacho_box_trigger *out, uint32_t *missed);
 
+/* Since when the box holds all that was recorded, CLOCK_MONOTONIC; 0: since it was made, or that
+   cannot be told. Costs a look at every chunk. */
+uint64_t tacho__follow_window(const struct tacho__follow *f);
 /* The threads of the box, for free(3); NULL: none. */
 struct tacho_box_thread *tacho__follow_threads(const struct tacho__follow *f, uint32_t *count);
 

@@ -14,6 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/kernel_say.h"
 #include "agent/kernel_unwind.h"
 #include "format/record.h"
 #include "kernel/perf.h"
@@ -28,10 +29,14 @@
 #define THREADS_FIRST 64u
 
 struct thread {
-	uint32_t tid;  /* 0: free */
-	uint32_t slot; /* while stretches are made: where its records stand; ~0: not wanted */
-	uint64_t seen; /* records so far */
-	uint64_t gone; /* of these, made room */
+	uint32_t tid;	  /* 0: free */
+	uint32_t slot;	  /* while stretches are made: where its records stand; ~0: not wanted */
+	uint64_t seen;	  /* records so far */
+	uint64_t gone;	  /* of these, made room */
+	uint64_t told;	  /* of these, delivered, or missing from what was */
+	uint64_t told_ns; /* of the last that was delivered */
+	uint64_t passed;  /* while they are listed */
+	bool wanted;	  /* it has been one of the box's */
 	char name[16];
 };
 
@@ -47,7 +52,9 @@ struct tacho__kernel {
 
 	struct thread *threads; /* by a hash of the tid; a power of two */
 	uint32_t thread_count, thread_capacity;
-	uint64_t unkept; /* no memory */
+	uint64_t forgotten; /* no thread that was forgotten had more records */
+	uint64_t unkept;    /* no memory */
+	uint64_t missing;   /* made room undelivered */
 
 	struct tacho__records *stretches;
 	uint32_t stretch_count;
@@ -64,7 +71,8 @@ static uint32_t place(const struct tacho__kernel *k, uint32_t tid)
 	return at;
 }
 
-/* Threads of which nothing is kept are forgotten on the way. */
+/* Threads of which nothing is kept are forgotten on the way. One that comes again is counted on
+   from where none had come, so that no two of its records have one number. */
 static int grow_threads(struct tacho__kernel *k)
 {
 	uint32_t old_capacity = k->thread_capacity, kept = 0;
@@ -84,6 +92,8 @@ static int grow_threads(struct tacho__kernel *k)
 	for (uint32_t i = 0; i < old_capacity; i++)
 		if (old[i].tid && old[i].seen > old[i].gone)
 			k->threads[place(k, old[i].tid)] = old[i];
+		else if (old[i].seen > k->forgotten)
+			k->forgotten = old[i].seen;
 	k->thread_count = kept;
 	free(old);
 	return 0;
@@ -112,7 +122,8 @@ static struct thread *thread_of(struct tacho__kernel *k, uint32_t tid)
 		return NULL;
 	t = &k->threads[place(k, tid)];
 	if (!t->tid) {
-		t->tid = tid;
+		*t = (struct thread){.tid = tid, .slot = UINT32_MAX};
+		t->seen = t->gone = t->told = k->forgotten;
 		k->thread_count++;
 		read_name(k, t);
 	}
@@ -167,13 +178,30 @@ static int grow_ring(struct tacho__kernel *k)
 	return 0;
 }
 
+/*
+ * The ring is full. What no window can reach back to goes at once; memory is taken only when that
+ * left it more than three quarters full, so that the box is not asked for each record.
+ */
+static int make_room(struct tacho__kernel *k)
+{
+	uint64_t since = 0;
+
+	if (k->size >= k->limit)
+		return -ENOSPC;
+	if (k->size && k->options.since)
+		since = k->options.since(k->options.arg);
+	while (k->used && *word(k, k->begin) < since)
+		drop_oldest(k);
+	return k->size && k->used <= k->size / 4 * 3 ? 0 : grow_ring(k);
+}
+
 static void keep(struct tacho__kernel *k, const struct tacho__perf_record *from, uint32_t type_arg,
 		 const uint64_t *words, uint32_t n)
 {
 	struct thread *t = thread_of(k, from->tid);
 	size_t need = HEAD_WORDS + n, at;
 
-	while (t && k->size - k->used < need && !grow_ring(k))
+	while (t && k->size - k->used < need && !make_room(k))
 		;
 	while (t && k->used && k->size - k->used < need)
 		drop_oldest(k);
@@ -292,11 +320,11 @@ static int make_stretch(const struct tacho__kernel *k, struct tacho__records *r,
 	return 0;
 }
 
-/* The records of one thread, cut where their numbers say. */
+/* The records of one thread, the last of which is its newest, cut where their numbers say. */
 static int make_thread(struct tacho__kernel *k, const struct thread *t, uint32_t number,
 		       const struct entry *entries, uint32_t count)
 {
-	uint64_t prior = t->gone;
+	uint64_t prior = t->seen - count;
 
 	for (uint32_t done = 0; done < count;) {
 		uint32_t part = STRETCH_RECORDS - (uint32_t)(prior % STRETCH_RECORDS);
@@ -321,18 +349,25 @@ static int make_thread(struct tacho__kernel *k, const struct thread *t, uint32_t
 	return 0;
 }
 
-/* The entries of wanted threads; how many. numbers[] is by slot. */
-static uint32_t list(struct tacho__kernel *k, struct entry *entries)
+/* The entries of wanted threads; how many. Of those that were not delivered (`fresh`), one that
+   came late is not older than what was: times of a stream do not run back. */
+static uint32_t list(struct tacho__kernel *k, struct entry *entries, bool fresh)
 {
 	uint32_t count = 0, order = 0;
 
+	for (uint32_t i = 0; i < k->thread_capacity; i++)
+		k->threads[i].passed = k->threads[i].gone;
 	for (size_t i = 0; i < k->used;) {
 		size_t at = (k->begin + i) % k->size;
 		uint32_t tid = (uint32_t)(*word(k, at + 1) >> 32);
-		const struct thread *t = &k->threads[place(k, tid)];
+		struct thread *t = &k->threads[place(k, tid)];
+		uint64_t ns = *word(k, at);
 
-		if (t->slot != UINT32_MAX)
-			entries[count++] = (struct entry){*word(k, at), t->slot, order, at};
+		if (fresh && ns < t->told_ns)
+			ns = t->told_ns;
+		if (t->slot != UINT32_MAX && (!fresh || t->passed >= t->told))
+			entries[count++] = (struct entry){ns, t->slot, order, at};
+		t->passed++;
 		order++;
 		i += record_words(k, at);
 	}
@@ -357,9 +392,19 @@ static int make_all(struct tacho__kernel *k, const uint32_t *numbers, struct ent
 	return err;
 }
 
-int tacho__kernel_take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid),
-		       void *arg, const struct tacho__records **out, uint32_t *count,
-		       uint64_t *lost)
+/* What made room and was not delivered is missing; but not what a thread did before it was one
+   of the box's. */
+static void count_missing(struct tacho__kernel *k, struct thread *t)
+{
+	if (t->gone > t->told) {
+		k->missing += t->wanted ? t->gone - t->told : 0;
+		t->told = t->gone;
+	}
+	t->wanted = true;
+}
+
+static int take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid), void *arg,
+		bool fresh)
 {
 	uint32_t *numbers;
 	struct entry *entries;
@@ -368,30 +413,65 @@ int tacho__kernel_take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, ui
 	int err = -ENOMEM;
 
 	tacho__kernel_drain(k);
-	forget_stretches(k);
 	numbers = calloc((size_t)k->thread_capacity + 1, sizeof(*numbers));
 	for (uint32_t i = 0; numbers && i < k->thread_capacity; i++) {
 		struct thread *t = &k->threads[i];
-		uint32_t number = t->tid && t->seen > t->gone ? thread(arg, t->tid) : 0;
+		uint64_t before = fresh && t->told > t->gone ? t->told : t->gone;
+		uint32_t number = t->tid && t->seen > before ? thread(arg, t->tid) : 0;
 
 		t->slot = number ? wanted : UINT32_MAX;
-		kept += t->seen - t->gone;
-		if (number)
-			numbers[wanted++] = number;
+		if (!number)
+			continue;
+		if (fresh)
+			count_missing(k, t);
+		kept += t->seen - before;
+		numbers[wanted++] = number;
 	}
 	entries = malloc((kept + 1) * sizeof(*entries));
 	k->stretches =
 		calloc(kept / STRETCH_RECORDS + 2 * (size_t)wanted + 1, sizeof(*k->stretches));
 	if (numbers && entries && k->stretches)
-		err = make_all(k, numbers, entries, list(k, entries));
+		err = make_all(k, numbers, entries, list(k, entries, fresh));
 	free(entries);
 	free(numbers);
 	if (err)
 		forget_stretches(k);
+	return err;
+}
+
+int tacho__kernel_take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid),
+		       void *arg, const struct tacho__records **out, uint32_t *count,
+		       uint64_t *lost)
+{
+	int err = take(k, thread, arg, false);
+
 	*out = k->stretches;
 	*count = k->stretch_count;
 	*lost = tacho__perf_lost(k->perf) + k->unkept;
 	return err;
+}
+
+int tacho__kernel_take_new(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid),
+			   void *arg, const struct tacho__records **out, uint32_t *count,
+			   uint64_t *lost)
+{
+	int err = take(k, thread, arg, true);
+
+	*out = k->stretches;
+	*count = k->stretch_count;
+	*lost = tacho__perf_lost(k->perf) + k->unkept + k->missing;
+	return err;
+}
+
+void tacho__kernel_delivered(struct tacho__kernel *k, uint32_t count)
+{
+	for (uint32_t i = 0; i < count && i < k->stretch_count; i++) {
+		const struct tacho_trace_events *head = &k->stretches[i].head;
+		struct thread *t = &k->threads[place(k, head->tid)];
+
+		t->told = head->prior_records + head->count;
+		t->told_ns = head->last_ns;
+	}
 }
 
 void tacho__kernel_threads(struct tacho__kernel *k)
@@ -418,84 +498,6 @@ void tacho__kernel_drain(struct tacho__kernel *k)
 
 /* -------------------------------------------------------------- beginning */
 
-/* kernel.perf_event_paranoid; -2: not known. */
-static int paranoid(void)
-{
-	FILE *f = fopen("/proc/sys/kernel/perf_event_paranoid", "re");
-	int level = -2;
-
-	if (f && fscanf(f, "%d", &level) != 1)
-		level = -2;
-	if (f)
-		fclose(f);
-	return level;
-}
-
-static const char *what_of(const struct tacho__kernel_options *o)
-{
-	if (!o->sample_hz)
-		return "context switches";
-	return o->switches ? "context switches and samples with frames of the kernel"
-			   : "samples with frames of the kernel";
-}
-
-/* perf_event_open was refused: who did it, and what would help. */
-static void say_refused(const struct tacho__kernel_options *o, int err, char *m, size_t size)
-{
-	int level = paranoid(), most = o->sample_hz ? 1 : 2;
-
-	if (err == -EACCES && level > most)
-		snprintf(m, size,
-			 "cannot have %s from the kernel: kernel.perf_event_paranoid is %d, which "
-			 "keeps them from users without CAP_PERFMON; run tacho as root, or sysctl "
-			 "kernel.perf_event_paranoid=%d",
-			 what_of(o), level, most);
-	else if (err == -ENOSYS)
-		snprintf(m, size,
-			 "cannot have %s from the kernel: it has no perf_event_open, or a seccomp "
-			 "filter says so; allow that call for the container, or do without",
-			 what_of(o));
-	else
-		snprintf(m, size,
-			 "cannot have %s from the kernel: perf_event_open is refused (%s), as by "
-			 "seccomp filters of containers; allow that call, or do without",
-			 what_of(o), strerror(-err));
-}
-
-/* Not perf is refused, but this process to us. */
-static void say_whose(uint32_t pid, char *m, size_t size)
-{
-	snprintf(m, size,
-		 "cannot follow process %u in the kernel: it is another user's, or may not be "
-		 "looked into; run tacho as its user or as root",
-		 pid);
-}
-
-static void say(const struct tacho__kernel_options *o, uint32_t pid, enum tacho__perf_step step,
-		int err, char *m, size_t size)
-{
-	if (!m || !size)
-		return;
-	if (err == -ESRCH)
-		snprintf(m, size,
-			 "cannot follow process %u in the kernel: there is no such process", pid);
-	else if (err == -EMFILE || err == -ENFILE)
-		snprintf(m, size,
-			 "cannot have %s from the kernel: that takes a descriptor for each thread "
-			 "and CPU, and there are no more; raise the limit (ulimit -n)",
-			 what_of(o));
-	else if (step == TACHO__PERF_RING && (err == -EPERM || err == -ENOMEM))
-		snprintf(m, size,
-			 "cannot have %s from the kernel: no more memory may be locked for it; "
-			 "raise kernel.perf_event_mlock_kb or the limit on locked memory (ulimit "
-			 "-l)",
-			 what_of(o));
-	else if (step == TACHO__PERF_OPEN && (err == -EACCES || err == -EPERM || err == -ENOSYS))
-		say_refused(o, err, m, size);
-	else
-		snprintf(m, size, "cannot have %s from the kernel: %s", what_of(o), strerror(-err));
-}
-
 static int begin(struct tacho__perf **perf, uint32_t pid, const struct tacho__kernel_options *o,
 		 char *message, size_t message_size)
 {
@@ -504,7 +506,7 @@ static int begin(struct tacho__perf **perf, uint32_t pid, const struct tacho__ke
 	int err = tacho__perf_new(perf, &options, &step);
 
 	if (err)
-		say(o, pid, step, err, message, message_size);
+		tacho__kernel_say(o, pid, step, err, message, message_size);
 	return err;
 }
 
@@ -526,7 +528,7 @@ struct tacho__kernel *tacho__kernel_new(uint32_t pid, const struct tacho__kernel
 	int err;
 
 	if (!k) {
-		say(options, pid, TACHO__PERF_MEMORY, -ENOMEM, message, message_size);
+		tacho__kernel_say(options, pid, TACHO__PERF_MEMORY, -ENOMEM, message, message_size);
 		return NULL;
 	}
 	k->options = *options;
@@ -538,7 +540,7 @@ struct tacho__kernel *tacho__kernel_new(uint32_t pid, const struct tacho__kernel
 	if (err) {
 		if (err == -EACCES && message && message_size &&
 		    !tacho__kernel_possible(options, NULL, 0))
-			say_whose(pid, message, message_size);
+			tacho__kernel_say_whose(pid, message, message_size);
 		free(k);
 		return NULL;
 	}

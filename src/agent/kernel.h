@@ -17,6 +17,13 @@ struct tacho__kernel_options {
 	uint32_t sample_hz; /* 0: no samples */
 	bool switches;	    /* --sched */
 	uint64_t max_bytes; /* that are kept; older ones make room */
+	/*
+	 * Since when a window may want them, CLOCK_MONOTONIC; 0: always. Asked before more memory
+	 * is taken: what is older makes room first, so that no more is held than the box reaches
+	 * back. NULL: it is not known.
+	 */
+	uint64_t (*since)(void *arg);
+	void *arg;
 };
 
 /* 0: perf can do this here, for processes of this user; else -errno and a sentence that says
@@ -38,12 +45,21 @@ void tacho__kernel_drain(struct tacho__kernel *k);
 /*
  * What is kept, as stretches for struct tacho__trace_options, one or more for each thread that
  * `thread` knows: it gives the number of a thread in the box, 0: none. They live until the
- * next call of any function here. *lost: samples and switches that the kernel dropped so far.
- * It stays kept: what two traces share is told by its number, as with chunks.
+ * next call of any function here but tacho__kernel_delivered. *lost: samples and switches that
+ * the kernel dropped so far. It stays kept: what two traces share is told by its number, as with
+ * chunks.
  */
 int tacho__kernel_take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid),
 		       void *arg, const struct tacho__records **out, uint32_t *count,
 		       uint64_t *lost);
+/*
+ * The same, of what was not delivered before. *lost counts also what made room undelivered.
+ * Then tacho__kernel_delivered: the first `count` of the stretches are where they belong.
+ */
+int tacho__kernel_take_new(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid),
+			   void *arg, const struct tacho__records **out, uint32_t *count,
+			   uint64_t *lost);
+void tacho__kernel_delivered(struct tacho__kernel *k, uint32_t count);
 void tacho__kernel_free(struct tacho__kernel *k);
 
 #endif

@@ -32,8 +32,7 @@ struct tacho__row {
 	char before[TACHO__SEGMENT_NAME_MAX]; /* the newest finished segment, or "" */
 	uint32_t crashes;		      /* that the newest segment tells of */
 	struct tacho__streams streams;
-	struct tacho__streams kernel; /* of what the kernel reported to this agent */
-	uint64_t kernel_lost, kernel_hole, kernel_ns;
+	uint64_t kernel_lost, kernel_ns;
 	uint64_t past; /* records of streams that will never come again */
 	struct tacho__segment segment;
 	uint64_t *defined; /* bits: definitions that the segment has */
@@ -89,7 +88,7 @@ int tacho__row_know(struct tacho__row *row, const struct tacho_reader *reader);
 /* segment_kernel.c */
 
 int tacho__row_kernel(struct tacho__row *row, const struct tacho__records *records, uint32_t count,
-		      uint64_t lost);
+		      uint64_t lost, uint32_t *done);
 
 /* segments.c */
 

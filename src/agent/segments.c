@@ -242,14 +242,18 @@ int tacho__segments_drain(struct tacho__segments *s, struct tacho__row *row, enu
 	return err || how != TACHO__DRAIN_END ? err : wrong;
 }
 
-void tacho__segments_kernel(struct tacho__segments *s, struct tacho__row *row,
-			    const struct tacho__records *records, uint32_t count, uint64_t lost)
+uint32_t tacho__segments_kernel(struct tacho__segments *s, struct tacho__row *row,
+				const struct tacho__records *records, uint32_t count, uint64_t lost)
 {
 	uint64_t before = s->folder.written;
+	uint32_t done = 0;
+	int wrong;
 
 	if (!row->known || row->finish || row->ended)
-		return;
-	settle(s, row, tacho__row_kernel(row, records, count, lost), s->folder.written - before);
+		return 0;
+	wrong = tacho__row_kernel(row, records, count, lost, &done);
+	settle(s, row, wrong, s->folder.written - before);
+	return done;
 }
 
 static uint64_t row_due_ns(const struct tacho__row *row)
@@ -299,7 +303,6 @@ void tacho__row_free(struct tacho__segments *s, struct tacho__row *row)
 		*at = row->next;
 	tacho__segment_close(&row->segment);
 	tacho__streams_free(&row->streams);
-	tacho__streams_free(&row->kernel);
 	if (row->fd >= 0)
 		close(row->fd);
 	free(row->defined);

@@ -65,13 +65,14 @@ enum tacho__drain {
 int tacho__segments_drain(struct tacho__segments *s, struct tacho__row *row, enum tacho__drain how);
 
 /*
- * What the kernel reported (agent/kernel.h), all that is kept: what is new of it goes into the
- * row's segment. For just before a drain that may finish the segment. `lost`: how many the
- * kernel dropped so far.
+ * What the kernel reported (agent/kernel.h) and is in no segment yet goes into the row's. For just
+ * before a drain that may finish the segment. `lost`: how many the kernel dropped so far. Returns
+ * how many of the stretches are dealt with; the others are to be given again.
  */
 struct tacho__records;
-void tacho__segments_kernel(struct tacho__segments *s, struct tacho__row *row,
-			    const struct tacho__records *records, uint32_t count, uint64_t lost);
+uint32_t tacho__segments_kernel(struct tacho__segments *s, struct tacho__row *row,
+				const struct tacho__records *records, uint32_t count,
+				uint64_t lost);
 
 /* When the next segment is due by time, CLOCK_MONOTONIC ns; UINT64_MAX: none. At or after it,
    call tacho__segments_drain(ALL) for the rows that tacho__row_due names. */

@@ -72,13 +72,21 @@ bool run_attend_setup(struct run_boxes *b)
 	return true;
 }
 
+static uint64_t window_begin(void *follow)
+{
+	return tacho__follow_window(follow);
+}
+
 static void begin_kernel(struct run_boxes *b, struct run_box *box)
 {
+	struct tacho__kernel_options options = b->kernel;
 	char message[CLI_MESSAGE] = "";
 
-	if (!b->kernel.sample_hz && !b->kernel.switches)
+	if (!options.sample_hz && !options.switches)
 		return;
-	box->kernel = tacho__kernel_new(box->pid, &b->kernel, message, sizeof(message));
+	options.since = window_begin;
+	options.arg = box->follow;
+	box->kernel = tacho__kernel_new(box->pid, &options, message, sizeof(message));
 	if (!box->kernel && b->kernel.switches && box_process_runs(box->pid, box->start_time) == 1)
 		cli_warn("%s (%" PRIu32 ") is recorded without context switches: %s", box->comm,
 			 box->pid, message);
@@ -254,8 +262,10 @@ static void deliver_kernel(struct run_boxes *b, struct run_box *box)
 		return;
 	tacho__kernel_drain(box->kernel);
 	threads.of = tacho__follow_threads(box->follow, &threads.count);
-	if (tacho__kernel_take(box->kernel, thread_number, &threads, &records, &count, &lost) == 0)
-		tacho__segments_kernel(b->segments, box->row, records, count, lost);
+	if (tacho__kernel_take_new(box->kernel, thread_number, &threads, &records, &count, &lost) ==
+	    0)
+		tacho__kernel_delivered(box->kernel, tacho__segments_kernel(b->segments, box->row,
+									    records, count, lost));
 	free(threads.of);
 }
 

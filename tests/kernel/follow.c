@@ -6,7 +6,9 @@
  *     follow trace PID BOX FILE HZ SWITCHES MAX_BYTES
  *
  * TEST_SECCOMP=errno: perf_event_open fails with it. TEST_STALL=1: the rings are not read before
- * the end.
+ * the end. TEST_WINDOW_MS: no more is wanted than this reaches back. TEST_DELIVER=often: what is
+ * new is taken whenever there is something, and every third time it cannot all be delivered; ends:
+ * it is taken at first and at the end.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -20,6 +22,7 @@
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/syscall.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/kernel.h"
@@ -85,19 +88,72 @@ static int write_trace(struct tacho__kernel *k, const char *box, const char *fil
 	return *err != 0;
 }
 
+static uint64_t window_begin(void *arg)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return (uint64_t)t.tv_sec * 1000000000u + t.tv_nsec - *(uint64_t *)arg * 1000000u;
+}
+
+static uint32_t same_number(void *arg, uint32_t tid)
+{
+	(void)arg;
+	(void)tid;
+	return 1;
+}
+
+/* Of the one thread that there is: each record once, in order of number and time. */
+static struct {
+	uint64_t records, next, last_ns, lost;
+	unsigned rounds, disorder;
+} delivered;
+
+static void deliver(struct tacho__kernel *k)
+{
+	const struct tacho__records *r;
+	uint32_t count, done = 0;
+
+	if (tacho__kernel_take_new(k, same_number, NULL, &r, &count, &delivered.lost))
+		exit(98);
+	/* Of two stretches one may find room on a disk, and the other not. */
+	if (++delivered.rounds % 3)
+		done = count;
+	else if (count > 1)
+		done = 1;
+	for (uint32_t i = 0; i < done; i++) {
+		delivered.disorder += r[i].head.prior_records != delivered.next ||
+				      r[i].head.first_ns < delivered.last_ns;
+		delivered.next = r[i].head.prior_records + r[i].head.count;
+		delivered.last_ns = r[i].head.last_ns;
+		delivered.records += r[i].head.count;
+	}
+	tacho__kernel_delivered(k, done);
+}
+
 static void follow(struct tacho__kernel *k, int pidfd)
 {
 	struct pollfd fds[2] = {{.fd = pidfd, .events = POLLIN},
 				{.fd = tacho__kernel_fd(k), .events = POLLIN}};
+	const char *how = getenv("TEST_DELIVER") ? getenv("TEST_DELIVER") : "";
+	bool often = !strcmp(how, "often"), ends = !strcmp(how, "ends");
 	struct rusage used;
 	unsigned wakes = 0;
 
 	if (getenv("TEST_STALL"))
 		fds[1].fd = -1;
+	while (ends && !delivered.records && poll(fds, 1, 1) == 0)
+		deliver(k);
 	while (poll(fds, 2, -1) >= 0 && !fds[0].revents) {
 		wakes++;
 		tacho__kernel_drain(k);
+		if (often)
+			deliver(k);
 	}
+	for (int i = 0; i < 3 && (often || ends); i++)
+		deliver(k);
+	printf("delivered %lu disorder %u undelivered %lu\n", delivered.records, delivered.disorder,
+	       delivered.lost);
 	getrusage(RUSAGE_SELF, &used);
 	printf("wakes %u cpu_us %ld\n", wakes,
 	       (used.ru_utime.tv_sec + used.ru_stime.tv_sec) * 1000000 + used.ru_utime.tv_usec +
@@ -108,21 +164,30 @@ int main(int argc, char **argv)
 {
 	struct tacho__kernel_options options = {0};
 	struct tacho__kernel *k;
+	uint64_t window;
 	char message[512] = "";
 	int pidfd, err;
 
 	if (getenv("TEST_SECCOMP"))
 		deny(atoi(getenv("TEST_SECCOMP")));
 	if (argc == 4 && !strcmp(argv[1], "possible")) {
-		options = (struct tacho__kernel_options){atoi(argv[2]), atoi(argv[3]), 1 << 20};
+		options = (struct tacho__kernel_options){.sample_hz = atoi(argv[2]),
+							 .switches = atoi(argv[3]),
+							 .max_bytes = 1 << 20};
 		printf("%d %s\n", tacho__kernel_possible(&options, message, sizeof(message)),
 		       message);
 		return 0;
 	}
 	if (argc != 8)
 		return 2;
-	options = (struct tacho__kernel_options){atoi(argv[5]), atoi(argv[6]),
-						 strtoull(argv[7], NULL, 10)};
+	options = (struct tacho__kernel_options){.sample_hz = atoi(argv[5]),
+						 .switches = atoi(argv[6]),
+						 .max_bytes = strtoull(argv[7], NULL, 10)};
+	if (getenv("TEST_WINDOW_MS")) {
+		window = strtoull(getenv("TEST_WINDOW_MS"), NULL, 10);
+		options.since = window_begin;
+		options.arg = &window;
+	}
 	pidfd = (int)syscall(SYS_pidfd_open, atoi(argv[2]), 0);
 	k = tacho__kernel_new((uint32_t)atoi(argv[2]), &options, message, sizeof(message));
 	if (!k) {

@@ -323,6 +323,25 @@ def preempted(place, user):
           {e['cpu'] for e in switches if e['type'] == 'switch-in'} == {cpu}, switches[:2])
 
 
+def delivered(place, user):
+    # Of 40,000 switches of 16 bytes, a window of 10 ms needs no more room than there is at first.
+    run = Run(place, 'switches', user=user, TEST_WINDOW_MS='10')
+    tid, _, end, _ = run.stretch('switches')
+    kept = run.of(SWITCHES, tid)
+    check('what no window reaches back to makes room',
+          100 <= len(kept) <= 65536 // 16 and kept[-1]['ns'] >= end - SLACK, len(kept))
+    run = Run(place, 'switches', user=user, TEST_DELIVER='often')
+    told = run.told
+    check('what is new is delivered once, in order',
+          int(told['delivered']) >= 38000 and told['delivered'] == str(len(run.of(SWITCHES))) and
+          told['disorder'] == '0' == told['undelivered'], told)
+    run = Run(place, 'switches', user=user, limit=65536, TEST_DELIVER='ends')
+    told = run.told
+    check('what made room undelivered is counted',
+          38000 <= int(told['delivered']) + int(told['undelivered']) <= 42000 and
+          int(told['undelivered']) >= 20000, told)
+
+
 def bounds(place, user):
     run = Run(place, 'switches', user=user)
     tid, begin, end, _ = run.stretch('switches')
@@ -338,6 +357,7 @@ def bounds(place, user):
     late = [e for e in kept if e['ns'] > end - (end - begin) // 2]
     check('the newest are kept', kept and kept[-1]['ns'] >= end - SLACK and
           len(late) == len(kept), (len(late), len(kept)))
+    delivered(place, user)
     run = Run(place, 'switches', user=user, cpu=min(os.sched_getaffinity(0)), TEST_STALL='1')
     kept = len(run.of(SWITCHES))
     check('what found no room is counted', 38000 <= int(run.told.get('lost', 0)) + kept <= 42000 and
