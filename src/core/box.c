@@ -417,15 +417,12 @@ static int make(struct tacho__recorder *r, const struct tacho__options *o, int d
 int tacho__box_make(const struct tacho__options *o, char *reason, size_t reason_size)
 {
 	struct tacho__recorder *r = tacho__rec;
-	/* Of an earlier box only this much stays. */
-	struct tacho__recorder fresh = {.phase = r->phase,
-					.epoch = r->epoch,
-					.maker = r->maker,
-					.lost_early = r->lost_early,
-					.pool_waits = r->pool_waits};
 	int dir, err;
 
-	*r = fresh;
+	r->base = NULL;
+	r->control = NULL;
+	r->losses = NULL;
+	memset(r->filled, 0, sizeof(*r) - offsetof(struct tacho__recorder, filled));
 	choose_clock(o->clock);
 	dir = tacho__box_dir_open(o, dir_path, sizeof(dir_path), reason, reason_size);
 	if (dir < 0)

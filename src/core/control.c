@@ -246,6 +246,11 @@ int tacho__enter(uint64_t *mask)
 	return tacho__recorder_ready();
 }
 
+int tacho__enter_as(const struct tacho__writer *w, uint64_t *mask)
+{
+	return tacho__enter(mask) && w->epoch && w->epoch == tacho__load(&tacho__rec->epoch);
+}
+
 void tacho__leave(uint64_t mask)
 {
 	__atomic_sub_fetch(&tacho__rec->inside, 1, __ATOMIC_RELEASE);
@@ -346,16 +351,18 @@ static void finish_file(void)
 
 void tacho_stop(void)
 {
-	struct tacho__writer *w = tacho__self;
+	uint32_t was = TACHO__PHASE_READY;
 
 	tacho__store(&tacho__on, 0);
 	started = 0;
 	if (!ready())
 		return;
-	if (w != &tacho__no_writer && w->epoch == tacho__load(&tacho__rec->epoch))
-		tacho__writer_release(w);
+	tacho__writer_release(tacho__self);
 	tacho__self = &tacho__no_writer;
-	__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_STOPPED, __ATOMIC_SEQ_CST);
+	/* Of two threads at once, one. */
+	if (!__atomic_compare_exchange_n(&tacho__rec->phase, &was, TACHO__PHASE_STOPPED, 0,
+					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return;
 	tacho__writers_interrupt();
 	finish_file();
 	tacho__box_let_go();

@@ -4,6 +4,8 @@
 
 #include <stdint.h>
 
+struct tacho__writer;
+
 /*
  * 1 when there is a box to record into. Makes one where recording is on and there is
  * none yet: in a child after fork. Waits a bounded time for another thread that is
@@ -17,6 +19,8 @@ int tacho__recorder_ready(void);
  * The box may be used if tacho__enter gives 1; tacho__leave is called in any case.
  */
 int tacho__enter(uint64_t *mask);
+/* The same for the box that `w` writes to: 0 when that was stopped. */
+int tacho__enter_as(const struct tacho__writer *w, uint64_t *mask);
 void tacho__leave(uint64_t mask);
 
 /*

@@ -53,6 +53,9 @@ struct tacho__writer {
 	struct tacho__stream stream[TACHO_STREAMS];
 	uint32_t epoch; /* of the box that it writes to; 0: none */
 	uint32_t index; /* in the thread table */
+	/* Of that box. It stays mapped when it is stopped, while tacho__rec is of the next one. */
+	struct tacho_box_thread *entry;
+	struct tacho_box_hist *hists;
 	uint32_t number;
 	uint32_t tid;
 	uint32_t loop;	/* that the thread runs, or 0 */
@@ -82,9 +85,15 @@ enum tacho__phase {
 };
 
 struct tacho__recorder {
+	/* These go on from box to box; other threads may change them while one is made. */
 	uint32_t phase;
-	uint32_t epoch;	 /* grows with each box */
-	uintptr_t maker; /* thread that makes the box */
+	uint32_t epoch;	     /* grows with each box */
+	uintptr_t maker;     /* thread that makes the box */
+	uint32_t inside;     /* threads between tacho__enter and tacho__leave */
+	uint32_t lost_early; /* records lost while there was no box yet */
+	int64_t pool_waits;  /* hooks: works given to a thread pool that it has not begun with */
+
+	/* Of this box; while one is made, pointers are of the one before, which stays mapped. */
 	uint8_t *base;
 	uint64_t size;
 	struct tacho_box_super *super;
@@ -109,12 +118,9 @@ struct tacho__recorder {
 	uint32_t hand;	       /* slot that is looked at next */
 	uint32_t split_slot;   /* slot + 1 that small chunks are taken from, or 0 */
 	uint32_t whole_open;   /* whole chunks that threads hold */
-	uint32_t inside;       /* threads between tacho__enter and tacho__leave */
-	uint32_t lost_early;   /* records lost while there was no box yet */
 	uint32_t process;      /* hooks: number of this process among its forks; 0: not given yet */
 	uint32_t
 		sealed_told; /* chunks that were sealed when an agent that follows was woken last */
-	int64_t pool_waits;  /* hooks: works given to a thread pool that it has not begun with */
 	char box_name[48];
 };
 

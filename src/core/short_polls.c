@@ -59,7 +59,7 @@ static void unclaim(struct tacho__writer *w)
 
 static void hist_record(struct tacho__writer *w, uint32_t slot)
 {
-	struct tacho_box_hist *h = &tacho__rec->hists[slot];
+	struct tacho_box_hist *h = &w->hists[slot];
 	uint64_t words[4 + TACHO_HIST_BUCKETS];
 	uint32_t n = 4;
 
@@ -87,7 +87,7 @@ void tacho__short_polls_flush(struct tacho__writer *w, int keep)
 	for (uint32_t i = 0; i < w->hist_count; i++) {
 		hist_record(w, w->hist[i]);
 		if (!keep)
-			__atomic_store_n(&tacho__rec->hists[w->hist[i]].kind, 0, __ATOMIC_RELEASE);
+			__atomic_store_n(&w->hists[w->hist[i]].kind, 0, __ATOMIC_RELEASE);
 	}
 	if (!keep)
 		w->hist_count = 0;
@@ -132,10 +132,11 @@ static uint32_t hist_take(struct tacho__writer *w, uint32_t kind)
 /* The histogram of this thread for kind and the loop that it runs, or UINT32_MAX. */
 static uint32_t hist_find(struct tacho__writer *w, uint32_t kind)
 {
+	uint64_t mask;
 	uint32_t slot;
 
 	for (uint32_t i = 0; i < w->hist_count; i++) {
-		struct tacho_box_hist *h = &tacho__rec->hists[w->hist[i]];
+		struct tacho_box_hist *h = &w->hists[w->hist[i]];
 
 		if (h->kind == kind && h->loop == w->loop)
 			return w->hist[i];
@@ -143,11 +144,12 @@ static uint32_t hist_find(struct tacho__writer *w, uint32_t kind)
 	if (w->hist_count == TACHO__HIST_WAYS) {
 		/* More kinds than a thread has places for: the first one goes. */
 		hist_record(w, w->hist[0]);
-		__atomic_store_n(&tacho__rec->hists[w->hist[0]].kind, 0, __ATOMIC_RELEASE);
+		__atomic_store_n(&w->hists[w->hist[0]].kind, 0, __ATOMIC_RELEASE);
 		memmove(w->hist, w->hist + 1, sizeof(w->hist) - sizeof(w->hist[0]));
 		w->hist_count--;
 	}
-	slot = hist_take(w, kind);
+	slot = tacho__enter_as(w, &mask) ? hist_take(w, kind) : UINT32_MAX;
+	tacho__leave(mask);
 	if (slot != UINT32_MAX)
 		w->hist[w->hist_count++] = slot;
 	return slot;
@@ -165,7 +167,7 @@ static uint32_t bucket_of(uint64_t ticks)
 static void pending_clear(struct tacho__writer *w)
 {
 	w->pending_kind = 0;
-	__atomic_store_n(&tacho__rec->threads[w->index].pending_kind, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&w->entry->pending_kind, 0, __ATOMIC_RELEASE);
 	tacho__store(&w->stream[0].end, w->stream[0].limit);
 }
 
@@ -198,7 +200,7 @@ static void pending_end(struct tacho__writer *w, uint64_t t, uint32_t result)
 			tacho__count(TACHO_LOSS_HIST_FULL, 1);
 	}
 	if (slot != UINT32_MAX) {
-		struct tacho_box_hist *h = &tacho__rec->hists[slot];
+		struct tacho_box_hist *h = &w->hists[slot];
 		uint32_t *n = &h->count[bucket_of(took)];
 
 		tacho__store(n, *n + 1);
@@ -214,7 +216,7 @@ static void pending_end(struct tacho__writer *w, uint64_t t, uint32_t result)
 
 static uint64_t pending_begin(struct tacho__writer *w, uint64_t t, uint32_t kind, uint64_t task)
 {
-	struct tacho_box_thread *entry = &tacho__rec->threads[w->index];
+	struct tacho_box_thread *entry = w->entry;
 
 	w->pending_kind = kind;
 	w->pending_task = task;

@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <string.h>
+#include <time.h>
 
 #include "base/sys.h"
 #include "core/box.h"
@@ -20,6 +21,9 @@ __thread struct tacho__writer *tacho__self __attribute__((tls_model("initial-exe
 
 /* A thread that fills a small chunk in less than this goes on with whole ones. */
 #define BUSY_THREAD_NS 1000000000ull
+/* How long tacho_stop waits for threads that use the box. */
+#define YIELDS 1000
+#define INSIDE_WAIT_MS 10000
 
 static pthread_key_t exit_key;
 static int exit_key_ready;
@@ -49,7 +53,7 @@ static void stream_seal(struct tacho__stream *s)
 /* State of the thread at the beginning of the chunk, so that it can be read alone. */
 static void chunk_describe(struct tacho_chunk *c, const struct tacho__writer *w, unsigned level)
 {
-	struct tacho_box_thread *t = &tacho__rec->threads[w->index];
+	struct tacho_box_thread *t = w->entry;
 	uint32_t depth = level ? 0 : w->depth;
 	uint32_t listed = depth < TACHO_OPEN_MAX ? depth : TACHO_OPEN_MAX;
 
@@ -145,9 +149,8 @@ int tacho__stream_room(struct tacho__writer *w, unsigned level, uint32_t bytes)
 	/* A writer of a box that is gone: tacho_stop, or a fork in the middle of a record. */
 	if (w->epoch != tacho__load(&tacho__rec->epoch))
 		return 0;
-	mask = tacho__signals_hold();
-	got = next_chunk(w, level);
-	tacho__signals_release(mask);
+	got = tacho__enter_as(w, &mask) && next_chunk(w, level);
+	tacho__leave(mask);
 	return got;
 }
 
@@ -239,6 +242,8 @@ static void writer_begin(struct tacho__writer *w)
 
 	memset(w->stream, 0, sizeof(w->stream));
 	w->index = index;
+	w->entry = t;
+	w->hists = r->hists;
 	w->number = __atomic_add_fetch(&r->super->threads_seen, 1, __ATOMIC_RELAXED);
 	w->tid = (uint32_t)tacho__gettid();
 	w->loop = w->depth = w->parked = 0;
@@ -268,16 +273,14 @@ static void thread_exit(void *arg)
 	/* Records in destructors that run after this one get a new writer, and this
 	   destructor another turn. */
 	tacho__self = &tacho__no_writer;
-	if (w == &tacho__no_writer || !tacho__rec || w->epoch != tacho__load(&tacho__rec->epoch) ||
-	    tacho__load(&tacho__rec->phase) != TACHO__PHASE_READY || !w->epoch)
-		return;
-	tacho__writer_release(w);
+	/* In a child that has recorded nothing there is no need of a box. */
+	if (tacho__rec && tacho__load(&tacho__rec->phase) == TACHO__PHASE_READY)
+		tacho__writer_release(w);
 }
 
-void tacho__writer_release(struct tacho__writer *w)
+static void release(struct tacho__writer *w)
 {
-	struct tacho_box_thread *t = &tacho__rec->threads[w->index];
-	uint64_t mask = tacho__signals_hold();
+	struct tacho_box_thread *t = w->entry;
 
 	TACHO_TESTPOINT("thread-exit");
 	for (unsigned i = 0; i < TACHO_STREAMS; i++)
@@ -301,7 +304,15 @@ void tacho__writer_release(struct tacho__writer *w)
 	for (unsigned i = 0; i < TACHO_STREAMS; i++)
 		tacho__store(&w->stream[i].busy, (uintptr_t)0);
 	push_free(w);
-	tacho__signals_release(mask);
+}
+
+void tacho__writer_release(struct tacho__writer *w)
+{
+	uint64_t mask;
+
+	if (tacho__enter_as(w, &mask))
+		release(w);
+	tacho__leave(mask);
 }
 
 static struct tacho__writer *writer_new(void)
@@ -344,15 +355,30 @@ int tacho__writer_init(void)
 	return 0;
 }
 
+/*
+ * Who is inside goes on as soon as it gets a CPU, which may take long where many want one: so
+ * time is given up, and not only the rest of a turn. Only who jumped out of the handler of a
+ * fault in there never leaves.
+ */
+static void wait_for_inside(void)
+{
+	static const struct timespec a_while = {0, 1000000};
+
+	for (int tries = 0; __atomic_load_n(&tacho__rec->inside, __ATOMIC_SEQ_CST) &&
+			    tries < YIELDS + INSIDE_WAIT_MS;
+	     tries++) {
+		if (tries < YIELDS)
+			tacho__yield();
+		else
+			TACHO__SYS(SYS_nanosleep, &a_while, 0, 0, 0, 0, 0);
+	}
+}
+
 void tacho__writers_interrupt(void)
 {
 	uint32_t used;
 
-	for (int tries = 0; tries < 10000; tries++) {
-		if (!__atomic_load_n(&tacho__rec->inside, __ATOMIC_SEQ_CST))
-			break;
-		tacho__yield();
-	}
+	wait_for_inside();
 	used = tacho__load(&tacho__rec->super->threads_used);
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
 	for (uint32_t i = 0; i < used; i++)
@@ -408,7 +434,9 @@ uint64_t tacho__stream_put(struct tacho__writer *w, unsigned level, uint64_t t, 
 	/* Room for a TIME record in front as well. */
 	if (!tacho__stream_room(w, level, 8 + 8 * count + 16)) {
 		tacho__count(TACHO_LOSS_NO_CHUNK, 1);
-		__atomic_fetch_add(&tacho__rec->threads[w->index].drops, 1, __ATOMIC_RELAXED);
+		/* None: a handler that knows nothing of libc forked, and this is the child. */
+		if (w->entry)
+			__atomic_fetch_add(&w->entry->drops, 1, __ATOMIC_RELAXED);
 		return 0;
 	}
 	if (!t)
@@ -431,7 +459,7 @@ void tacho__pending_flush(struct tacho__writer *w)
 	/* Room was made when the poll began, so the chunk's anchor is before its ticks. */
 	tacho__stream_put(w, 0, w->pending_ticks, head, &task, 1);
 	tacho__apply(w, head, task, w->pending_ticks);
-	__atomic_store_n(&tacho__rec->threads[w->index].pending_kind, 0, __ATOMIC_RELEASE);
+	__atomic_store_n(&w->entry->pending_kind, 0, __ATOMIC_RELEASE);
 	tacho__store(&w->stream[0].end, w->stream[0].limit);
 }
 
@@ -451,17 +479,17 @@ static int abandoned(uintptr_t frame, uintptr_t here)
 	return !(ss.ss_flags & SS_ONSTACK);
 }
 
-static void recover_stream(struct tacho__stream *s)
+static void recover_stream(const struct tacho__writer *w, struct tacho__stream *s)
 {
-	uint64_t mask = tacho__signals_hold();
+	uint64_t mask;
 
 	tacho__count(TACHO_LOSS_ABANDONED, 1);
 	/* What was committed stays; nothing more goes into that chunk. */
-	if (s->chunk)
+	if (tacho__enter_as(w, &mask) && s->chunk)
 		stream_seal(s);
 	s->chunk = NULL;
 	tacho__store(&s->end, NULL);
-	tacho__signals_release(mask);
+	tacho__leave(mask);
 }
 
 /* The lowest stream that nobody is storing into, made busy; -1 if there is none. */
@@ -476,7 +504,7 @@ static int claim_stream(struct tacho__writer *w, uintptr_t frame)
 		tacho__store(&s->busy, frame);
 		tacho__signal_fence();
 		if (busy)
-			recover_stream(s);
+			recover_stream(w, s);
 		return (int)level;
 	}
 	return -1;

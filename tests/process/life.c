@@ -133,14 +133,16 @@ static void test_again_kept(void)
 	check_again(box_of(pid, 1));
 }
 
-static int stop_threads;
+#define LAST_MARKS 5000 /* of each thread; those of all find room in the box */
+static int last_start;
 
 static void *through_stops(void *arg)
 {
 	uint32_t writer = (uint32_t)(uintptr_t)arg;
-	uint32_t i = 0;
+	uint32_t i = 0, left = LAST_MARKS;
 
-	while (!__atomic_load_n(&stop_threads, __ATOMIC_RELAXED)) {
+	while (left) {
+		left -= __atomic_load_n(&last_start, __ATOMIC_ACQUIRE) != 0;
 		tacho_poll_begin(&kinds[writer % 3], writer);
 		mark(writer, i++);
 		tacho_poll_end(TACHO_PENDING);
@@ -164,8 +166,7 @@ static void cycles_body(void *arg)
 		if (i % 4 == 0)
 			sleep_ms(1);
 	}
-	sleep_ms(20);
-	__atomic_store_n(&stop_threads, 1, __ATOMIC_RELAXED);
+	__atomic_store_n(&last_start, 1, __ATOMIC_RELEASE);
 	for (int i = 0; i < 4; i++)
 		pthread_join(t[i], NULL);
 	die();
