@@ -3,6 +3,7 @@
  */
 #define _GNU_SOURCE 1 /* environ, sigabbrev_np */
 #include <errno.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -356,14 +357,38 @@ int run_preload(char *out, size_t size, bool wanted)
 	return 0;
 }
 
+/* What recorders shall watch for from their first record on, before we know of them. */
+static const char *watched_inside(const struct tacho__sentinels *s, char *out, size_t size)
+{
+	static const char *const names[TACHO_SENTINEL_COUNT] = {
+		[TACHO_SENTINEL_POLL] = "poll",	  [TACHO_SENTINEL_WAKE] = "wake",
+		[TACHO_SENTINEL_LAG] = "lag",	  [TACHO_SENTINEL_SCHED] = "sched",
+		[TACHO_SENTINEL_QUEUE] = "queue",
+	};
+	size_t used = 0;
+
+	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++) {
+		uint64_t limit = tacho__sentinels_limit(s, (enum tacho__watched)i);
+
+		if (limit && used < size)
+			used += (size_t)snprintf(out + used, size - used, "%s%s>%" PRIu64 "%s",
+						 used ? "," : "", names[i], limit,
+						 i == TACHO_SENTINEL_QUEUE ? "" : "ns");
+	}
+	return used && used < size ? out : NULL;
+}
+
 char **run_environment(const struct run_options *o, const char *preload, const char *recording)
 {
-	struct tacho__variable v[10];
+	struct tacho__variable v[11];
+	char watched[256];
 	size_t n = 0;
 
 	v[n++] = (struct tacho__variable){"LD_PRELOAD", preload[0] ? preload : NULL};
 	v[n++] = (struct tacho__variable){"TACHO_RECORDING", recording};
 	v[n++] = (struct tacho__variable){"TACHO_KEEP_BOX", "1"};
+	v[n++] = (struct tacho__variable){
+		"TACHO_ON", watched_inside(&o->watch.rules.sentinels, watched, sizeof(watched))};
 	/* What is not given stays as the environment has it. */
 	if (!getenv("TACHO_DEAD_BOXES"))
 		v[n++] = (struct tacho__variable){"TACHO_DEAD_BOXES", DEAD_BOXES};

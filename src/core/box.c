@@ -24,6 +24,7 @@
 #include "core/box_dir.h"
 #include "core/define.h"
 #include "core/modules.h"
+#include "core/sentinel.h"
 #include "core/testpoint.h"
 
 #ifndef MADV_POPULATE_WRITE
@@ -432,6 +433,7 @@ int tacho__box_make(const struct tacho__options *o, char *reason, size_t reason_
 	tacho__close(dir);
 	if (err)
 		return err;
+	tacho__sentinels_ask(r->control, o->limit);
 	tacho__store(&r->super->state, TACHO_BOX_RECORDING);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(r->super->magic, TACHO_BOX_MAGIC, 8);

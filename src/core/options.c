@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/text.h"
-#include "format/box.h"
+#include "core/sentinel.h"
 
 #define DEFAULT_MAX_BYTES (32ull << 20)
 #define DEFAULT_CALL_THRESHOLD_NS 1000000u
@@ -103,6 +103,10 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 	v = env("TACHO_RECORDING");
 	if (v && tacho__parse_u64(v, &o->recording))
 		return refuse(reason, size, "TACHO_RECORDING", v, "give a number.");
+	v = env("TACHO_ON");
+	if (v && tacho__sentinels_parse(v, o->limit))
+		return refuse(reason, size, "TACHO_ON", v,
+			      "tacho run sets it, as poll>50ms,queue>1000.");
 	v = env("TACHO_CLOCK");
 	if (v) {
 		if (!strcmp(v, "auto"))

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "format/box.h"
 #include "tacho.h"
 
 #define TACHO__PATH_MAX 200u
@@ -19,8 +20,9 @@ struct tacho__options {
 	uint32_t keep_box;
 	uint32_t dead_boxes;
 	uint64_t recording;
-	char box_dir[TACHO__PATH_MAX];	   /* "": the default places */
-	char runtime_dir[TACHO__PATH_MAX]; /* $XDG_RUNTIME_DIR/tacho or "" */
+	uint64_t limit[TACHO_SENTINEL_COUNT]; /* sentinels of `tacho run`; 0: off */
+	char box_dir[TACHO__PATH_MAX];	      /* "": the default places */
+	char runtime_dir[TACHO__PATH_MAX];    /* $XDG_RUNTIME_DIR/tacho or "" */
 	char service[64];
 	char crash_file[TACHO__PATH_MAX];
 };

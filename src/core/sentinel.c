@@ -122,12 +122,27 @@ void tacho__chunk_sealed(void)
 	tacho__wake_agent();
 }
 
+void tacho__sentinels_ask(struct tacho_box_control *c, const uint64_t *limit)
+{
+	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++) {
+		c->limit[i] = limit[i];
+		c->armed[i] = limit[i] != 0;
+		c->config |= limit[i] != 0;
+	}
+}
+
 void tacho__sentinels_begin(void)
 {
+	const struct tacho_box_control *c = tacho__rec->control;
+	uint32_t config = __atomic_load_n(&c->config, __ATOMIC_ACQUIRE);
+
 	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++)
 		tacho__limit[i] = given[i] = NONE;
 	applied = applying = 0;
 	tacho__store(&tacho__watching, tacho__threshold_ticks ? TACHO__WATCH_SHORT : 0);
+	/* A process in its first two milliseconds does not know the rate of its clock. */
+	while (config && !apply(c, config))
+		;
 }
 
 /* -------------------------------------------------------------- firing */
@@ -185,6 +200,28 @@ static void put_value(struct tacho__text *t, enum tacho_sentinel which, uint64_t
 		tacho__text_put_u64(t, value / 1000);
 		tacho__text_put(t, " us");
 	}
+}
+
+int tacho__sentinels_parse(const char *text, uint64_t *limit)
+{
+	while (*text) {
+		size_t size = strcspn(text, ","), name = strcspn(text, ">");
+		char value[32];
+		unsigned i = 0;
+
+		while (i < TACHO_SENTINEL_COUNT &&
+		       (strlen(words[i].name) != name || strncmp(words[i].name, text, name)))
+			i++;
+		if (i == TACHO_SENTINEL_COUNT || name >= size || size - name > sizeof(value))
+			return -EINVAL;
+		memcpy(value, text + name + 1, size - name - 1);
+		value[size - name - 1] = 0;
+		if (i == TACHO_SENTINEL_QUEUE ? tacho__parse_u64(value, &limit[i])
+					      : tacho__parse_duration(value, &limit[i]))
+			return -EINVAL;
+		text += size + (text[size] == ',');
+	}
+	return 0;
 }
 
 /*

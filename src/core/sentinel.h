@@ -70,7 +70,12 @@ void tacho__heed_config(struct tacho__writer *w);
 /* A chunk was sealed. Signals are held. */
 void tacho__chunk_sealed(void);
 
-/* A box was made: nobody has asked for anything yet. */
+/* What `tacho run` gives in the environment, such as "poll>50ms,queue>1000": TACHO_SENTINEL_COUNT
+   limits, those that are not named stay. 0 or -EINVAL. */
+int tacho__sentinels_parse(const char *text, uint64_t *limit);
+/* Asks for them in a box that no agent can know of yet, so that it is deaf at no time. */
+void tacho__sentinels_ask(struct tacho_box_control *c, const uint64_t *limit);
+/* A box was made. What it was made with is watched for from its first record on. */
 void tacho__sentinels_begin(void);
 
 #endif

@@ -209,7 +209,8 @@ enum tacho_sentinel {
 /*
  * Written by agents as well; the recorder trusts none of it for memory safety. Each word has
  * one writer, the recorder (R) or the agent (A), except `idle`. The recorder looks at
- * `config` and `idle` when a loop unparks, and at `config` when a chunk is taken.
+ * `config` and `idle` when a loop unparks, and at `config` when a chunk is taken. A box that is made
+ * for a `tacho run` that watches for something has its limits, armed, before its magic.
  */
 struct tacho_box_control {
 	uint32_t wake_seq;  /* R: futex; grows when something wants attention */

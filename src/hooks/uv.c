@@ -315,6 +315,9 @@ static void enter_loop(void)
 
 	if (id && (h->loop != id || h->loop_fd != running.fd))
 		tacho__loop_known(running.fd, id, TACHO_LEVEL_CALLBACKS);
+	/* Callbacks may come before the first wait, and never let it come. */
+	if (id && tacho__self->loop != id)
+		tacho__loop(id);
 	if (tacho__load(&misses) != tacho__load(&misses_told))
 		tell_misses(tacho__load(&misses));
 }

@@ -13,9 +13,6 @@ from librun import (boxes, check, events, finish, folder, fresh, info, run, said
 import librun
 
 
-BEGIN = ["turns:100", "park:300", "turns:5"]
-
-
 def windows(place):
     """Those that were taken while the program ran, in the order in which they were."""
     return sorted((t for t in traces(place) if info(t).get("taken_by") == "dump"),
@@ -23,9 +20,9 @@ def windows(place):
 
 
 def observe(tmp, name, condition, *steps, options=(), **more):
-    """What the program does follows when the recorder knows what to watch for."""
+    """The recorder watches from its first record on: the first step may hold a condition."""
     place = fresh(tmp, name)
-    p = run("--on", condition, "-o", place, *options, "--", watched(), *BEGIN, *steps, cwd=place,
+    p = run("--on", condition, "-o", place, *options, "--", watched(), *steps, cwd=place,
             **more)
     return place, p
 
@@ -38,7 +35,7 @@ def test_conditions(tmp):
         ("wake", "wake>60ms", ["wake:90"], "wake>60ms: "),
         ("queue", "queue>12", ["queue:40"], "queue>12: "),
     ]:
-        place, p = observe(tmp, name, condition, "turns:20", *steps, "turns:5", "park:400",
+        place, p = observe(tmp, name, condition, *steps, "turns:5", "park:400",
                            options=("--after", "100ms"))
         found = windows(place)
         check(f"{name}_takes_a_window", p.returncode == 0 and len(found) == 1 and
@@ -46,7 +43,7 @@ def test_conditions(tmp):
               (said(p), [why(f) for f in found]))
         check(f"{name}_final_window_is_kept", len(traces(place)) == 2, traces(place))
         limit = condition.replace("60ms", "40s").replace("12", "4000")
-        place, p = observe(tmp, name + "-below", limit, "turns:20", *steps, "turns:5", "park:200")
+        place, p = observe(tmp, name + "-below", limit, *steps, "turns:5", "park:200")
         check(f"{name}_below_its_limit_takes_none", p.returncode == 0 and windows(place) == [] and
               len(traces(place)) == 1, said(p))
 
@@ -71,7 +68,7 @@ def test_sched(tmp):
 
 def test_stall(tmp):
     place = fresh(tmp, "stall")
-    p = start("--on", "stall>300ms", "--after", "0", "-o", place, "--", watched(), *BEGIN,
+    p = start("--on", "stall>300ms", "--after", "0", "-o", place, "--", watched(),
               f"block:{place}/go", "turns:5", cwd=place)
     try:
         found = until(lambda: windows(place))
@@ -87,7 +84,7 @@ def test_stall(tmp):
         finish(p)
     # Stopped in the middle of a callback, a process is not different from one that hangs.
     place = fresh(tmp, "stopped")
-    p = start("--on", "stall>300ms", "--after", "0", "-o", place, "--", watched(), *BEGIN,
+    p = start("--on", "stall>300ms", "--after", "0", "-o", place, "--", watched(),
               f"block:{place}/go", cwd=place)
     pid = 0
     try:
@@ -104,24 +101,24 @@ def test_stall(tmp):
 
 
 def test_combined(tmp):
-    place, p = observe(tmp, "and", "poll>60ms and queue>12", "turns:5", "poll:90", "park:1500",
+    place, p = observe(tmp, "and", "poll>60ms and queue>12", "poll:90", "park:1500",
                        "queue:40", "park:1500", "poll:90", "queue:40", "park:300",
                        options=("--after", "0"))
     found = windows(place)
     check("and_needs_both_at_once", len(found) == 1 and "poll>60ms" in why(found[0]) and
           "queue>12" in why(found[0]), (said(p), [why(f) for f in found]))
-    place, p = observe(tmp, "or", "queue>4000 or poll>60ms", "turns:5", "poll:90", "park:100",
+    place, p = observe(tmp, "or", "queue>4000 or poll>60ms", "poll:90", "park:100",
                        options=("--after", "0"))
     found = windows(place)
     check("or_needs_one", len(found) == 1 and why(found[0]).startswith("poll>60ms: "), said(p))
-    place, p = observe(tmp, "twice", "queue>4000", "turns:5", "poll:90", "park:100",
+    place, p = observe(tmp, "twice", "queue>4000", "poll:90", "park:100",
                        options=("--after", "0", "--on", "poll>60ms"))
     check("several_are_joined_by_or", len(windows(place)) == 1, said(p))
 
 
 def test_after(tmp):
     """What followed the trigger is in the file."""
-    place, p = observe(tmp, "after", "poll>60ms", "turns:5", "poll:90", "turns:600",
+    place, p = observe(tmp, "after", "poll>60ms", "poll:90", "turns:600",
                        options=("--after", "400ms"))
     found = windows(place)
     check("after_takes_one", len(found) == 1, said(p))
@@ -135,23 +132,23 @@ def test_after(tmp):
 
 def test_cooldown(tmp):
     many = ["poll:90", "park:20"] * 6
-    place, p = observe(tmp, "cooldown", "poll>60ms", "turns:5", *many,
+    place, p = observe(tmp, "cooldown", "poll>60ms", *many,
                        options=("--after", "0", "--cooldown", "60s"))
     check("cooldown_lets_one_through", len(windows(place)) == 1, said(p))
-    place, p = observe(tmp, "cooled", "poll>60ms", "turns:5", *many, "park:1500", "poll:90",
+    place, p = observe(tmp, "cooled", "poll>60ms", *many, "park:1500", "poll:90",
                        "park:200", options=("--after", "0", "--cooldown", "1500ms"))
     found = windows(place)
     check("suppressed_ones_are_told", len(found) == 2 and
           re.search(r"\(([1-9]) more ", why(found[1])) is not None and
           " more " not in why(found[0]), (said(p), [why(f) for f in found]))
-    place, p = observe(tmp, "hot", "poll>60ms", "turns:5", *["poll:90", "park:300"] * 3,
+    place, p = observe(tmp, "hot", "poll>60ms", *["poll:90", "park:300"] * 3,
                        options=("--after", "0", "--cooldown", "0"))
     check("without_cooldown_each_is_kept", len(windows(place)) == 3, said(p))
 
 
 def test_keep(tmp):
     many = ["poll:90", "park:300"] * 4
-    place, p = observe(tmp, "keep", "poll>60ms", "turns:5", *many,
+    place, p = observe(tmp, "keep", "poll>60ms", *many,
                        options=("--after", "0", "--cooldown", "0", "--keep", "2"))
     check("keep_deletes_the_oldest", len(windows(place)) == 2 and len(traces(place)) == 3 and
           "2 older windows" in p.stderr, (said(p), traces(place)))
@@ -161,7 +158,7 @@ def test_keep(tmp):
         f.write("not yours")
     place = os.path.dirname(mine)
     p = run("--on", "poll>60ms", "--after", "0", "--cooldown", "0", "--max-bytes", "5K", "-o",
-            place, "--no-symbols", "--", watched(), *BEGIN, *["poll:90", "park:300"] * 5,
+            place, "--no-symbols", "--", watched(), *["poll:90", "park:300"] * 5,
             cwd=place)
     kept = [f for f in traces(place) if f != mine]
     live = [f for f in kept if info(f).get("taken_by") == "dump"]
@@ -177,7 +174,7 @@ def test_exec(tmp):
     log = os.path.join(place, "log")
     command = f'echo "$1|$TACHO_FILE|$TACHO_PID|$TACHO_WHY" >> {shlex.quote(log)}; test -s "$1"'
     p = run("--on", "poll>60ms", "--after", "0", "--cooldown", "0", "--exec", command, "-o", place,
-            "--", watched(), *BEGIN, *["poll:90", "park:300"] * 2, cwd=place)
+            "--", watched(), *["poll:90", "park:300"] * 2, cwd=place)
     lines = [line.split("|") for line in open(log).read().splitlines()]
     check("exec_gets_each_file_in_order", p.returncode == 0 and len(lines) == 3 and
           sorted(line[0] for line in lines) == sorted(traces(place)) and
@@ -295,7 +292,7 @@ def test_idle(tmp):
 def test_truncated(tmp):
     """A program that truncates its own box harms itself at most."""
     place = fresh(tmp, "truncated")
-    p = start("--on", "poll>50ms or stall>200ms", "-o", place, "--", watched(), *BEGIN,
+    p = start("--on", "poll>50ms or stall>200ms", "-o", place, "--", watched(),
               f"block:{place}/go", "park:200", cwd=place)
     try:
         until(lambda: os.path.exists(place + "/go.in") and boxes())
@@ -321,7 +318,7 @@ def test_full_disk(tmp):
         return
     go = os.path.join(tmp, "full-go")
     p = start("--on", "poll>60ms", "--after", "0", "--cooldown", "0", "-o", place, "--", watched(),
-              *BEGIN, f"touch:{place}/in", f"await:{go}", "poll:90", "park:300", "poll:90",
+              f"touch:{place}/in", f"await:{go}", "poll:90", "park:300", "poll:90",
               "park:300", f"touch:{tmp}/full-twice", f"await:{go}-on", cwd=tmp)
     try:
         until(lambda: os.path.exists(place + "/in"))
