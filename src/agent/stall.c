@@ -27,6 +27,7 @@ struct seen {
 	uint32_t loop;
 	uint32_t level; /* enum tacho_level of `level_loop` */
 	uint32_t level_loop;
+	uint32_t waits;	  /* that ended, as far as they were seen */
 	uint64_t ticks;	  /* of the last record */
 	uint64_t unpark;  /* ticks of the last unpark; 0: it is parked, or never was */
 	uint64_t step;	  /* ticks of the last unpark, or begin or end of an outermost poll */
@@ -194,6 +195,7 @@ static void apply(struct tacho__stall *s, struct seen *t, const struct tacho__ra
 	case TACHO_REC_UNPARK:
 		t->parked = false;
 		t->unpark = t->step = r->ticks;
+		t->waits += t->waits < TACHO__LOOP_WAITS;
 		break;
 	case TACHO_REC_LOOP:
 		t->loop = r->arg;
@@ -228,6 +230,9 @@ static void enter_chunk(struct seen *t, const struct tacho_chunk *c)
 {
 	const struct tacho_open *outer;
 
+	/* A thread that we come late to and that has filled chunks: one wait of it is enough. */
+	if (!t->generation && c->sequence && c->park_ticks)
+		t->waits = TACHO__LOOP_WAITS - 1;
 	t->generation = c->generation;
 	t->at = TACHO_CHUNK_HEAD;
 	t->ticks = c->anchor.ticks;
@@ -422,7 +427,8 @@ static uint64_t poll_since(const struct seen *t, uint32_t *kind)
 /* Ticks since when the loop has not come back, 0: it waits, or never did. */
 static uint64_t turn_since(const struct tacho__stall *s, const struct seen *t)
 {
-	if (t->parked || !t->unpark)
+	if (t->parked || !t->unpark ||
+	    (t->level == TACHO_LEVEL_WAITS && t->waits < TACHO__LOOP_WAITS))
 		return 0;
 	if (t->level != TACHO_LEVEL_API)
 		return t->unpark;

@@ -8,6 +8,11 @@
  * thread waits inside of it, on another loop, and for a loop that never parks. A loop of level
  * API that goes from poll to poll without parking comes back with each of them.
  *
+ * A thread is a loop if libuv, libevent or the program says so. Of others only their waits are
+ * seen, and one that looks up a name waits as well, and then computes for as long as it likes:
+ * they are loops from their TACHO__LOOP_WAITS'th wait on, which is more than a lookup or a short
+ * request takes, and which a loop with something to do has behind it in no time.
+ *
  * Not told: of a thread whose records were dropped or paused, as it may have parked unseen.
  *
  * The box is read with pread(2), from the thread table and the chunks that threads write to,
@@ -19,6 +24,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <sys/types.h>
+
+#define TACHO__LOOP_WAITS 8u
 
 struct tacho__stall;
 

@@ -100,6 +100,38 @@ def test_stall(tmp):
         finish(p)
 
 
+WAITS = """
+import os, select, sys, time
+for _ in range(int(sys.argv[1])):
+    select.poll().poll(2)
+open(sys.argv[2] + ".in", "w").close()
+end = time.monotonic() + float(sys.argv[3])
+while time.monotonic() < end and not os.path.exists(sys.argv[2]):
+    pass
+"""
+
+
+def test_stall_of_waits(tmp):
+    """Of a program whose callbacks are not seen: who waits again and again is a loop."""
+    for name, waits, seconds in [("once", 1, 3), ("often", 30, 60)]:
+        place = fresh(tmp, "stall-" + name)
+        p = start("--on", "stall>300ms", "--after", "0", "-o", place, "--", sys.executable, "-c",
+                  WAITS, str(waits), place + "/go", str(seconds), cwd=place)
+        try:
+            if name == "often":
+                found = until(lambda: windows(place))
+                check("a_loop_that_computes_is_a_stall", found and
+                      "stall>300ms: " in why(found[0]), found)
+                open(place + "/go", "w").close()
+            status, _, err = finish(p)
+            if name == "once":
+                check("who_waited_once_may_compute", status == 0 and windows(place) == [] and
+                      len(traces(place)) == 1, (status, err))
+        finally:
+            open(place + "/go", "w").close()
+            finish(p)
+
+
 def test_combined(tmp):
     place, p = observe(tmp, "and", "poll>60ms and queue>12", "poll:90", "park:1500",
                        "queue:40", "park:1500", "poll:90", "queue:40", "park:300",
@@ -354,6 +386,7 @@ def main():
         test_conditions(tmp)
         test_sched(tmp)
         test_stall(tmp)
+        test_stall_of_waits(tmp)
         test_combined(tmp)
         test_after(tmp)
         test_cooldown(tmp)

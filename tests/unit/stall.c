@@ -60,6 +60,35 @@ static void a_loop_that_unparked_is_stalled_since_then(void **state)
 	subject_end(&s);
 }
 
+/* A lookup of a name waits a few times, and what comes after it may take as long as it likes. */
+static void a_thread_that_waits_now_and_then_is_no_loop(void **state)
+{
+	struct tacho__stall *late;
+	struct subject s;
+
+	(void)state;
+	subject_start(&s, NULL);
+	for (unsigned i = 1; i < TACHO__LOOP_WAITS; i++) {
+		say(&s, "w");
+		assert_true(none_found(&s).idle);
+	}
+	say(&s, "w");
+	assert_true(found_now(&s).fresh);
+	subject_end(&s);
+	/* Who comes late does not see all waits, but that there was something before. */
+	subject_start(&s, NULL);
+	say(&s, "wr");
+	assert_true(none_found(&s).idle);
+	late = tacho__stall_new(s.box, s.pid);
+	assert_non_null(late);
+	tacho__stall_free(s.stall);
+	s.stall = late;
+	assert_true(none_found(&s).idle);
+	say(&s, "w");
+	assert_true(found_now(&s).fresh);
+	subject_end(&s);
+}
+
 static void the_open_callback_is_named(void **state)
 {
 	struct subject s;
@@ -198,10 +227,10 @@ static void a_turn_that_fills_chunks_is_as_long(void **state)
 	out = look(&s, 0);
 	found_since(&out, from, to);
 	assert_false(out.fresh);
-	/* Also for one who never saw it begin. */
+	/* Who never saw it begin knows of one wait, which may be that of any thread. */
 	other = tacho__stall_new(s.box, s.pid);
 	assert_int_equal(tacho__stall_look(other, 0, &out), 0);
-	found_since(&out, from, to);
+	assert_false(out.found);
 	tacho__stall_free(other);
 	say(&s, "Pr");
 	none_found(&s);
@@ -211,6 +240,14 @@ static void a_turn_that_fills_chunks_is_as_long(void **state)
 	out = look(&s, 0);
 	found_since(&out, from, to);
 	assert_true(out.fresh);
+	/* A loop that is known as one is stalled also for whoever comes late. */
+	say(&s, "QR");
+	from = s.before, to = s.after;
+	say(&s, "r");
+	other = tacho__stall_new(s.box, s.pid);
+	assert_int_equal(tacho__stall_look(other, 0, &out), 0);
+	found_since(&out, from, to);
+	tacho__stall_free(other);
 	subject_end(&s);
 }
 
@@ -406,6 +443,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_parked_loop_is_idle),
 		cmocka_unit_test(a_loop_that_unparked_is_stalled_since_then),
+		cmocka_unit_test(a_thread_that_waits_now_and_then_is_no_loop),
 		cmocka_unit_test(the_open_callback_is_named),
 		cmocka_unit_test(a_loop_of_the_api_comes_back_with_each_poll),
 		cmocka_unit_test(a_worker_that_never_parks_is_stalled_in_polls_alone),

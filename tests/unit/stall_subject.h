@@ -33,9 +33,11 @@
 #define SECOND UINT64_C(1000000000)
 #define SLACK UINT64_C(2000000) /* of the conversion of ticks; pauses between commands are longer */
 
-/* A loop of which only waits are seen, as the hooks define it, and one of the API. */
+/* Loops of which only waits, or also callbacks are seen, as the hooks define them, and one of the
+   API. */
 static struct tacho_name waits = TACHO__NAME(3, 1, "waits", 0, 0);
 static struct tacho_name inner = TACHO__NAME(3, 1, "inner", 0, 0);
+static struct tacho_name callbacks = TACHO__NAME(3, 2, "callbacks", 0, 0);
 static struct tacho_name api = TACHO_LOOP("api");
 static struct tacho_name kind_one = TACHO_KIND("one");
 static struct tacho_name kind_two = TACHO_KIND("two");
@@ -69,6 +71,22 @@ static inline void *forever(void *arg)
 	return arg;
 }
 
+static inline void one_wait(void)
+{
+	tacho_park(&waits);
+	tacho_unpark(&waits, 1);
+}
+
+/* Only waits of it are seen, but enough of them. */
+static inline void become_loop(void)
+{
+	static __thread int is_loop;
+
+	for (unsigned i = 0; !is_loop && i < TACHO__LOOP_WAITS; i++)
+		one_wait();
+	is_loop = 1;
+}
+
 static inline void *parked_thread(void *arg)
 {
 	tacho_park(&waits);
@@ -79,8 +97,7 @@ static inline void *spinning_thread(void *arg)
 {
 	volatile uint64_t n = 0;
 
-	tacho_park(&waits);
-	tacho_unpark(&waits, 1);
+	become_loop();
 	for (;;)
 		n++;
 	return arg;
@@ -89,8 +106,7 @@ static inline void *spinning_thread(void *arg)
 /* Ends without any destructor being called. */
 static inline void *vanishing_thread(void *arg)
 {
-	tacho_park(&waits);
-	tacho_unpark(&waits, 1);
+	become_loop();
 	syscall(SYS_exit, 0);
 	return arg;
 }
@@ -117,10 +133,17 @@ static inline void deadlock(void)
 static inline void obey(char command)
 {
 	switch (command) {
+	case 'w':
+		return one_wait();
 	case 'P':
+		become_loop();
 		return tacho_park(&waits);
 	case 'U':
 		return tacho_unpark(&waits, 1);
+	case 'Q':
+		return tacho_park(&callbacks);
+	case 'R':
+		return tacho_unpark(&callbacks, 1);
 	case 'I':
 		return tacho_park(&inner);
 	case 'J':
