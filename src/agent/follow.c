@@ -16,6 +16,8 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define STACK_BYTES (64u << 10)
 
 struct tacho__follow {
@@ -361,24 +363,21 @@ int tacho__follow_trigger(struct tacho__follow *f, struct tacho_box_trigger *out
 	return 0;
 }
 
-/* The sealed chunk that was filled the longest time ago. */
-struct oldest {
-	uint64_t last_ticks, begin_ns;
-};
-
-/* One that changes meanwhile is not the oldest. */
-static void look_at_chunk(const struct tacho__follow *f, uint64_t at, struct oldest *o)
+/* When the sealed chunk that was filled the longest time ago was full, in *ticks; 0: none is. One
+   that changes meanwhile is not the oldest. When it began says nothing: a quiet thread takes long
+   to fill one. */
+static void look_at_chunk(const struct tacho__follow *f, uint64_t at, uint64_t *ticks)
 {
 	struct tacho_chunk c;
 
 	if (at > INT64_MAX || pread(f->fd, &c, sizeof(c), (off_t)at) != (ssize_t)sizeof(c) ||
 	    !c.generation || c.magic != TACHO_CHUNK_MAGIC || !(c.flags & TACHO_CHUNK_SEALED))
 		return;
-	if (!o->begin_ns || c.last_ticks < o->last_ticks)
-		*o = (struct oldest){c.last_ticks, c.anchor.mono_ns};
+	if (!*ticks || c.last_ticks < *ticks)
+		*ticks = c.last_ticks;
 }
 
-static void look_at_slot(const struct tacho__follow *f, uint32_t index, struct oldest *o)
+static void look_at_slot(const struct tacho__follow *f, uint32_t index, uint64_t *ticks)
 {
 	const struct tacho_box_region *regions = f->super.regions;
 	struct tacho_box_slot slot;
@@ -392,7 +391,7 @@ static void look_at_slot(const struct tacho__follow *f, uint32_t index, struct o
 	parts = shape == TACHO_SLOT_SPLIT ? TACHO_SMALL_PER_SLOT : shape == TACHO_SLOT_WHOLE;
 	for (unsigned i = 0; i < parts; i++)
 		if (slot.pages >> i & 1)
-			look_at_chunk(f, pool + i * TACHO_SMALL_SIZE, o);
+			look_at_chunk(f, pool + i * TACHO_SMALL_SIZE, ticks);
 }
 
 static bool has_overwritten(const struct tacho__follow *f)
@@ -403,10 +402,25 @@ static bool has_overwritten(const struct tacho__follow *f)
 	return at <= INT64_MAX && pread(f->fd, &n, sizeof(n), (off_t)at) == (ssize_t)sizeof(n) && n;
 }
 
+/* 0: it cannot be told. */
+static uint64_t ns_of(const struct tacho_box_super *super, uint64_t ticks)
+{
+	const struct tacho_anchor *created = &super->created;
+	uint64_t now_ticks, now_ns;
+	unsigned __int128 ago;
+
+	tacho__clock_pair(super->clock != TACHO_CLOCK_MONOTONIC, &now_ticks, &now_ns);
+	if (ticks >= now_ticks || created->ticks >= now_ticks || created->mono_ns >= now_ns)
+		return 0;
+	ago = (unsigned __int128)(now_ticks - ticks) * (now_ns - created->mono_ns) /
+	      (now_ticks - created->ticks);
+	return ago < now_ns ? now_ns - (uint64_t)ago : 0;
+}
+
 uint64_t tacho__follow_window(const struct tacho__follow *f)
 {
 	const struct tacho_box_region *slots = &f->super.regions[TACHO_REGION_SLOTS];
-	struct oldest oldest = {0};
+	uint64_t oldest = 0;
 	uint32_t used;
 
 	if (slots->entry_size != sizeof(struct tacho_box_slot) || !has_overwritten(f) ||
@@ -419,7 +433,7 @@ uint64_t tacho__follow_window(const struct tacho__follow *f)
 		used = (uint32_t)((uint64_t)f->file.st_size / TACHO_SLOT_SIZE);
 	for (uint32_t i = 0; i < used; i++)
 		look_at_slot(f, i, &oldest);
-	return oldest.begin_ns;
+	return oldest ? ns_of(&f->super, oldest) : 0;
 }
 
 struct tacho_box_thread *tacho__follow_threads(const struct tacho__follow *f, uint32_t *count)
