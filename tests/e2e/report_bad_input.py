@@ -5,7 +5,7 @@ import os
 import subprocess
 import sys
 
-from librun import BIN, PYTHON, check, folder, run, said, script, skip
+from librun import BIN, PYTHON, check, folder, run, said, script, skip, undisturbed
 
 # Waits in turns and computes for a while in some of them.
 WORK = """import select, time, sys
@@ -47,7 +47,7 @@ def found(path, *options):
 def record(out, name, text, *arguments, options=(), env=None):
     path = os.path.join(out, name + ".tacho")
     run("-q", *options, "-o", path, "--", PYTHON, script(out, name + ".py", text), *arguments,
-        env=env)
+        env=env, preexec_fn=undisturbed if text is WORK else None)
     return path
 
 

@@ -170,9 +170,10 @@ def test_cooldown(tmp):
     place, p = observe(tmp, "cooled", "poll>60ms", *many, "park:1500", "poll:90",
                        "park:200", options=("--after", "0", "--cooldown", "1500ms"))
     found = windows(place)
-    check("suppressed_ones_are_told", len(found) == 2 and
-          re.search(r"\(([1-9]) more ", why(found[1])) is not None and
-          " more " not in why(found[0]), (said(p), [why(f) for f in found]))
+    told = [sum(map(int, re.findall(r"\((\d+) more ", why(f)))) for f in found]
+    # On a busy machine the six may take longer than the cooldown. Each is a window, or told.
+    check("suppressed_ones_are_told", len(found) >= 2 and told[0] == 0 and sum(told) > 0 and
+          len(found) + sum(told) >= 7, (said(p), [why(f) for f in found]))
     place, p = observe(tmp, "hot", "poll>60ms", *["poll:90", "park:300"] * 3,
                        options=("--after", "0", "--cooldown", "0"))
     check("without_cooldown_each_is_kept", len(windows(place)) == 3, said(p))

@@ -394,8 +394,9 @@ static void semaphores(void)
 	say_errno("broken time", sem_timedwait(&sem, &broken));
 	say_errno("broken clock", sem_clockwait(&sem, 77, &past));
 	sigaction(SIGALRM, &act, NULL);
-	ualarm(20000, 0);
+	ualarm(20000, 20000); /* again, in case the first comes before the wait */
 	say_errno("interrupted", sem_wait(&sem));
+	ualarm(0, 0);
 	signal(SIGALRM, SIG_DFL);
 	alarm(60);
 	sem_post(&sem);
