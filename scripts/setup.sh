@@ -13,7 +13,7 @@ build_packages='gcc libc6-dev make meson ninja-build pkg-config libzstd-dev libd
 	libelf-dev libiberty-dev libsqlite3-dev python3'
 test_packages='libcmocka-dev g++ clang lld llvm libclang-rt-14-dev clang-format clang-tidy cppcheck
 	valgrind strace gdb mandoc util-linux wasi-libc dpkg-dev libevent-dev libuv1-dev libssl-dev zlib1g-dev
-	protobuf-compiler debuginfod libdebuginfod1'
+	protobuf-compiler golang-go debuginfod libdebuginfod1'
 # Subjects of tests, and those who ask them.
 daemon_packages='memcached redis-server redis-tools nginx nginx-common haproxy wrk bind9 unbound tor
 	dnsperf pgbouncer postgresql-15 nodejs python3-uvloop'
@@ -28,7 +28,7 @@ for word in "$@"; do
 	--check) check=yes ;;
 	build) packages="$packages $build_packages" ;;
 	test)
-		packages="$packages $test_packages $daemon_packages"
+		packages="$packages $test_packages $daemon_packages $bench_packages"
 		# On arm64 itself the ordinary build and tests are the arm64 ones.
 		if [ "$(uname -m)" != aarch64 ]; then
 			packages="$packages $cross_packages"

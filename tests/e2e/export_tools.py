@@ -175,14 +175,20 @@ def pprof_stacks(name, profile, text, samples):
 def go_pprof(name, data, wanted, functions, profile, text):
     go = shutil.which("go")
     if not go:
-        skip(f"{name}_go_pprof", "there is no go here")
+        skip(f"{name}_go_pprof", "there is no go here (package golang-go)")
+        return
+    # Newer toolchains build pprof when it is first asked for, and keep it in their cache.
+    env = dict(os.environ, GOTOOLCHAIN="local")
+    p = subprocess.run([go, "tool", "pprof", "-help"], env=env, capture_output=True, text=True,
+                       timeout=300)
+    if "-raw" not in p.stdout + p.stderr:
+        skip(f"{name}_go_pprof", "go has no pprof here: " + " ".join(p.stderr.split())[-200:])
         return
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "profile.pb.gz")
         with open(path, "wb") as f:
             f.write(data)
-        # Newer toolchains build pprof when it is first asked for, and keep it in their cache.
-        env = dict(os.environ, PPROF_TMPDIR=folder, GOTOOLCHAIN="local")
+        env["PPROF_TMPDIR"] = folder
 
         def run(*options):
             p = subprocess.run([go, "tool", "pprof", "-symbolize=none", *options, path], env=env,
