@@ -210,7 +210,7 @@ def main():
     attempt(as_user, at_paranoid_2)
     attempt(lambda: without_perf('perf refused with EPERM', errno.EPERM))
     attempt(lambda: without_perf('perf refused with ENOSYS', errno.ENOSYS))
-    return 1 if libblocked.failures else 0
+    return libblocked.status()
 
 
 if __name__ == '__main__':

@@ -267,7 +267,7 @@ def main():
             redis(number)
     else:
         skip('redis', 'redis-server is not installed')
-    return 1 if libblocked.failures else 0
+    return libblocked.status()
 
 
 if __name__ == '__main__':

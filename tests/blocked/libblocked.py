@@ -12,6 +12,9 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libresult import check, skip, status  # noqa: E402, F401
+
 BUILD = os.path.abspath(os.environ.get('TACHO_BUILD') or 'build')
 BIN = os.path.abspath(os.environ.get('TACHO_BIN') or os.path.join(BUILD, 'src/cli/tacho'))
 CLIENT = os.path.join(BUILD, 'bench/bench-daemons_client')
@@ -20,23 +23,6 @@ NO_PERF = os.path.join(BUILD, 'tests/blocked/blocked-no_perf')
 PRELOAD = os.path.join(BUILD, 'src/hooks/libtacho-preload.so')
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'server.c')
 PATIENCE = 60
-failures = 0
-
-
-def check(name, condition, why=''):
-    global failures
-    if condition:
-        print(f'ok {name}')
-    else:
-        failures += 1
-        print(f'not ok {name}: ' + (str(why).replace('\n', ' | ')[:700] or 'false'))
-    sys.stdout.flush()
-    return bool(condition)
-
-
-def skip(name, reason):
-    print(f'skip {name}: {reason}')
-    sys.stdout.flush()
 
 
 def until(condition, seconds=PATIENCE):

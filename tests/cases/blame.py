@@ -4,19 +4,10 @@ import json
 import os
 import sys
 
-from libcases import Failed, Situation, tacho
-from libtable import FAULTS
-
-failures = 0
-
-
-def check(name, condition, why=''):
-    global failures
-    if condition:
-        print(f'ok {name}', flush=True)
-    else:
-        failures += 1
-        print(f'not ok {name}: {str(why)[:600] or "false"}', flush=True)
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libcases import Failed, Situation, tacho  # noqa: E402
+from libresult import check, status  # noqa: E402
+from libtable import FAULTS  # noqa: E402
 
 
 def blame(situation, path, *options):
@@ -121,7 +112,7 @@ def main():
                 test(situation)
             except (Failed, KeyError, StopIteration) as error:
                 check(test.__name__, False, error)
-    return failures != 0
+    return status()
 
 
 if __name__ == '__main__':

@@ -11,6 +11,9 @@ import tempfile
 import threading
 import time
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libresult import check, skip, status  # noqa: E402
+
 BIN = os.path.abspath(shutil.which(os.environ.get("TACHO_BIN", "tacho")) or "")
 if not os.path.isfile(BIN):
     print("not ok tacho: TACHO_BIN does not name the tacho program")
@@ -22,24 +25,6 @@ MEMORY = str(256 << 20)  # of one window: nothing of a test's load is overwritte
 PATIENCE = 60  # seconds for what takes none on an idle machine
 NOTES = (": window of ", " itself used ", " go on and are recorded")  # where all is well
 WAITS = "epoll_wait,epoll_pwait,epoll_pwait2"
-failures = 0
-
-
-def check(name, condition, why=""):
-    global failures
-    if condition:
-        print(f"ok {name}")
-    else:
-        failures += 1
-        why = str(why).replace("\n", " | ")[:900]
-        print(f"not ok {name}: {why or 'false'}")
-    sys.stdout.flush()
-    return bool(condition)
-
-
-def skip(name, reason):
-    print(f"skip {name}: {reason}")
-    sys.stdout.flush()
 
 
 def program(name):
@@ -134,7 +119,7 @@ def run(*tests):
             test()
         except (OSError, ValueError, LookupError, EOFError, subprocess.SubprocessError) as error:
             check(f"{test.__name__}: it can be used", False, f"{type(error).__name__}: {error}")
-    sys.exit(1 if failures else 0)
+    sys.exit(status())
 
 
 class Daemon:

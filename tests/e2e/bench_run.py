@@ -10,18 +10,12 @@ import sys
 import tempfile
 import uuid
 
+from libcheck import check, status
+
 ROOT = pathlib.Path(os.environ.get('TACHO_SOURCE') or pathlib.Path(__file__).parents[2])
 BUILD = pathlib.Path(os.environ.get('TACHO_BUILD') or ROOT / 'build')
 RUN = ROOT / 'bench' / 'run.py'
 LIMIT = 120
-failed = False
-
-
-def check(name, good, why=''):
-    global failed
-    failed = failed or not good
-    why = ' '.join(str(why).split())[-300:]
-    print(f'ok {name}' if good else f'not ok {name}: {why or "see log"}', flush=True)
 
 
 def bench(folder, *arguments, build=BUILD):
@@ -59,7 +53,7 @@ def whole(results, with_lttng):
 
 def measures(folder):
     done, results = bench(folder, '--no-lttng')
-    check('bench measures', done.returncode == 0 and results is not None, done.stderr)
+    check('bench measures', done.returncode == 0 and results is not None, done.stderr[-300:])
     if results is None:
         return
     why = whole(results, False)
@@ -203,7 +197,7 @@ def main():
         names_what_is_missing(folder)
         measures_servers(folder)
         interrupted(folder)
-    return 1 if failed else 0
+    return status()
 
 
 if __name__ == '__main__':

@@ -9,6 +9,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libresult import check  # noqa: E402
+
 BUILD = os.environ['TACHO_BUILD']
 BIN = os.environ['TACHO_BIN']
 PRELOAD = BUILD + '/src/hooks/libtacho-preload.so'
@@ -76,12 +79,6 @@ int main(void)
 	return 0;
 }
 '''
-
-
-def check(name, condition, why=''):
-    print(f'ok {name}' if condition else
-          f'not ok {name}: {str(why)[:700] or "false"}'.replace('\n', ' | '))
-    sys.stdout.flush()
 
 
 def record(folder, program):

@@ -4,30 +4,16 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libresult import check, skip, status  # noqa: E402, F401
+
 BUILD = os.path.abspath(os.environ.get("TACHO_BUILD") or "build")
 BIN = os.environ.get("TACHO_BIN") or os.path.join(BUILD, "src/cli/tacho")
 PRELOAD = os.path.join(BUILD, "src/hooks/libtacho-preload.so")
-failures = 0
-
-
-def check(name, condition, why=""):
-    global failures
-    if condition:
-        print(f"ok {name}")
-    else:
-        failures += 1
-        why = str(why).replace("\n", " | ")[:600]
-        print(f"not ok {name}: {why or 'false'}")
-    sys.stdout.flush()
-    return condition
-
-
-def skip(name, reason):
-    print(f"skip {name}: {reason}")
 
 
 def finish():
-    sys.exit(1 if failures else 0)
+    sys.exit(status())
 
 
 def hooked(boxes, more=None):

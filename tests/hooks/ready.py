@@ -7,6 +7,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libresult import check  # noqa: E402
+
 BUILD = os.environ['TACHO_BUILD']
 BIN = os.environ['TACHO_BIN']
 PRELOAD = BUILD + '/src/hooks/libtacho-preload.so'
@@ -20,10 +23,6 @@ for _ in range(20):
 for _ in range(500):
     assert len(loop.poll(1)) == 20
 '''
-
-
-def check(name, condition, why=''):
-    print(f'ok {name}' if condition else f'not ok {name}: {why or "false"}'.replace('\n', ' | '))
 
 
 folder = tempfile.mkdtemp(prefix='tacho-ready-', dir='/dev/shm')

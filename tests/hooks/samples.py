@@ -9,15 +9,13 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libresult import check  # noqa: E402
+
 BUILD = os.environ['TACHO_BUILD']
 BIN = os.environ['TACHO_BIN']
 PRELOAD = BUILD + '/src/hooks/libtacho-preload.so'
 PROGRAM = BUILD + '/tests/hooks/hooks-samples_program'
-
-
-def check(name, condition, why=''):
-    print(f'ok {name}' if condition else f'not ok {name}: {why or "false"}'.replace('\n', ' | '))
-    sys.stdout.flush()
 
 
 def symbols(path):

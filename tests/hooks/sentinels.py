@@ -9,6 +9,9 @@ import sys
 import tempfile
 import time
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libresult import check  # noqa: E402
+
 BUILD = os.environ['TACHO_BUILD']
 PRELOAD = BUILD + '/src/hooks/libtacho-preload.so'
 DEADLINE = 50  # the programs end by themselves after 60 s
@@ -21,12 +24,6 @@ CONFIG, IDLE, LIMIT = 8, 12, 24
 ARMED = LIMIT + 8 * MAX
 FIRED = ARMED + 4 * MAX
 SUPPRESSED = FIRED + 4 * MAX
-
-
-def check(name, condition, why=''):
-    print(f'ok {name}' if condition else f'not ok {name}: {why or "false"}'.replace('\n', ' | '))
-    sys.stdout.flush()
-    return condition
 
 
 class Program:

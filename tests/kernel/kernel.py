@@ -13,22 +13,14 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libresult import check, skip  # noqa: E402
+
 BUILD = os.environ['TACHO_BUILD']
 BIN = os.environ['TACHO_BIN']
 NOBODY = 65534
 ROOT = os.geteuid() == 0
 SLACK = 200_000  # ns: the kernel's clock for interrupts may be that far from ours
-
-
-def check(name, condition, why=''):
-    why = str(why).replace('\n', ' | ')[:500]
-    print(f'ok {name}' if condition else f'not ok {name}: {why or "false"}')
-    sys.stdout.flush()
-
-
-def skip(name, reason):
-    print(f'skip {name}: {reason}')
-    sys.stdout.flush()
 
 
 @contextlib.contextmanager
