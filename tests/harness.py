@@ -25,34 +25,52 @@ class Interrupted(Exception):
 
 
 class Results:
-    """What passed, failed and was skipped. May be used from several threads."""
+    """What passed, failed and was skipped. May be used from several threads, each of which belongs
+    to a suite."""
 
     def __init__(self):
         self.lock = threading.Lock()
         self.passed = 0
         self.failed = []
         self.skipped = []
+        self.by_suite = {}  # name: [passed, failed, skipped]
+        self.here = threading.local()
+
+    def enter(self, suite):
+        """What this thread tells from now on is that suite's."""
+        self.here.suite = suite
+
+    def suite(self):
+        return getattr(self.here, 'suite', '')
+
+    def count(self, what):
+        self.by_suite.setdefault(self.suite(), [0, 0, 0])[what] += 1
 
     def ok(self, _name):
         with self.lock:
             self.passed += 1
+            self.count(0)
 
     def fail(self, name, why, log=None):
         where = f' (log: {log.relative_to(ROOT)})' if log else ''
         with self.lock:
             self.failed.append(f'{name}: {why}')
+            self.count(1)
             print(f'  FAILED {name}: {why}{where}', flush=True)
 
     def skip(self, name, reason):
         with self.lock:
             self.skipped.append(f'{name}: {reason}')
+            self.count(2)
 
     def counts(self):
+        """Those of this thread's suite."""
         with self.lock:
-            return self.passed, len(self.failed), len(self.skipped)
+            return self.by_suite.get(self.suite(), [0, 0, 0])
 
     def line(self):
-        passed, failed, skipped = self.counts()
+        with self.lock:
+            passed, failed, skipped = self.passed, len(self.failed), len(self.skipped)
         tail = f', {skipped} skipped' if skipped else ''
         return f'{passed} passed, {failed} failed{tail}'
 
@@ -85,6 +103,7 @@ class Runner:
         self.lock = threading.Lock()
         self.live = {}  # pid -> job number
         self.jobs = 0
+        self.took = []  # (seconds, seconds of CPU, name) of what was run
         self.stopping = False
         # Daemons that a test leaves behind become children of this process, not of
         # init, so that they can be found and ended.
@@ -114,8 +133,11 @@ class Runner:
         full = dict(self.environment, TMPDIR=scratch, TACHO_BOX_DIR=boxes, TACHO_TEST_JOB=number)
         full.update(env or {})
         try:
+            started = time.monotonic()
             with open(log, 'wb') as out:
-                status = self.wait([str(a) for a in argv], number, limit, full, cwd, out)
+                status, cpu = self.wait([str(a) for a in argv], number, limit, full, cwd, out)
+            with self.lock:
+                self.took.append((time.monotonic() - started, cpu, name))
             if status is None and self.stopping:
                 raise Interrupted()
             return Outcome(status, log.read_text(errors='replace'), log, limit)
@@ -131,17 +153,21 @@ class Runner:
                                      start_new_session=True)
         except OSError as error:
             out.write(f'cannot run {argv[0]}: {error}\n'.encode())
-            return 127
+            return 127, 0
         with self.lock:
             self.live[child.pid] = number
         try:
             end = time.monotonic() + limit
+            pause = 0.0005
             while True:
-                try:
-                    return child.wait(timeout=0.5)
-                except subprocess.TimeoutExpired:
-                    if self.stopping or time.monotonic() >= end:
-                        return None
+                pid, status, used = os.wait4(child.pid, os.WNOHANG)
+                if pid:
+                    child.returncode = os.waitstatus_to_exitcode(status)
+                    return child.returncode, used.ru_utime + used.ru_stime
+                if self.stopping or time.monotonic() >= end:
+                    return None, 0
+                pause = min(2 * pause, 0.05)
+                time.sleep(pause)
         finally:
             end_group(child.pid)
             child.wait()
@@ -177,7 +203,8 @@ class Runner:
 
     def each(self, function, items, jobs):
         """Calls function(item) for all items, `jobs` at a time."""
-        pool = ThreadPoolExecutor(max_workers=max(1, jobs))
+        pool = ThreadPoolExecutor(max_workers=max(1, jobs), initializer=self.results.enter,
+                                  initargs=(self.results.suite(),))
         try:
             for future in [pool.submit(function, item) for item in items]:
                 future.result()

@@ -15,6 +15,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 from harness import LOGS, ROOT, Interrupted, Runner, clean_environment, say
@@ -39,6 +40,9 @@ BUILDS = {  # folder: (compiler, options of meson setup)
     'build-arm64': (None, [f'--cross-file={ROOT}/.arm64/root.ini',
                            f'--cross-file={ROOT}/cross/aarch64.ini']),
 }
+# Where the kernel groups sessions, it weighs them against each other: nice alone does nothing.
+LOW_PRIORITY = ['sh', '-c', '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"',
+                'sh']
 runner = None  # set by main
 results = None
 built = {}  # folder: True when it was built, False when that failed
@@ -47,12 +51,19 @@ built = {}  # folder: True when it was built, False when that failed
 # Building ----------------------------------------------------------------------------
 
 
-def build(folder):
-    """Configures and builds once; a failure counts once."""
+def build(folder, suite=None):
+    """Configures and builds once, all or what the tests of a suite need; a failure counts once."""
     if folder not in built:
-        built[folder] = configure(folder) and bool(
-            runner.check(f'{folder} ninja', ['ninja', '-C', ROOT / folder], limit=600))
+        built[folder] = configure(folder) and bool(runner.check(
+            f'{folder} ninja', ['ninja', '-C', ROOT / folder] + targets(folder, suite), limit=600))
     return built[folder]
+
+
+def targets(folder, suite):
+    if not suite:
+        return []
+    return sorted({os.path.relpath(test['cmd'][0], ROOT / folder)
+                   for test in programs(folder, suite)})
 
 
 def configure(folder):
@@ -83,20 +94,23 @@ def programs(folder, suite):
     return [test for test in known if suite in test['suite']]
 
 
-def program_suite(label, folder, suite='unit', before=(), slower=1, env=None, jobs=CPUS):
-    if not build(folder):
+def program_suite(label, folder, suite='unit', before=(), slower=1, jobs=CPUS, only=False):
+    """Runs the programs of a suite. `only`: nothing else is built in that folder."""
+    if not build(folder, suite if only else None):
         results.skip(label, f'{folder} was not built')
         return
     tests = programs(folder, suite)
     if not tests:
         results.fail(label, 'there are no tests')
-    env = dict(SANITIZERS, TACHO_TEST_UNDER=label, **(env or {}))
+    env = dict(SANITIZERS, TACHO_TEST_UNDER=label)
 
     def one(test):
         how = runner.lines if 'lines' in test['suite'] else runner.cmocka
         how(f"{label} {test['name']}", list(before) + test['cmd'], env=dict(env, **test['env']),
             limit=test['timeout'] * slower * PATIENCE)
-    runner.each(one, tests, jobs)
+    together = [test for test in tests if test['is_parallel']]
+    runner.each(one, sorted(together, key=lambda test: -test['priority']), jobs)
+    runner.each(one, [test for test in tests if not test['is_parallel']], 1)
 
 
 def fixed_addresses():
@@ -236,19 +250,27 @@ def install():
     runner.lines('install', [ROOT / 'tests/install.sh', BUILD], limit=300)
 
 
-def scripts(folder, limit):
+def scripts(folder, limit, jobs=1, first=(), alone=()):
+    """Those that take longest come first; those that measure, or need what all share, are alone."""
     if not build('build'):
         results.skip(folder, 'build was not built')
         return
-    for path in sorted((ROOT / 'tests' / folder).iterdir()):
-        interpreter = {'.py': sys.executable, '.sh': 'bash'}.get(path.suffix)
-        if interpreter and not path.name.startswith('lib'):  # lib*: what tests share
-            runner.lines(f'{folder} {path.name}', [interpreter, path], limit=limit * PATIENCE)
+    how = {'.py': sys.executable, '.sh': 'bash'}
+    found = {path.name: path for path in sorted((ROOT / 'tests' / folder).iterdir())
+             if path.suffix in how and not path.name.startswith('lib')}  # lib*: what tests share
+
+    def one(name):
+        path = found[name]
+        runner.lines(f'{folder} {name}', [how[path.suffix], path], limit=limit * PATIENCE)
+    rest = [name for name in found if name not in first and name not in alone]
+    runner.each(one, [*first, *rest], jobs)
+    runner.each(one, alone, 1)
 
 
 def e2e():
     """The programs as a user meets them."""
-    scripts('e2e', 300)
+    scripts('e2e', 600, CPUS, first=('run_sentinels.py', 'diff_runs.py', 'run_continuous.py',
+                                     'doctor.py'), alone=('bench_run.py', 'cli_boxes.py'))
 
 
 def daemons():
@@ -267,7 +289,7 @@ def cases():
 
 def process():
     """What recorded processes do: fork, exec, daemon, signals, dlopen, limits."""
-    program_suite('process', 'build', 'process', jobs=1)
+    program_suite('process', 'build', 'process')
 
 
 def crash():
@@ -289,7 +311,7 @@ def asan():
 
 def tsan():
     """The recorder's unit tests under ThreadSanitizer."""
-    program_suite('tsan', 'build-tsan', 'recorder', before=fixed_addresses(), slower=4)
+    program_suite('tsan', 'build-tsan', 'recorder', before=fixed_addresses(), slower=4, only=True)
 
 
 def valgrind():
@@ -321,25 +343,27 @@ def analysis():
     """clang-tidy (with clang's analyzer) and cppcheck find nothing."""
     # What is not initialized is left to clang's analyzer: cppcheck 2.10 takes parameters
     # and structs filled by memcpy for it.
-    runner.check('cppcheck', ['cppcheck', '--quiet', '--error-exitcode=1', '--inline-suppr',
-                              '--enable=warning,portability', '--std=c11', '--library=gnu',
-                              f'-j{CPUS}', '-I', 'src', '-I', 'include',
-                              '--suppress=missingIncludeSystem', '--suppress=uninitvar',
-                              '--suppress=uninitStructMember',
-                              '--suppress=normalCheckLevelMaxBranches', 'src'], limit=400)
+    runner.check('cppcheck', LOW_PRIORITY + [
+        'cppcheck', '--quiet', '--error-exitcode=1', '--inline-suppr',
+        '--enable=warning,portability', '--std=c11', '--library=gnu', f'-j{CPUS}', '-I', 'src',
+        '-I', 'include', '--suppress=missingIncludeSystem', '--suppress=uninitvar',
+        '--suppress=uninitStructMember', '--suppress=normalCheckLevelMaxBranches', 'src'],
+        limit=900)
     if not build('build-asan'):
         results.skip('clang-tidy', 'build-asan was not built')
         return
 
     def one(path):
         runner.check(f'clang-tidy {path.relative_to(ROOT)}',
-                     ['clang-tidy', '--quiet', '-p', ROOT / 'build-asan', path], limit=300)
-    runner.each(one, [path for path in c_files('src') if path.suffix == '.c'], CPUS)
+                     LOW_PRIORITY + ['clang-tidy', '--quiet', '-p', ROOT / 'build-asan', path],
+                     limit=900)
+    files = [path for path in c_files('src') if path.suffix == '.c']
+    runner.each(one, sorted(files, key=lambda path: -path.stat().st_size), CPUS)
 
 
 def fuzz():
     """libFuzzer on boxes, trace files and what is made of them; a minute each, more in a soak."""
-    if not build('build-fuzz'):
+    if not build('build-fuzz', 'fuzz'):
         results.skip('fuzz', 'build-fuzz was not built')
         return
 
@@ -356,8 +380,11 @@ def fuzz():
     runner.each(one, programs('build-fuzz', 'fuzz'), CPUS)
 
 
-SUITES = [order, look, headers, man, unit, elf, install, e2e, cases, daemons, process, crash,
-          blocked, asan, tsan, valgrind, arm64, analysis, fuzz]
+# One after the other. But analysis only computes, at low priority, while those of BESIDE_ANALYSIS
+# spend most of their time waiting and care for no time.
+SUITES = [order, look, headers, man, unit, elf, install, asan, tsan, valgrind, arm64, analysis, e2e,
+          daemons, cases, process, crash, blocked, fuzz]
+BESIDE_ANALYSIS = (e2e, daemons)
 
 
 def main():
@@ -375,27 +402,42 @@ def main():
         TACHO_SOAK='1' if SOAK else '0'))
     results = runner.results
     interrupted = None
+    analyst = threading.Thread(target=run_suite, args=[analysis])
     try:
         for suite in SUITES:
-            if not only or suite.__name__ in only:
-                run_suite(suite)
+            if only and suite.__name__ not in only:
+                continue
+            if suite is analysis:
+                analyst.start()
+                continue
+            if analyst.is_alive() and suite not in BESIDE_ANALYSIS:
+                analyst.join()
+            run_suite(suite)
+        if analyst.is_alive():
+            analyst.join()
     except Interrupted as reason:
         interrupted = str(reason)
     finally:
+        if analyst.is_alive():
+            analyst.join()
         runner.end_strays()
     return summary(interrupted)
 
 
 def run_suite(suite):
-    before = results.counts()
     started = time.monotonic()
+    results.enter(suite.__name__)
     try:
         suite()
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        results.fail(suite.__name__, f'the suite itself failed: {error}')
-    if results.counts() == before:
+    except Interrupted:
+        if suite is not analysis:  # which has a thread of its own
+            raise
+        return
+    except Exception as error:  # whatever it is: no suite is lost in silence
+        results.fail(suite.__name__, f'the suite itself failed: {error!r}')
+    if not any(results.counts()):
         results.fail(suite.__name__, 'it has no tests')
-    passed, failed, skipped = (now - then for now, then in zip(results.counts(), before))
+    passed, failed, skipped = results.counts()
     say(f'{suite.__name__:<10} {passed:>5} passed {failed:>3} failed {skipped:>3} skipped '
         f'{time.monotonic() - started:>6.0f} s  {(suite.__doc__ or "").split(chr(10))[0]}')
 
@@ -407,6 +449,9 @@ def summary(interrupted):
         lines.append(f'interrupted ({interrupted or "signal"}): not all suites were run')
     lines.append(results.line())
     (LOGS / 'summary.txt').write_text('\n'.join(lines) + '\n')
+    (LOGS / 'durations.txt').write_text(''.join(
+        f'{seconds:8.1f} s {cpu:8.1f} s of CPU  {name}\n'
+        for seconds, cpu, name in sorted(runner.took, reverse=True)))
     say('\n'.join(lines))
     if interrupted is not None:
         return 130
