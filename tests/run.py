@@ -269,8 +269,8 @@ def scripts(folder, limit, jobs=1, first=(), alone=()):
 
 def e2e():
     """The programs as a user meets them."""
-    scripts('e2e', 600, CPUS, first=('run_sentinels.py', 'diff_runs.py', 'run_continuous.py',
-                                     'doctor.py'), alone=('bench_run.py', 'cli_boxes.py'))
+    scripts('e2e', 600, CPUS, first=('run_sentinels.py', 'run_continuous.py', 'doctor.py'),
+            alone=('bench_run.py', 'cli_boxes.py', 'diff_runs.py'))
 
 
 def daemons():

@@ -34,7 +34,10 @@ def test_follows(tmp):
         until(boxes)
         a = agent("-o", place, "--on", "poll>60ms", "--after", "0")
         check("boxes_that_are_there_are_followed", until(lambda: follows(old.pid)), boxes())
-        new = recorded(*BEGIN, "poll:90", f"await:{place}/end", cwd=place)
+        new = recorded(*BEGIN, f"await:{place}/new", "poll:90", f"await:{place}/end", cwd=place)
+        until(lambda: follows(new.pid))
+        time.sleep(0.5)
+        open(place + "/new", "w").close()
         found = until(lambda: saved(place, new.pid))
         check("new_boxes_are_followed", found and "poll>60ms" in why(found[0]), found)
         time.sleep(0.5)
@@ -70,7 +73,8 @@ def test_follows(tmp):
         old.wait(30)
         new.wait(30)
     finally:
-        open(place + "/end", "w").close()
+        for name in ("new", "end"):
+            open(f"{place}/{name}", "w").close()
         for p in (a, old, new, killed, quiet):
             if p:
                 p.terminate()
@@ -198,9 +202,13 @@ def test_service(tmp):
         shop.wait()
         other.wait()
         check("service_is_saved", until(lambda: saved(place, shop.pid)), traces(place))
+
+        def mine(pid):
+            return [b for b in boxes() if os.path.basename(b).startswith(f"{pid}-")]
+        check("service_is_done", until(lambda: not mine(shop.pid)), boxes())
         time.sleep(0.5)
-        check("other_services_are_left_alone", saved(place, other.pid) == [] and len(boxes()) == 1,
-              (traces(place), boxes()))
+        check("other_services_are_left_alone", saved(place, other.pid) == [] and
+              len(mine(other.pid)) == 1, (traces(place), boxes()))
     finally:
         a.terminate()
         finish(a)
