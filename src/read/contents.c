@@ -543,6 +543,7 @@ int tacho__trace_contents(struct tacho__trace *t)
 	uint32_t good = 0;
 	int err = first_round(t, &m, &parts, &good);
 
+	t->reader->sources[t->source].segment = m.p.segment;
 	if (!err)
 		err = settle_process(t, &m);
 	/* Chunks were there before it was known whose they are. */

@@ -184,12 +184,14 @@ static int go_to_next(struct tacho_reader *r, struct cursor *c)
 static uint64_t event_ns(const struct tacho_reader *r, const struct cursor *c)
 {
 	const struct tacho__records *records = &c->loaded->records;
-	uint64_t ns = records->head.first_ns;
+	uint64_t ns = r->stretches[c->next].pub.first_ns;
 
 	if (!c->resume)
 		ns = records->ns[c->at];
-	else if (r->stretches[c->next].pub.first_ns < r->merge->from_ns)
+	else if (ns < r->merge->from_ns)
 		ns = r->merge->from_ns;
+	else if (records->head.count)
+		ns = records->head.first_ns;
 	return later(c->last_ns, ns);
 }
 

@@ -77,7 +77,8 @@ struct tacho__tail {
 struct tacho__source {
 	struct tacho__input *input;
 	uint32_t process;
-	uint32_t tag; /* of a trace file */
+	uint32_t tag;	  /* of a trace file */
+	uint64_t segment; /* its number; 0: it is none */
 	struct tacho__timebase timebase;
 	struct tacho__tail *tails;
 	uint32_t tail_count, tail_capacity;

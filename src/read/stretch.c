@@ -6,6 +6,8 @@
 #include "read/columns.h"
 #include "read/reader.h"
 
+#define STATES_NEAR 64u /* stretches that a state is compared with */
+
 int tacho__stretch_add(struct tacho_reader *r, const struct tacho__stretch_info *s)
 {
 	if (TACHO__GROW(r->stretches, r->stretch_capacity, r->stretch_count + 1))
@@ -204,6 +206,44 @@ static void sort(struct tacho_reader *r)
 		qsort(r->stretches, kept, sizeof(*r->stretches), compare);
 }
 
+/* Of one stream: whether `b` was delivered after `a`. */
+static int is_later(const struct tacho_reader *r, const struct tacho__stretch_info *b,
+		    const struct tacho__stretch_info *a)
+{
+	if (a->source == b->source)
+		return b->offset > a->offset;
+	return r->sources[b->source].segment > r->sources[a->source].segment;
+}
+
+/*
+ * A stretch without records says what a thread was doing when a segment began, before all that
+ * is in this and later ones. On a machine that is busy enough a record is stored long after its
+ * time was taken: then the state, which was taken in between, must not come after it.
+ */
+static void place_states(struct tacho_reader *r)
+{
+	int moved = 0;
+
+	for (uint32_t i = 0; i < r->stretch_count; i++) {
+		struct tacho__stretch_info *s = &r->stretches[i];
+
+		if (s->kind != TACHO__STRETCH_EVENTS || s->count)
+			continue;
+		for (uint32_t k = i; k && i - k < STATES_NEAR; k--) {
+			const struct tacho__stretch_info *p = &r->stretches[k - 1];
+
+			if (compare_streams(p, s))
+				break;
+			if (!is_later(r, p, s) || p->pub.first_ns >= s->pub.first_ns)
+				continue;
+			s->pub.first_ns = s->pub.last_ns = p->pub.first_ns;
+			moved = 1;
+		}
+	}
+	if (moved)
+		sort(r);
+}
+
 /* Sequence and numbers of a stretch of which only the index was read. */
 static int learn(struct tacho_reader *r, struct tacho__stretch_info *s)
 {
@@ -374,6 +414,7 @@ int tacho__stretches_settle(struct tacho_reader *r)
 	int err;
 
 	sort(r);
+	place_states(r);
 	err = tacho__facts_settle(r);
 	if (!err)
 		err = add_threads(r);

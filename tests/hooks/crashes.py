@@ -8,6 +8,9 @@ import subprocess
 import sys
 import tempfile
 
+sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+from libresult import check  # noqa: E402
+
 BUILD = os.environ['TACHO_BUILD']
 PRELOAD = BUILD + '/src/hooks/libtacho-preload.so'
 PROGRAM = BUILD + '/tests/hooks/hooks-crashes_subject'
@@ -20,11 +23,6 @@ CASES = {
     'threads began at once': 'threads',
     'one set its handler meanwhile': 'meanwhile',
 }
-
-
-def check(name, condition, why=''):
-    print(f'ok {name}' if condition else f'not ok {name}: {why or "false"}'.replace('\n', ' | '))
-    sys.stdout.flush()
 
 
 def ends(name, env, *argv):
