@@ -153,6 +153,57 @@ static void segments_tell_of_each_gap_once(void **state)
 	tacho_read_close(r);
 }
 
+static void put_state(struct tb *t, uint32_t sequence, uint64_t prior, uint64_t ns)
+{
+	struct eb e;
+
+	eb_init(&e, 1, sequence, prior);
+	e.r.head.first_ns = e.r.head.last_ns = ns;
+	eb_done(&e, t);
+}
+
+/* Records that were stored late, so that the states with which two segments begin are newer than
+   the first that follow. */
+static void states_come_before_records(void **state)
+{
+	const uint64_t second = 1000000000;
+	struct tacho_reader *r;
+	struct tacho_event e;
+	uint64_t n = 0, late = 0, last = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct tb t, meta = {0};
+
+		begin(&t, 42, 20 * second + i);
+		tb_meta_u64(&meta, TACHO_META_SEGMENT, i + 1);
+		tb_plain(&t, TACHO_BLOCK_META, meta.data, meta.size);
+		free(meta.data);
+		if (i)
+			put_state(&t, 1, 100, (8 + i) * second);
+		if (i != 1)
+			put(&t, i / 2, 50 * i, (1 + 2 * i) * second, 100);
+		if (i == 2)
+			put(&t, 2, 200, 15 * second, 100);
+		save(&t, i != 2);
+	}
+	r = open_folder();
+	while (tacho_read_next(r, &e) > 0) {
+		if (e.type == TACHO_EV_RESUME) {
+			assert_int_equal(e.resume->missing, 0);
+			continue;
+		}
+		assert_true(e.ns >= last);
+		last = e.ns;
+		late += e.ns >= 5 * second && e.ns < 6 * second;
+		n++;
+	}
+	assert_int_equal(n, 300);
+	assert_int_equal(late, 100);
+	assert_int_equal(tacho_read_problem_count(r), 0);
+	tacho_read_close(r);
+}
+
 static void more_files_than_may_be_open(void **state)
 {
 	struct tacho_reader *r;
@@ -221,6 +272,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(files_of_one_process_are_one, make_folder,
 						remove_folder),
 		cmocka_unit_test_setup_teardown(segments_tell_of_each_gap_once, make_folder,
+						remove_folder),
+		cmocka_unit_test_setup_teardown(states_come_before_records, make_folder,
 						remove_folder),
 		cmocka_unit_test_setup_teardown(more_files_than_may_be_open, make_folder,
 						remove_folder),
