@@ -29,6 +29,7 @@ from table import columns  # noqa: E402
 TACHO = BUILD / 'src' / 'cli' / 'tacho'
 WAYS = ['plain', 'again', 'default', 'all']
 CONNECTIONS = 16
+EVERYTHING = ['--call-threshold', '0', '--sched', '--kernel']
 WANTED_CPU = 1.01
 PATIENCE = 30
 
@@ -101,13 +102,6 @@ def cpu_ns(pid):
                for task in pathlib.Path(f'/proc/{pid}/task').iterdir())
 
 
-def everything():
-    """Options of `tacho run` that make it record as much as it can."""
-    text = subprocess.run([TACHO, 'run', '--help'], capture_output=True, text=True).stdout
-    options = ['--call-threshold', '0']
-    return options + (['--sched'] if '--sched' in text else [])
-
-
 class Server:
     """One server, recorded or not. It has a CPU of its own; tacho may use all."""
 
@@ -119,7 +113,7 @@ class Server:
         argv = command(self.folder, self.port)
         env = {}
         if way in ('default', 'all'):
-            more = everything() if way == 'all' else []
+            more = EVERYTHING if way == 'all' else []
             env = {'TACHO_SAMPLE_HZ': '999'} if way == 'all' else {}
             argv = [TACHO, 'run', '-q', '--no-symbols', '-o', self.folder, *more, '--', *argv]
         self.cpus = cpus
@@ -216,7 +210,7 @@ def interval(values):
 
 def measure_server(programs, name, cpus, args):
     generations, rounds, requests, fill = \
-        (1, 3, 4000, 20000) if args.quick else (3, 16, 15000, 350000)
+        (1, 3, 4000, 20000) if args.quick else (3, 16, 15000, 700000)
     bursts, agents, full = [], [], []
     for g in range(generations):
         say(f'  {name}, {g + 1} of {generations}')

@@ -268,8 +268,8 @@ static void check_perf(struct tacho__checks *checks)
 		put_sentence(c, message);
 	else
 		tacho__check_means(c,
-				   "CPU samples with kernel frames can be had from perf "
-				   "(kernel.perf_event_paranoid is %s)",
+				   "CPU samples with kernel frames can be had from perf (tacho run "
+				   "--kernel; kernel.perf_event_paranoid is %s)",
 				   c->value[0] ? c->value : "not known");
 	c = tacho__check_add(checks, "cpu-samples", TACHO__CHECK_OK);
 	tacho__check_value(c, "%s", err ? "timers" : "perf and timers");

@@ -32,26 +32,31 @@
 #define SAMPLE_HZ 99u
 #define KERNEL_BYTES (UINT64_C(16) << 20)
 
+static bool has_effect(const char *option, const struct tacho__kernel_options *wanted)
+{
+	char message[CLI_MESSAGE] = "";
+
+	if (tacho__kernel_possible(wanted, message, sizeof(message)) == 0)
+		return true;
+	cli_warn("%s has no effect, all else is recorded: %s", option,
+		 message[0] ? message : "perf cannot be used");
+	return false;
+}
+
 /*
- * Samples with frames of the kernel, and switches, as far as the kernel gives them: switches it
- * gives to users to whom it does not show its own frames.
+ * Samples with frames of the kernel, and switches, as far as they are asked for and the kernel gives
+ * them: switches it gives to users to whom it does not show its own frames.
  */
 static void ask_kernel(struct run_boxes *b)
 {
 	const struct watch_options *o = b->watch;
-	struct tacho__kernel_options switches = {.switches = true, .max_bytes = KERNEL_BYTES};
-	char message[CLI_MESSAGE] = "";
+	const struct tacho__kernel_options samples = {.sample_hz = SAMPLE_HZ},
+					   switches = {.switches = true};
 
-	b->kernel =
-		(struct tacho__kernel_options){.sample_hz = SAMPLE_HZ, .max_bytes = KERNEL_BYTES};
-	if (o->no_kernel || tacho__kernel_possible(&b->kernel, NULL, 0) < 0)
-		b->kernel.sample_hz = 0;
-	if (!o->sched)
-		return;
-	b->kernel.switches = tacho__kernel_possible(&switches, message, sizeof(message)) == 0;
-	if (!b->kernel.switches)
-		cli_warn("--sched has no effect, all else is recorded: %s",
-			 message[0] ? message : "perf cannot be used");
+	b->kernel = (struct tacho__kernel_options){.max_bytes = KERNEL_BYTES};
+	if (o->kernel && has_effect("--kernel", &samples))
+		b->kernel.sample_hz = SAMPLE_HZ;
+	b->kernel.switches = o->sched && has_effect("--sched", &switches);
 }
 
 /* What all boxes share. False without memory. */

@@ -105,6 +105,9 @@ int watch_options_take(struct watch_options *o, int option)
 	case WATCH_SCHED:
 		o->sched = true;
 		return 0;
+	case WATCH_KERNEL:
+		o->kernel = true;
+		return 0;
 	case WATCH_NO_KERNEL:
 		o->no_kernel = true;
 		return 0;
@@ -160,8 +163,9 @@ int watch_options_check(struct watch_options *o)
 	if (o->keep && o->rules.sentinels.count == 0)
 		return cli_usage("--keep needs --on: without a condition, no windows are kept "
 				 "that could become too many.");
-	if (o->sched && o->no_kernel)
-		return cli_usage("--sched and --no-kernel contradict each other.");
+	if ((o->sched || o->kernel) && o->no_kernel)
+		return cli_usage("--%s and --no-kernel contradict each other.",
+				 o->sched ? "sched" : "kernel");
 	if (o->debuginfod && o->no_symbols)
 		return cli_usage("--debuginfod and --no-symbols contradict each other.");
 	if (!o->cooldown_given)

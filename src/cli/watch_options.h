@@ -12,7 +12,7 @@
 
 struct watch_options {
 	struct tacho__demand_rules rules;
-	bool continuous, sched, no_kernel, no_symbols, debuginfod, quiet;
+	bool continuous, sched, kernel, no_kernel, no_symbols, debuginfod, quiet;
 	uint32_t keep;		/* windows; 0: all */
 	uint64_t max_bytes;	/* of windows or segments; 0: no cap */
 	uint64_t segment_bytes; /* 0: not given; set by watch_options_check */
@@ -34,6 +34,7 @@ enum {
 	WATCH_SEGMENT_BYTES,
 	WATCH_SEGMENT_TIME,
 	WATCH_SCHED,
+	WATCH_KERNEL,
 	WATCH_NO_KERNEL,
 	WATCH_NO_SYMBOLS,
 	WATCH_DEBUGINFOD,
@@ -50,6 +51,7 @@ enum {
 	{"segment-bytes", required_argument, NULL, WATCH_SEGMENT_BYTES}, \
 	{"segment-time", required_argument, NULL, WATCH_SEGMENT_TIME}, \
 	{"sched", no_argument, NULL, WATCH_SCHED}, \
+	{"kernel", no_argument, NULL, WATCH_KERNEL}, \
 	{"no-kernel", no_argument, NULL, WATCH_NO_KERNEL}, \
 	{"no-symbols", no_argument, NULL, WATCH_NO_SYMBOLS}, \
 	{"debuginfod", no_argument, NULL, WATCH_DEBUGINFOD}
@@ -68,7 +70,8 @@ enum {
 	"  --segment-bytes BYTES  a segment is finished at this size (64M)\n"                  \
 	"  --segment-time TIME    ... or this age (60s)\n"                                     \
 	"  --sched                record context switches of loop threads, with perf\n"        \
-	"  --no-kernel            take nothing from the kernel with perf\n"                    \
+	"  --kernel               CPU samples with frames of the kernel, with perf\n"          \
+	"  --no-kernel            take nothing from the kernel with perf (the default)\n"      \
 	"  --no-symbols           leave code addresses as they are\n"                          \
 	"  --debuginfod           fetch missing debug files from DEBUGINFOD_URLS\n"
 

@@ -142,7 +142,9 @@ class Situation:
         return env
 
     def command(self, output, argv, options=()):
-        return self.before + [self.place.tacho, 'run', '-q', *options, '-o', output, '--', *argv]
+        # With all that perf gives, where it gives something.
+        return self.before + [self.place.tacho, 'run', '-q', '--kernel', *options, '-o', output,
+                              '--', *argv]
 
     def record(self, name, argv, options=(), inside=None, **env):
         """Runs it to its end; the trace of the program itself."""

@@ -279,6 +279,7 @@ def test_usage(tmp):
         ("cap_below_segment", ["--continuous", "--max-bytes", "1M", "--segment-bytes", "2M"],
          "less than one segment"),
         ("sched_without_kernel", ["--sched", "--no-kernel"], "contradict"),
+        ("kernel_without_kernel", ["--kernel", "--no-kernel"], "contradict"),
         ("empty_command", ["--exec", " "], "empty"),
         ("keep_none", ["--on", "poll>1ms", "--keep", "0"], "--keep"),
         ("negative_after", ["--on", "poll>1ms", "--after", "-1s"], "negative"),
