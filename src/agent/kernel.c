@@ -153,7 +153,9 @@ static void drop_oldest(struct tacho__kernel *k)
 	uint32_t tid = (uint32_t)(*word(k, k->begin + 1) >> 32);
 
 	k->threads[place(k, tid)].gone++;
-	k->begin = (k->begin + words) % k->size;
+	k->begin += words;
+	if (k->begin >= k->size)
+		k->begin -= k->size;
 	k->used -= words;
 }
 
