@@ -476,12 +476,6 @@ void tacho__kernel_delivered(struct tacho__kernel *k, uint32_t count)
 	}
 }
 
-void tacho__kernel_threads(struct tacho__kernel *k)
-{
-	forget_stretches(k);
-	tacho__perf_threads(k->perf);
-}
-
 uint32_t tacho__kernel_missed(const struct tacho__kernel *k, int *error)
 {
 	return tacho__perf_missed(k->perf, error);
@@ -496,6 +490,7 @@ void tacho__kernel_drain(struct tacho__kernel *k)
 {
 	forget_stretches(k);
 	tacho__perf_drain(k->perf, take_record, k);
+	tacho__perf_threads(k->perf);
 }
 
 /* -------------------------------------------------------------- beginning */

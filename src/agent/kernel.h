@@ -31,12 +31,10 @@ struct tacho__kernel_options {
 int tacho__kernel_possible(const struct tacho__kernel_options *options, char *message,
 			   size_t message_size);
 
-/* NULL with a sentence when it cannot be had. */
+/* NULL with a sentence when it cannot be had. Threads that begin later are followed as well:
+   at once, or before Linux 5.13 from the next tacho__kernel_drain on. */
 struct tacho__kernel *tacho__kernel_new(uint32_t pid, const struct tacho__kernel_options *options,
 					char *message, size_t message_size);
-/* Threads that begin later are followed by themselves; where the kernel can't do that (before
-   Linux 5.13), call this now and then. */
-void tacho__kernel_threads(struct tacho__kernel *k);
 /* Threads that could not be followed, and the last reason (an errno). */
 uint32_t tacho__kernel_missed(const struct tacho__kernel *k, int *error);
 /* A descriptor for poll(2): readable when tacho__kernel_drain should be called. */

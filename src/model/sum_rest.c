@@ -32,7 +32,6 @@ void tacho__sum_task(void *arg, const struct tacho__task *t)
 		k->seen++;
 		k->spawned += t->spawned;
 		k->ended += t->end_ns != 0;
-		k->polled += t->polls != 0;
 		k->wakes += t->wakes;
 		k->self_wakes += t->self_wakes;
 		if (t->self_wakes > k->self.self_wakes)
@@ -44,12 +43,8 @@ void tacho__sum_task(void *arg, const struct tacho__task *t)
 			k->next_busy_ns = t->busy_ns;
 		}
 		tacho__sum_hist(g, &k->busy, t->busy_ns);
-		tacho__sum_hist(g, &k->polls, t->polls);
-		if (t->spawn_ns) {
+		if (t->spawn_ns)
 			k->spawned_at.at[tacho__sum_step(g, t->spawn_ns)]++;
-			if (t->first_ns >= t->spawn_ns)
-				tacho__sum_hist(g, &k->first, t->first_ns - t->spawn_ns);
-		}
 		if (t->end_ns) {
 			k->ended_at.at[tacho__sum_step(g, t->end_ns)]++;
 			if (t->spawn_ns && t->end_ns >= t->spawn_ns)

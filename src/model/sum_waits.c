@@ -109,7 +109,6 @@ void tacho__sum_work(void *arg, const struct tacho__work *w)
 	if (k) {
 		k->process = w->process;
 		k->kind = w->kind;
-		k->never += w->submit_ns && !w->begin_ns && !w->end_ns;
 		if (w->submit_ns && !w->end_ns)
 			work_left(k, w);
 		if (waited) {
@@ -122,20 +121,12 @@ void tacho__sum_work(void *arg, const struct tacho__work *w)
 			work_unseen(g, k, w);
 	}
 	if (p) {
-		if (waited)
-			tacho__sum_hist(g, &p->pool.wait, w->begin_ns - w->submit_ns);
 		if (w->worker)
 			know_worker(&p->pool, w->worker);
 		if (w->waiting + 1 > p->pool.most_waiting && w->submit_ns)
 			p->pool.most_waiting = w->waiting + 1;
 		if (w->ahead > p->pool.most_ahead)
 			p->pool.most_ahead = w->ahead;
-		if (w->begin_ns) {
-			uint64_t end = w->end_ns ? w->end_ns : g->sum->last_ns;
-
-			p->pool.running_ns += end > w->begin_ns ? end - w->begin_ns : 0;
-			tacho__sum_range(g, &p->pool.busy, w->begin_ns, end);
-		}
 	}
 	TACHO__PASS_ON(g, work, w);
 }

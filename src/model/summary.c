@@ -297,14 +297,12 @@ void tacho__summary_free(struct tacho__summary *s)
 	FREE_HISTS(s->locks, tacho__lock_sum, &x->ns, &x->inside);
 	FREE_HISTS(s->calls, tacho__call_sum, &x->ns);
 	FREE_HISTS(s->works, tacho__work_sum, &x->wait, &x->run, &x->at_once, &x->crowded);
-	FREE_HISTS(s->tasks, tacho__task_sum, &x->life, &x->busy, &x->polls, &x->first);
+	FREE_HISTS(s->tasks, tacho__task_sum, &x->life, &x->busy);
 	FREE_HISTS(s->spans, tacho__span_sum, &x->ns);
 	tacho__table_free(&s->counters);
 	tacho__table_free(&s->ready);
-	for (uint32_t i = 0; s->process && i < s->processes; i++) {
-		tacho__hist_free(&s->process[i].pool.wait);
+	for (uint32_t i = 0; s->process && i < s->processes; i++)
 		tacho__hist_free(&s->process[i].wakes.latency);
-	}
 	free(s->process);
 	free(s);
 }

@@ -104,7 +104,6 @@ struct tacho__work_sum {
 	/* Submit to done, at least, where its begin is not seen: of those that found a thread
 	   free, and of those that may have waited for one. */
 	struct tacho__hist at_once, crowded;
-	uint64_t never; /* submitted and never begun */
 	/* At the end: the oldest that a thread of the pool has not ended, and that none has taken,
 	   as far as can be told; submit_ns 0: none. */
 	struct tacho__work kept, left;
@@ -120,9 +119,6 @@ struct tacho__pool_sum {
 	uint32_t workers; /* threads that ran work, at most 64 told apart */
 	uint32_t worker_ids[64];
 	uint32_t most_waiting, most_ahead;
-	uint64_t running_ns; /* sum over workers */
-	struct tacho__hist wait;
-	struct tacho__series busy; /* ns of work */
 };
 
 struct tacho__wake_sum {
@@ -135,9 +131,9 @@ struct tacho__wake_sum {
 struct tacho__task_sum {
 	struct tacho__entry entry; /* key: process << 32 | kind, place */
 	uint32_t process, kind, place;
-	uint64_t seen, spawned, ended, polled;	     /* polled: at least once */
-	struct tacho__hist life, busy, polls, first; /* first: spawn to first poll */
-	struct tacho__series spawned_at, ended_at;   /* count */
+	uint64_t seen, spawned, ended;
+	struct tacho__hist life, busy;
+	struct tacho__series spawned_at, ended_at; /* count */
 	uint64_t idle_at_end; /* spawned, not ended, not running and without a wake */
 	uint64_t woken_at_end;
 	struct tacho__task stuck; /* that of idle_at_end whose last poll is longest ago */
