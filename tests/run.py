@@ -373,18 +373,18 @@ def fuzz():
         grown.mkdir(parents=True, exist_ok=True)
         seeds = [path for path in (ROOT / 'tests/fuzz/corpus' / name, ROOT / 'tests/golden')
                  if path.is_dir()]
-        runner.check(f'fuzz {name}', fixed_addresses() + command + [
+        runner.check(f'fuzz {name}', LOW_PRIORITY + fixed_addresses() + command + [
             f'-max_total_time={FUZZ_SECONDS}', '-timeout=20', '-rss_limit_mb=2048',
             '-max_len=262144', '-print_final_stats=1', f'-artifact_prefix={LOGS}/{name}-', grown,
             *seeds], env=SANITIZERS, limit=FUZZ_SECONDS + 120)
     runner.each(one, programs('build-fuzz', 'fuzz'), CPUS)
 
 
-# One after the other. But analysis only computes, at low priority, while those of BESIDE_ANALYSIS
-# spend most of their time waiting and care for no time.
+# One after the other. But two only compute, at low priority, beside those that spend most of their
+# time waiting and care for no time.
 SUITES = [order, look, headers, man, unit, elf, install, asan, tsan, valgrind, arm64, analysis, e2e,
-          daemons, cases, process, crash, blocked, fuzz]
-BESIDE_ANALYSIS = (e2e, daemons)
+          daemons, cases, fuzz, process, crash, blocked]
+BESIDE = {analysis: (e2e, daemons), fuzz: (process, crash)}
 
 
 def main():
@@ -402,24 +402,25 @@ def main():
         TACHO_SOAK='1' if SOAK else '0'))
     results = runner.results
     interrupted = None
-    analyst = threading.Thread(target=run_suite, args=[analysis])
+    beside, may_go_on = None, ()
     try:
         for suite in SUITES:
             if only and suite.__name__ not in only:
                 continue
-            if suite is analysis:
-                analyst.start()
-                continue
-            if analyst.is_alive() and suite not in BESIDE_ANALYSIS:
-                analyst.join()
-            run_suite(suite)
-        if analyst.is_alive():
-            analyst.join()
+            if beside and suite not in may_go_on:
+                beside.join()
+            if suite in BESIDE:
+                beside, may_go_on = threading.Thread(target=run_suite, args=[suite]), BESIDE[suite]
+                beside.start()
+            else:
+                run_suite(suite)
+        if beside:
+            beside.join()
     except Interrupted as reason:
         interrupted = str(reason)
     finally:
-        if analyst.is_alive():
-            analyst.join()
+        if beside:
+            beside.join()
         runner.end_strays()
     return summary(interrupted)
 
@@ -430,7 +431,7 @@ def run_suite(suite):
     try:
         suite()
     except Interrupted:
-        if suite is not analysis:  # which has a thread of its own
+        if suite not in BESIDE:  # these have a thread of their own
             raise
         return
     except Exception as error:  # whatever it is: no suite is lost in silence
