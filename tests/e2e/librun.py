@@ -25,6 +25,15 @@ except subprocess.SubprocessError:
     undisturbed = None  # it is refused
 
 
+def others_may_run():
+    """Whether another user can run what was built: folders around it may be closed."""
+    try:
+        subprocess.run([BIN, "--version"], user=65534, cwd="/", capture_output=True, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return False
+    return True
+
+
 def environment(**more):
     env = {k: v for k, v in os.environ.items() if k not in ("TACHO", "TACHO_PRELOAD")}
     env.update(more)

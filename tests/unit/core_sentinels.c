@@ -117,9 +117,11 @@ static void all_at_once(const char *threshold)
 	for (uintptr_t i = 0; i < THREADS; i++)
 		assert_int_equal(pthread_create(&t[i], NULL, records, (void *)(i * 1000 + 1)), 0);
 	for (unsigned i = 0; i < ROUNDS; i++) {
+		uint32_t before = fired_in_all();
+
 		ask(i % 4 == 3 ? 0 : 1);
 		if (i % 8 == 0) {
-			wait_for_more(fired_in_all());
+			wait_for_more(before);
 			ask(1);
 		}
 	}
