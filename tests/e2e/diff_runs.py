@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """tacho diff on recordings of one libuv program: unchanged, and with one callback that does 20 %
-more rounds. What it reports and what it misses is counted over TACHO_DIFF_RUNS rounds (5, a
+more rounds. What it reports and what it misses is counted over TACHO_DIFF_RUNS rounds (3, a
 callback each; 10 in a soak). The three recordings of a round are made at the same time on the same
 CPU, so that what the machine does meets all of them, and with real-time priority, so that it is
 little. What others do to the caches remains: one change in five may be missed or come with another,
@@ -16,7 +16,7 @@ from concurrent.futures import ThreadPoolExecutor
 from librun import BIN, check, environment, folder, said, skip, undisturbed
 
 PROGRAM = os.path.join(os.environ.get("TACHO_BUILD", "build"), "tests/e2e/diff_uv")
-RUNS = int(os.environ.get("TACHO_DIFF_RUNS") or (10 if os.environ.get("TACHO_SOAK") == "1" else 5))
+RUNS = int(os.environ.get("TACHO_DIFF_RUNS") or (10 if os.environ.get("TACHO_SOAK") == "1" else 3))
 SECONDS = "5"
 ALLOWED = max(1, RUNS // 5)
 # What is made slower, one after the other, and what diff calls it.
