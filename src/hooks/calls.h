@@ -160,6 +160,18 @@ void tacho__modules_later(void);
 		return result;                                                                 \
 	}
 
+/* The same for one that makes a descriptor, or fails. */
+#define TACHO__CALL_MAKING(name, params, args, ...)                                  \
+	TACHO__HOOKED(int, name, params)                                             \
+	{                                                                            \
+		uint64_t since = tacho__call_begins();                               \
+		int result = TACHO__NEXT(name) args;                                 \
+                                                                                     \
+		tacho__descriptor_changed(result);                                   \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, __VA_ARGS__); \
+		return result;                                                       \
+	}
+
 /* The same for a call that makes others. */
 #define TACHO__OUTER_CALL(type, name, params, args, wrong, ...)                  \
 	TACHO__HOOKED(type, name, params)                                        \

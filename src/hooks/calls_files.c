@@ -14,17 +14,8 @@
 
 #define FD_CALL(type, name, params, args) TACHO__CALL(type, name, params, args, TACHO__FD(fd))
 #define PATH_CALL(name, params, args) TACHO__CALL(int, name, params, args, TACHO__PATH(path))
-#define OPEN_CALL(name, params, args)                                  \
-	TACHO__HOOKED(int, name, params)                               \
-	{                                                              \
-		uint64_t since = tacho__call_begins();                 \
-		int result = TACHO__NEXT(name) args;                   \
-                                                                       \
-		tacho__descriptor_changed(result);                     \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, \
-				 TACHO__FD_PATH(result, path));        \
-		return result;                                         \
-	}
+#define OPEN_CALL(name, params, args) \
+	TACHO__CALL_MAKING(name, params, args, TACHO__FD_PATH(result, path))
 #define AT_CALL(name, params, args) TACHO__CALL(int, name, params, args, TACHO__FD_PATH(dir, path))
 
 /* -------------------------------------------------------- read and write */

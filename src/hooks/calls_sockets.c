@@ -36,19 +36,9 @@ TACHO__TRANSFER(int, sendmmsg, (int fd, void *messages, unsigned count, int flag
 		(fd, messages, count, flags))
 
 FD_CALL(int, connect, (int fd, const void *to, socklen_t size), (fd, to, size))
-
-#define ACCEPT(name, params, args)                                                     \
-	TACHO__HOOKED(int, name, params)                                               \
-	{                                                                              \
-		uint64_t since = tacho__call_begins();                                 \
-		int result = TACHO__NEXT(name) args;                                   \
-                                                                                       \
-		tacho__descriptor_changed(result);                                     \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
-		return result;                                                         \
-	}
-ACCEPT(accept, (int fd, void *from, socklen_t *size), (fd, from, size))
-ACCEPT(accept4, (int fd, void *from, socklen_t *size, int flags), (fd, from, size, flags))
+TACHO__CALL_MAKING(accept, (int fd, void *from, socklen_t *size), (fd, from, size), TACHO__FD(fd))
+TACHO__CALL_MAKING(accept4, (int fd, void *from, socklen_t *size, int flags),
+		   (fd, from, size, flags), TACHO__FD(fd))
 
 /* ----------------------------------------------------------------- names */
 

@@ -3,7 +3,7 @@
  *
  * An epoll descriptor is a loop; a thread that waits with poll or select is one as
  * well. Where libuv or libevent were seen to run the loop, it is theirs, with their
- * level of sight (hooks_loop_enter).
+ * level of sight (tacho__loop_known).
  */
 #include "hooks/hooks.h"
 

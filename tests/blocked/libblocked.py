@@ -75,9 +75,9 @@ class Situation:
         return env
 
     def start(self, *argv, **more):
-        """The program under `tacho run`; `more` is for its environment."""
+        """The program under `tacho run`, which asks for perf; `more` is for its environment."""
         return subprocess.Popen(
-            [*self.before, self.tacho, 'run', '-o', self.folder, '--', *argv],
+            [*self.before, self.tacho, 'run', '--kernel', '-o', self.folder, '--', *argv],
             cwd=self.folder, env=self.environment(**more), stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
 
