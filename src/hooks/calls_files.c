@@ -9,7 +9,6 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <stdio.h>
 #include <sys/types.h>
 
 #define FD_CALL(type, name, params, args) TACHO__CALL(type, name, params, args, TACHO__FD(fd))
@@ -69,6 +68,15 @@ FD_CALL(ssize_t, copy_file_range,
 	(fd, from, to, at, size, flags))
 
 /* --------------------------------------------------------------- storage */
+
+/* Of all file systems: it returns nothing, so there is nothing to be wrong. */
+TACHO__HOOKED(void, sync, (void))
+{
+	uint64_t since = tacho__call_begins();
+
+	TACHO__NEXT(sync)();
+	TACHO__CALL_ENDS(since, "sync", 0, TACHO__NOTHING);
+}
 
 FD_CALL(int, fsync, (int fd), (fd))
 FD_CALL(int, fdatasync, (int fd), (fd))
@@ -144,23 +152,6 @@ OPEN_CALL(__open64_2, (const char *path, int flags), (path, flags))
 OPEN_CALL(__openat_2, (int dir, const char *path, int flags), (dir, path, flags))
 OPEN_CALL(__openat64_2, (int dir, const char *path, int flags), (dir, path, flags))
 
-static int stream_fd(FILE *stream)
-{
-	int saved = errno;
-	int fd = stream ? fileno(stream) : -1;
-
-	errno = saved;
-	return fd;
-}
-
-#define STREAM_CALL(name)                                                                   \
-	TACHO__CALL_ERROR(FILE *, name, (const char *path, const char *mode), (path, mode), \
-			  result ? 0 : errno, TACHO__FD_PATH(stream_fd(result), path))
-STREAM_CALL(fopen)
-STREAM_CALL(fopen64)
-TACHO__CALL(int, fclose, (FILE * stream), (stream), TACHO__NOTHING)
-TACHO__CALL(int, fflush, (FILE * stream), (stream), TACHO__FD(stream_fd(stream)))
-
 TACHO__CALL_ERROR(DIR *, opendir, (const char *path), (path), result ? 0 : errno,
 		  TACHO__FD_PATH(result ? dirfd(result) : -1, path))
 /* NULL is the end as a rule. */
@@ -191,12 +182,23 @@ AT_CALL(__fxstatat, (int version, int dir, const char *path, void *st, int flags
 AT_CALL(__fxstatat64, (int version, int dir, const char *path, void *st, int flags),
 	(version, dir, path, st, flags))
 
+PATH_CALL(statfs, (const char *path, void *st), (path, st))
+PATH_CALL(statfs64, (const char *path, void *st), (path, st))
+PATH_CALL(statvfs, (const char *path, void *st), (path, st))
+PATH_CALL(statvfs64, (const char *path, void *st), (path, st))
+FD_CALL(int, fstatfs, (int fd, void *st), (fd, st))
+FD_CALL(int, fstatfs64, (int fd, void *st), (fd, st))
+FD_CALL(int, fstatvfs, (int fd, void *st), (fd, st))
+FD_CALL(int, fstatvfs64, (int fd, void *st), (fd, st))
+
 PATH_CALL(access, (const char *path, int mode), (path, mode))
 AT_CALL(faccessat, (int dir, const char *path, int mode, int flags), (dir, path, mode, flags))
 TACHO__CALL(ssize_t, readlink, (const char *path, char *buf, size_t size), (path, buf, size),
 	    TACHO__PATH(path))
 TACHO__CALL(ssize_t, readlinkat, (int dir, const char *path, char *buf, size_t size),
 	    (dir, path, buf, size), TACHO__FD_PATH(dir, path))
+TACHO__CALL_ERROR(char *, realpath, (const char *path, char *buf), (path, buf), result ? 0 : errno,
+		  TACHO__PATH(path))
 
 /* ------------------------------------------------------- changing it */
 
@@ -212,3 +214,20 @@ AT_CALL(mkdirat, (int dir, const char *path, mode_t mode), (dir, path, mode))
 PATH_CALL(rmdir, (const char *path), (path))
 PATH_CALL(truncate, (const char *path, off_t size), (path, size))
 PATH_CALL(truncate64, (const char *path, off_t size), (path, size))
+PATH_CALL(link, (const char *path, const char *to), (path, to))
+AT_CALL(linkat, (int dir, const char *path, int to_dir, const char *to, int flags),
+	(dir, path, to_dir, to, flags))
+PATH_CALL(symlink, (const char *to, const char *path), (to, path))
+AT_CALL(symlinkat, (const char *to, int dir, const char *path), (to, dir, path))
+PATH_CALL(chmod, (const char *path, mode_t mode), (path, mode))
+FD_CALL(int, fchmod, (int fd, mode_t mode), (fd, mode))
+AT_CALL(fchmodat, (int dir, const char *path, mode_t mode, int flags), (dir, path, mode, flags))
+PATH_CALL(chown, (const char *path, uid_t user, gid_t group), (path, user, group))
+PATH_CALL(lchown, (const char *path, uid_t user, gid_t group), (path, user, group))
+FD_CALL(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group))
+AT_CALL(fchownat, (int dir, const char *path, uid_t user, gid_t group, int flags),
+	(dir, path, user, group, flags))
+AT_CALL(utimensat, (int dir, const char *path, const void *times, int flags),
+	(dir, path, times, flags))
+FD_CALL(int, futimens, (int fd, const void *times), (fd, times))
+PATH_CALL(chdir, (const char *path), (path))

@@ -1,8 +1,10 @@
 /*
- * Calls that wait for time, for processes and for memory.
+ * Calls that wait for time, for processes, for threads, for messages and for memory.
  */
 #include "hooks/calls.h"
 
+#include <mqueue.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <sys/types.h>
 #include <time.h>
@@ -37,6 +39,63 @@ TACHO__OUTER_CALL(int, system, (const char *command), (command), result < 0 ? er
 TACHO__OUTER_CALL(FILE *, popen, (const char *command, const char *mode), (command, mode),
 		  result ? 0 : errno, TACHO__PATH(command))
 TACHO__OUTER_CALL(int, pclose, (FILE * stream), (stream), result < 0 ? errno : 0, TACHO__NOTHING)
+
+/* In libc's own way, past the hooks of fork and exec: it returns when the new program runs. */
+#define SPAWN_CALL(name)                                                                       \
+	TACHO__CALL_ERROR(int, name,                                                           \
+			  (pid_t * process, const char *path, const void *actions,             \
+			   const void *attributes, char *const *args, char *const *variables), \
+			  (process, path, actions, attributes, args, variables), result,       \
+			  TACHO__PATH(path))
+SPAWN_CALL(posix_spawn)
+SPAWN_CALL(posix_spawnp)
+
+/* --------------------------------------------------------------- threads */
+
+/* Which thread it was can't be asked when it has been joined. */
+#define JOIN_CALL(name, params, args, wrong)                                                   \
+	TACHO__HOOKED(int, name, params)                                                       \
+	{                                                                                      \
+		uint64_t since = tacho__call_begins();                                         \
+		uint32_t tid = since ? tacho__tid_of(thread) : 0;                              \
+		int result = TACHO__NEXT(name) args;                                           \
+                                                                                               \
+		TACHO__CALL_ENDS(since, #name, wrong, TACHO__NUMBER(tid ? (int64_t)tid : -1)); \
+		return result;                                                                 \
+	}
+JOIN_CALL(pthread_join, (pthread_t thread, void **value), (thread, value), result)
+JOIN_CALL(pthread_timedjoin_np, (pthread_t thread, void **value, const struct timespec *until),
+	  (thread, value, until), result)
+JOIN_CALL(pthread_clockjoin_np,
+	  (pthread_t thread, void **value, clockid_t clock, const struct timespec *until),
+	  (thread, value, clock, until), result)
+JOIN_CALL(thrd_join, (pthread_t thread, int *value), (thread, value), 0)
+
+/* -1 is for the one thread that came last. */
+TACHO__CALL_ERROR(int, pthread_barrier_wait, (pthread_barrier_t * barrier), (barrier),
+		  result > 0 ? result : 0, TACHO__NOTHING)
+
+/* -------------------------------------------- messages and semaphores */
+
+TACHO__CALL(int, msgsnd, (int queue, const void *message, size_t size, int flags),
+	    (queue, message, size, flags), TACHO__NOTHING)
+TACHO__CALL(ssize_t, msgrcv, (int queue, void *message, size_t size, long type, int flags),
+	    (queue, message, size, type, flags), TACHO__NOTHING)
+TACHO__CALL(int, semop, (int set, void *what, size_t count), (set, what, count), TACHO__NOTHING)
+TACHO__CALL(int, semtimedop, (int set, void *what, size_t count, const struct timespec *time),
+	    (set, what, count, time), TACHO__NOTHING)
+TACHO__CALL(int, mq_send, (mqd_t queue, const char *message, size_t size, unsigned priority),
+	    (queue, message, size, priority), TACHO__FD(queue))
+TACHO__CALL(int, mq_timedsend,
+	    (mqd_t queue, const char *message, size_t size, unsigned priority,
+	     const struct timespec *until),
+	    (queue, message, size, priority, until), TACHO__FD(queue))
+TACHO__CALL(ssize_t, mq_receive, (mqd_t queue, char *message, size_t size, unsigned *priority),
+	    (queue, message, size, priority), TACHO__FD(queue))
+TACHO__CALL(ssize_t, mq_timedreceive,
+	    (mqd_t queue, char *message, size_t size, unsigned *priority,
+	     const struct timespec *until),
+	    (queue, message, size, priority, until), TACHO__FD(queue))
 
 /* ---------------------------------------------------------------- memory */
 

@@ -102,3 +102,51 @@ TACHO__OUTER_CALL(int, gethostbyaddr_r,
 		  : *found ? 0
 			   : ENOENT,
 		  TACHO__NOTHING)
+
+/* -1 with h_errno, as above. */
+#define ASK_CALL(name, params, args) \
+	TACHO__OUTER_CALL(int, name, params, args, result < 0 ? ENOENT : 0, TACHO__PATH(host))
+#define ASK(name)                                                                                 \
+	ASK_CALL(name, (const char *host, int domain, int type, unsigned char *answer, int size), \
+		 (host, domain, type, answer, size))
+#define ASK_WITH(name)                                                                        \
+	ASK_CALL(name,                                                                        \
+		 (void *state, const char *host, int domain, int type, unsigned char *answer, \
+		  int size),                                                                  \
+		 (state, host, domain, type, answer, size))
+ASK(res_query)
+ASK(res_search)
+ASK_WITH(res_nquery)
+ASK_WITH(res_nsearch)
+
+/* ------------------------------------------------------- users and groups */
+
+/*
+ * Looked up over sockets as well, where a directory has them: by a library that libc loads and
+ * that waits with poll, which makes no loop of the thread. NULL and 0 without an answer: not there.
+ */
+#define BY_NAME(name)                                                                 \
+	TACHO__OUTER_CALL(void *, name, (const char *who), (who), result ? 0 : errno, \
+			  TACHO__PATH(who))
+#define BY_NUMBER(name) \
+	TACHO__OUTER_CALL(void *, name, (unsigned who), (who), result ? 0 : errno, TACHO__NOTHING)
+#define BY_NAME_INTO(name)                                                                      \
+	TACHO__OUTER_CALL(int, name,                                                            \
+			  (const char *who, void *entry, char *buf, size_t size, void **found), \
+			  (who, entry, buf, size, found), result, TACHO__PATH(who))
+#define BY_NUMBER_INTO(name)                                                                 \
+	TACHO__OUTER_CALL(int, name,                                                         \
+			  (unsigned who, void *entry, char *buf, size_t size, void **found), \
+			  (who, entry, buf, size, found), result, TACHO__NOTHING)
+BY_NAME(getpwnam)
+BY_NAME(getgrnam)
+BY_NUMBER(getpwuid)
+BY_NUMBER(getgrgid)
+BY_NAME_INTO(getpwnam_r)
+BY_NAME_INTO(getgrnam_r)
+BY_NUMBER_INTO(getpwuid_r)
+BY_NUMBER_INTO(getgrgid_r)
+TACHO__OUTER_CALL(int, getgrouplist, (const char *who, gid_t group, gid_t *groups, int *count),
+		  (who, group, groups, count), 0, TACHO__PATH(who))
+TACHO__OUTER_CALL(int, initgroups, (const char *who, gid_t group), (who, group),
+		  result < 0 ? errno : 0, TACHO__PATH(who))

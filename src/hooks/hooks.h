@@ -17,6 +17,7 @@
 #define TACHO_HOOKS_HOOKS_H
 
 #include <errno.h>
+#include <pthread.h>
 #include <stdint.h>
 
 #include "core/recorder.h"
@@ -119,6 +120,9 @@ static inline void tacho__slow_poll(uint64_t ticks, uint32_t id)
    poll. Begins: gives what ends it, or 0 when it is not recorded. */
 uint32_t tacho__wait_begins(int fd, const char *what);
 void tacho__wait_ends(uint32_t loop, int ready);
+
+/* threads.c: the kernel's number of a thread that is alive, 0 if it can't be told. */
+uint32_t tacho__tid_of(pthread_t thread);
 
 /* calls.c: the thread has just become one of a loop. */
 void tacho__calls_loop(void);

@@ -123,8 +123,7 @@ static void record_name(uint32_t tid, const char *name)
 	tacho__leave(mask);
 }
 
-/* The kernel's number of a thread that is alive, 0 if it can't be told. */
-static uint32_t tid_of(pthread_t thread)
+uint32_t tacho__tid_of(pthread_t thread)
 {
 	clockid_t clock;
 
@@ -141,7 +140,7 @@ TACHO_HOOK int pthread_setname_np(pthread_t thread, const char *name)
 	int error = REAL(pthread_setname_np)(thread, name);
 
 	if (!error && tacho__recording())
-		record_name(tid_of(thread), name);
+		record_name(tacho__tid_of(thread), name);
 	return error;
 }
 

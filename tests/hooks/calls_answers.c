@@ -7,22 +7,35 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <grp.h>
 #include <linux/io_uring.h>
 #include <malloc.h>
+#include <mqueue.h>
 #include <netdb.h>
 #include <pthread.h>
+#include <pwd.h>
+#include <resolv.h>
 #include <signal.h>
+#include <spawn.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/ipc.h>
 #include <sys/mman.h>
+#include <sys/msg.h>
+#include <sys/sem.h>
 #include <sys/sendfile.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <sys/syscall.h>
 #include <sys/uio.h>
 #include <sys/wait.h>
+#include <syslog.h>
+#include <threads.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -48,6 +61,19 @@ int __fxstat(int version, int fd, struct stat *st);
 int __fxstat64(int version, int fd, struct stat64 *st);
 int __fxstatat(int version, int dir, const char *path, struct stat *st, int flags);
 int __fxstatat64(int version, int dir, const char *path, struct stat64 *st, int flags);
+size_t __fread_chk(void *into, size_t room, size_t size, size_t n, FILE *f);
+size_t __fread_unlocked_chk(void *into, size_t room, size_t size, size_t n, FILE *f);
+char *__fgets_chk(char *into, size_t room, int size, FILE *f);
+char *__fgets_unlocked_chk(char *into, size_t room, int size, FILE *f);
+ssize_t __getdelim(char **line, size_t *room, int end, FILE *f);
+int __printf_chk(int checks, const char *format, ...);
+int __fprintf_chk(FILE *f, int checks, const char *format, ...);
+int __dprintf_chk(int fd, int checks, const char *format, ...);
+int __vprintf_chk(int checks, const char *format, va_list list);
+int __vfprintf_chk(FILE *f, int checks, const char *format, va_list list);
+int __vdprintf_chk(int fd, int checks, const char *format, va_list list);
+void __syslog_chk(int priority, int checks, const char *format, ...);
+void __vsyslog_chk(int priority, int checks, const char *format, va_list list);
 
 /* Before, errno is what no call sets. */
 #define SAY(name, call)                                     \
@@ -57,6 +83,8 @@ int __fxstatat64(int version, int dir, const char *path, struct stat64 *st, int 
 		answer = (long)(call);                      \
 		printf("%s %ld %d\n", name, answer, errno); \
 	} while (0)
+/* For those that answer nothing. */
+#define SAY_DONE(name, call) SAY(name, ((call), 0))
 /* For those whose answer is never the same. */
 #define SAY_WHETHER(name, call) SAY(name, (call) != 0)
 
@@ -64,6 +92,10 @@ static char buf[4096];
 static struct iovec part = {buf, 64};
 static struct stat st;
 static struct stat64 st64;
+static struct statfs fs;
+static struct statfs64 fs64;
+static struct statvfs vfs;
+static struct statvfs64 vfs64;
 
 static void by_descriptor(int fd)
 {
@@ -87,6 +119,13 @@ static void by_descriptor(int fd)
 	SAY("preadv64", preadv64(fd, &part, 1, 8));
 	SAY("preadv2", preadv2(fd, &part, 1, 8, 0));
 	SAY("preadv64v2", preadv64v2(fd, &part, 1, 8, 0));
+	SAY("fchmod", fchmod(fd, 0600));
+	SAY("fchown", fchown(fd, (uid_t)-1, (gid_t)-1));
+	SAY("futimens", futimens(fd, NULL));
+	SAY("fstatfs", fstatfs(fd, &fs));
+	SAY("fstatfs64", fstatfs64(fd, &fs64));
+	SAY("fstatvfs", fstatvfs(fd, &vfs));
+	SAY("fstatvfs64", fstatvfs64(fd, &vfs64));
 	SAY("fsync", fsync(fd));
 	SAY("fdatasync", fdatasync(fd));
 	SAY("sync_file_range", sync_file_range(fd, 0, 10, SYNC_FILE_RANGE_WRITE));
@@ -130,6 +169,7 @@ static void copying(int fd)
 static void by_path(void)
 {
 	const char *name = in_folder("name"), *other = in_folder("other");
+	const char *second = in_folder("second");
 	struct statx x;
 	int dir = open(in_folder("."), O_RDONLY | O_DIRECTORY);
 
@@ -161,6 +201,25 @@ static void by_path(void)
 	SAY("faccessat", faccessat(dir, "name", R_OK, 0));
 	SAY("readlink", readlink(name, buf, 10));
 	SAY("readlinkat", readlinkat(dir, "name", buf, 10));
+	SAY("realpath", realpath(name, buf) != NULL);
+	SAY("realpath", realpath(second, buf) != NULL);
+	SAY("statfs", statfs(name, &fs));
+	SAY("statfs64", statfs64(name, &fs64));
+	SAY("statvfs", statvfs(name, &vfs));
+	SAY("statvfs64", statvfs64(name, &vfs64));
+	SAY("link", link(name, second));
+	SAY("linkat", linkat(dir, "name", dir, "second", 0));
+	SAY("unlink", unlink(second));
+	SAY("symlink", symlink("name", second));
+	SAY("symlinkat", symlinkat("name", dir, "second"));
+	SAY("unlink", unlink(second));
+	SAY("chmod", chmod(name, 0640));
+	SAY("fchmodat", fchmodat(dir, "name", 0600, 0));
+	SAY("chown", chown(name, (uid_t)-1, (gid_t)-1));
+	SAY("lchown", lchown(name, (uid_t)-1, (gid_t)-1));
+	SAY("fchownat", fchownat(dir, "none", (uid_t)-1, (gid_t)-1, 0));
+	SAY("utimensat", utimensat(dir, "name", NULL, 0));
+	SAY("chdir", chdir(second));
 	SAY("truncate", truncate(name, 10));
 	SAY("truncate64", truncate64(name, 20));
 	SAY("rename", rename(name, other));
@@ -174,6 +233,115 @@ static void by_path(void)
 	SAY("remove", remove(other));
 	SAY("syncfs", syncfs(-1));
 	close(dir);
+}
+
+static void read_streams(void)
+{
+	FILE *f = fopen(in_folder("lines"), "w+");
+	ssize_t (*volatile get_line)(char **, size_t *, FILE *) = getline; /* and nothing inline */
+	char *line = NULL;
+	size_t room = 0;
+
+	need(f != NULL, "fopen");
+	for (int i = 0; i < 10; i++)
+		SAY("fputs", fputs("a line\n", f));
+	SAY("fputs_unlocked", fputs_unlocked("some text\n", f));
+	SAY("fwrite", fwrite("items", 1, 5, f));
+	SAY("fwrite_unlocked", (fwrite_unlocked)("items\n", 2, 3, f));
+	rewind(f);
+	SAY("fgets", strlen(fgets(buf, 100, f)));
+	SAY("fgets_unlocked", strlen(fgets_unlocked(buf, 100, f)));
+	SAY("__fgets_chk", strlen(__fgets_chk(buf, sizeof(buf), 100, f)));
+	SAY("__fgets_unlocked_chk", strlen(__fgets_unlocked_chk(buf, sizeof(buf), 100, f)));
+	SAY("getline", get_line(&line, &room, f));
+	SAY("getdelim", getdelim(&line, &room, 'e', f));
+	SAY("__getdelim", __getdelim(&line, &room, 'e', f));
+	puts(line);
+	SAY("fread", fread(buf, 2, 3, f));
+	SAY("fread_unlocked", (fread_unlocked)(buf, 2, 3, f));
+	SAY("__fread_chk", __fread_chk(buf, sizeof(buf), 2, 3, f));
+	SAY("__fread_unlocked_chk", __fread_unlocked_chk(buf, sizeof(buf), 1, 1000, f));
+	SAY("fgets", fgets(buf, 100, f) != NULL);
+	SAY("getline", get_line(&line, &room, f));
+	free(line);
+	fclose(f);
+	f = fopen("/dev/full", "w");
+	need(f != NULL, "fopen");
+	setvbuf(f, NULL, _IONBF, 0);
+	SAY("fwrite", fwrite("items", 1, 5, f));
+	SAY("fprintf", fprintf(f, "%s", "text"));
+	fclose(f);
+}
+
+/* With arguments in registers of both kinds and on the stack. */
+#define FORMAT "%d %s %.2f %ld %c %d %d %d %.1f %s\n"
+#define VALUES 1, "two", 3.5, 4L, '5', 6, 7, 8, 9.5, "ten"
+
+static void print_list(FILE *f, int which, const char *format, ...)
+{
+	int (*volatile print)(const char *, va_list) = vprintf; /* and nothing inline */
+	va_list list;
+	int n = -1;
+
+	va_start(list, format);
+	errno = UNTOUCHED;
+	switch (which) {
+	case 0:
+		n = print(format, list);
+		break;
+	case 1:
+		n = vfprintf(f, format, list);
+		break;
+	case 2:
+		n = vdprintf(fileno(f), format, list);
+		break;
+	case 3:
+		n = __vprintf_chk(1, format, list);
+		break;
+	case 4:
+		n = __vfprintf_chk(f, 1, format, list);
+		break;
+	case 5:
+		n = __vdprintf_chk(fileno(f), 1, format, list);
+		break;
+	case 6:
+		vsyslog(LOG_DEBUG, format, list);
+		break;
+	case 7:
+		__vsyslog_chk(LOG_DEBUG, 1, format, list);
+		break;
+	}
+	va_end(list);
+	printf("%d %d\n", n, errno);
+}
+
+static void print_streams(void)
+{
+	static const char *const lists[] = {"vprintf",	     "vfprintf",       "vdprintf",
+					    "__vprintf_chk", "__vfprintf_chk", "__vdprintf_chk",
+					    "vsyslog",	     "__vsyslog_chk"};
+	FILE *f = fopen(in_folder("printed"), "w+");
+
+	need(f != NULL, "fopen");
+	setlogmask(LOG_MASK(LOG_EMERG)); /* nobody is to read these */
+	SAY("puts", puts("text"));
+	SAY("printf", printf(FORMAT, VALUES));
+	SAY("fprintf", fprintf(f, FORMAT, VALUES));
+	SAY("dprintf", dprintf(fileno(f), FORMAT, VALUES));
+	SAY("__printf_chk", __printf_chk(1, FORMAT, VALUES));
+	SAY("__fprintf_chk", __fprintf_chk(f, 1, FORMAT, VALUES));
+	SAY("__dprintf_chk", __dprintf_chk(fileno(f), 1, FORMAT, VALUES));
+	SAY("dprintf", dprintf(-1, "%s", "text"));
+	SAY_DONE("syslog", syslog(LOG_DEBUG, FORMAT, VALUES));
+	SAY_DONE("__syslog_chk", __syslog_chk(LOG_DEBUG, 1, FORMAT, VALUES));
+	for (int i = 0; i < (int)(sizeof(lists) / sizeof(lists[0])); i++) {
+		print_list(f, i, FORMAT, VALUES);
+		SAY(lists[i], 0);
+	}
+	rewind(f);
+	while (fgets(buf, sizeof(buf), f))
+		printf("%s", buf);
+	fclose(f);
 }
 
 static void streams(void)
@@ -190,6 +358,9 @@ static void streams(void)
 	SAY("readdir64", readdir64(d) != NULL);
 	closedir(d);
 	SAY("opendir", opendir(in_folder("none")) != NULL);
+	SAY_DONE("sync", sync());
+	read_streams();
+	print_streams();
 }
 
 static void failures(void)
@@ -270,6 +441,103 @@ static void names(void)
 	    gethostbyaddr_r(&a, 1, AF_INET, &entry, buf, sizeof(buf), &found, &code) != 0);
 }
 
+static void users(void)
+{
+	struct passwd user, *found_user = NULL;
+	struct group group, *found_group = NULL;
+	gid_t groups[8];
+	int count = 8;
+
+	SAY("getpwnam", getpwnam("root") != NULL);
+	SAY("getpwnam", getpwnam("no such user") != NULL);
+	SAY("getpwuid", getpwuid(0) != NULL);
+	SAY("getgrnam", getgrnam("root") != NULL);
+	SAY("getgrgid", getgrgid(0) != NULL);
+	SAY("getpwnam_r", getpwnam_r("root", &user, buf, sizeof(buf), &found_user));
+	SAY("getpwuid_r", getpwuid_r(0, &user, buf, 1, &found_user));
+	SAY("getgrnam_r", getgrnam_r("root", &group, buf, sizeof(buf), &found_group));
+	SAY("getgrgid_r", getgrgid_r(0, &group, buf, sizeof(buf), &found_group));
+	SAY("getgrouplist", getgrouplist("root", 0, groups, &count));
+	SAY("initgroups", initgroups("root", 0));
+}
+
+/* Names that no server is asked for. */
+static void resolvers(void)
+{
+	static struct __res_state state;
+	unsigned char *into = (unsigned char *)buf;
+	char name[400];
+
+	memset(name, 'a', sizeof(name) - 1);
+	name[sizeof(name) - 1] = 0;
+	SAY("res_query", res_query(name, 1, 1, into, 100));
+	SAY("res_search", res_search(name, 1, 1, into, 100));
+	need(!res_ninit(&state), "res_ninit");
+	SAY("res_nquery", res_nquery(&state, name, 1, 1, into, 100));
+	SAY("res_nsearch", res_nsearch(&state, name, 1, 1, into, 100));
+	res_nclose(&state);
+}
+
+static void *thread_body(void *arg)
+{
+	return arg;
+}
+
+static int thread_answer(void *arg)
+{
+	return *(int *)arg;
+}
+
+static void threads(void)
+{
+	struct timespec later = {time(NULL) + 1000, 0};
+	pthread_barrier_t barrier;
+	pthread_t thread;
+	thrd_t other;
+	void *value = NULL;
+	int seven = 7, returned = 0;
+
+	need(!pthread_create(&thread, NULL, thread_body, &seven), "pthread_create");
+	SAY("pthread_join", pthread_join(thread, &value) + (value != &seven));
+	need(!pthread_create(&thread, NULL, thread_body, &seven), "pthread_create");
+	SAY("pthread_timedjoin_np", pthread_timedjoin_np(thread, &value, &later));
+	need(!pthread_create(&thread, NULL, thread_body, &seven), "pthread_create");
+	SAY("pthread_clockjoin_np", pthread_clockjoin_np(thread, &value, CLOCK_REALTIME, &later));
+	SAY("pthread_join", pthread_join(pthread_self(), NULL));
+	SAY("pthread_timedjoin_np", pthread_timedjoin_np(pthread_self(), NULL, &later));
+	need(thrd_create(&other, thread_answer, &seven) == thrd_success, "thrd_create");
+	SAY("thrd_join", thrd_join(other, &returned));
+	printf("seven %d\n", returned);
+	pthread_barrier_init(&barrier, NULL, 1);
+	SAY("pthread_barrier_wait", pthread_barrier_wait(&barrier));
+	pthread_barrier_destroy(&barrier);
+}
+
+static void messages(void)
+{
+	struct {
+		long type;
+		char text[8];
+	} message = {1, "text"};
+	struct sembuf up = {0, 1, 0};
+	struct timespec past = {0, 0};
+	int queue = msgget(IPC_PRIVATE, IPC_CREAT | 0600);
+	int set = semget(IPC_PRIVATE, 1, IPC_CREAT | 0600);
+
+	need(queue >= 0 && set >= 0, "msgget and semget");
+	SAY("msgsnd", msgsnd(queue, &message, 5, 0));
+	SAY("msgrcv", msgrcv(queue, &message, 8, 0, 0));
+	SAY("msgrcv", msgrcv(queue, &message, 8, 0, IPC_NOWAIT));
+	SAY("semop", semop(set, &up, 1));
+	SAY("semtimedop", semtimedop(set, &up, 1, &past));
+	msgctl(queue, IPC_RMID, NULL);
+	semctl(set, 0, IPC_RMID);
+	SAY("mq_send", mq_send(-1, "text", 4, 0));
+	SAY("mq_receive", mq_receive(-1, buf, 100, NULL));
+	SAY("mq_timedsend", mq_timedsend(-1, "text", 4, 0, &past));
+	SAY("mq_timedreceive", mq_timedreceive(-1, buf, 100, NULL, &past));
+}
+
 static pid_t quick(void)
 {
 	pid_t pid;
@@ -283,6 +551,7 @@ static pid_t quick(void)
 
 static void processes(void)
 {
+	char name[] = "true", *args[] = {name, NULL};
 	FILE *f;
 	int status = 0;
 	pid_t pid;
@@ -297,6 +566,12 @@ static void processes(void)
 	SAY_WHETHER("wait4", wait4(pid, &status, 0, NULL));
 	pid = quick();
 	SAY("waitid", waitid(P_PID, (id_t)pid, NULL, WEXITED));
+	fflush(stdout);
+	SAY("posix_spawn", posix_spawn(&pid, "/bin/true", NULL, NULL, args, environ));
+	waitpid(pid, NULL, 0);
+	SAY("posix_spawnp", posix_spawnp(&pid, "true", NULL, NULL, args, environ));
+	waitpid(pid, NULL, 0);
+	SAY("posix_spawn", posix_spawn(&pid, "/none", NULL, NULL, args, environ));
 	SAY("system", system("exit 3"));
 	SAY("system", system(NULL));
 	SAY_WHETHER("popen", (f = popen("echo text", "r")));
@@ -335,6 +610,10 @@ void answers(void)
 	failures();
 	sockets();
 	names();
+	users();
+	resolvers();
+	threads();
+	messages();
 	processes();
 	system_calls();
 	turn();

@@ -15,6 +15,7 @@
 #include <netdb.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -403,6 +404,83 @@ static __attribute__((noinline)) void slow_pclose(void)
 	need(WEXITSTATUS(status) == 6, "pclose");
 }
 
+/* Sleeps on when the main thread does. */
+static void *outlasts(void *tid)
+{
+	struct timespec t = {0, MS * 1000000};
+	char path[64], stat[64] = "";
+
+	__atomic_store_n((long *)tid, (long)syscall(SYS_gettid), __ATOMIC_RELEASE);
+	snprintf(path, sizeof(path), "/proc/self/task/%d/stat", getpid());
+	while (!strstr(stat, ") S")) {
+		FILE *f = fopen(path, "r");
+
+		need(f && fgets(stat, sizeof(stat), f), path);
+		fclose(f);
+	}
+	nanosleep(&t, NULL);
+	return NULL;
+}
+
+static __attribute__((noinline)) void slow_join(void)
+{
+	long tid = 0;
+	pthread_t thread;
+	uint64_t since;
+
+	need(!pthread_create(&thread, NULL, outlasts, &tid), "pthread_create");
+	while (!__atomic_load_n(&tid, __ATOMIC_ACQUIRE))
+		sched_yield();
+	since = now_ns();
+	pthread_join(thread, NULL);
+	done("pthread_join", since, tid, NULL, slow_join);
+}
+
+static __attribute__((noinline)) void slow_fgets(void)
+{
+	FILE *f = popen("sleep 0.03; echo text", "r");
+	uint64_t since = now_ns();
+	char line[20];
+
+	need(f && fgets(line, sizeof(line), f), "fgets");
+	done("fgets", since, fileno(f), NULL, slow_fgets);
+	pclose(f);
+}
+
+/* Into a pipe that is full: what becomes of a log when nobody reads it. */
+static void full_pipe(int fd[2])
+{
+	static const char page[4096];
+
+	need(!pipe(fd) && !fcntl(fd[1], F_SETFL, O_NONBLOCK), "pipe");
+	while (write(fd[1], page, sizeof(page)) > 0)
+		;
+	need(errno == EAGAIN && !fcntl(fd[1], F_SETFL, 0), "a full pipe");
+}
+
+#define LOGGER(name, call)                                         \
+	static __attribute__((noinline)) void slow_##name(void)    \
+	{                                                          \
+		struct later l = {.drain = 1};                     \
+		int fd[2];                                         \
+		FILE *f;                                           \
+		uint64_t since;                                    \
+                                                                   \
+		full_pipe(fd);                                     \
+		f = fdopen(fd[1], "w");                            \
+		need(f && !setvbuf(f, NULL, _IONBF, 0), "fdopen"); \
+		l.fd = fd[0];                                      \
+		later(&l);                                         \
+		since = now_ns();                                  \
+		need((call) > 0, #name);                           \
+		done(#name, since, fd[1], NULL, slow_##name);      \
+		end_later(&l);                                     \
+		fclose(f);                                         \
+		close(fd[0]);                                      \
+	}
+LOGGER(fprintf, fprintf(f, "%s %d", "text", 1))
+LOGGER(fwrite, fwrite("text", 1, 4, f))
+
 /* The library sleeps and reads while it is loaded. */
 static __attribute__((noinline)) void slow_dlopen(const char *path)
 {
@@ -454,6 +532,10 @@ void slow(const char *plugin)
 	slow_waitid(child());
 	slow_system();
 	slow_pclose();
+	slow_join();
+	slow_fgets();
+	slow_fprintf();
+	slow_fwrite();
 	slow_dlopen(plugin);
 	turn();
 }
