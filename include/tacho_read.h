@@ -121,10 +121,11 @@ enum tacho_event_type {
 	TACHO_EV_POLL_HIST = 0xc5,     /* arg: kind; data: loop; word[2]: since when, ns;
 					 word[3]: total ns; word[4]...: bucket << 48 | count */
 	TACHO_EV_CALL = 0xc6,	       /* a blocking call that returned: arg: name; data: stack or
-					 0; word[1]: ns; word[2]: descriptor or ~0; word[3]: path
-					 or 0 | errno << 32 | kind of descriptor << 48: 0 unknown, 1
-					 file, 2 folder, 3 pipe, 4 terminal, 5 TCP, 6 UDP, 7 UNIX, 8
-					 other socket, 9 eventfd and kin, 10 device */
+					 0; word[1]: ns; word[2]: descriptor, process, thread or
+					 ~0; word[3]: path or 0 | errno << 32 | kind of descriptor
+					 << 48: 0 unknown, 1 file, 2 folder, 3 pipe, 4 terminal, 5
+					 TCP, 6 UDP, 7 UNIX, 8 other socket, 9 eventfd and kin, 10
+					 device */
 	TACHO_EV_SAMPLE_FRAMES = 0xc7, /* as SAMPLE, with its stack: data: 1 there were more;
 					  word[1]: ns; word[2]...: frames, innermost first */
 	TACHO_EV_KERNEL_SAMPLE = 0xc8, /* from perf: arg: frames of the kernel; data: 1 there were

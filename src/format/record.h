@@ -101,7 +101,7 @@ enum tacho_record_type {
 					bucket << 48 | count, one word each */
 	TACHO_REC_CALL = 0xc6,		/* a blocking call that just returned: arg: name (text);
 					data: stack or 0; w1: ns that it took; w2: descriptor, process,
-					or ~0: none; w3: path (text) or 0 | errno << 32 | enum
+					thread, or ~0: none; w3: path (text) or 0 | errno << 32 | enum
 					tacho_fd_kind << 48 */
 	TACHO_REC_KERNEL_SAMPLE = 0xc8, /* a sample of perf, in stream TACHO_STREAM_KERNEL: arg:
 					   frames of the kernel; data: 1 there were more; w1: ns of

@@ -25,7 +25,7 @@ struct tacho__call {
 	uint64_t since, until; /* ticks */
 	const char *name;
 	const char *path; /* or the host, the command, the library; NULL none */
-	int64_t number;	  /* descriptor or process, below 0: none */
+	int64_t number;	  /* descriptor, process or thread, below 0: none */
 	int is_descriptor;
 	int error; /* errno, or 0 */
 	const void *caller;
@@ -110,7 +110,7 @@ void tacho__modules_later(void);
 #define TACHO__FD(n) .number = (n), .is_descriptor = 1
 #define TACHO__PATH(p) .number = -1, .path = (p)
 #define TACHO__FD_PATH(n, p) .number = (n), .is_descriptor = 1, .path = (p)
-#define TACHO__NUMBER(n) .number = (n) /* of a process; of what is closed */
+#define TACHO__NUMBER(n) .number = (n) /* of a process or a thread; of what is closed */
 #define TACHO__NOTHING .number = -1
 
 /* Records the call that began at `since` and has just returned. */

@@ -60,6 +60,7 @@ FAULTS = [
     Case('event_bufferevent', 'blocking-call', 'rate_limit'),
     Case('event_condition', 'blocking-call', 'ask_and_wait'),
     Case('event_fsync', 'blocking-call', 'save_sessions'),
+    Case('event_join', 'blocking-call', 'fetch_beside'),
     Case('event_short_lock', 'lock-contention', 'rotate_keys', alone=True, calm=True),
     Case('event_saturated', 'loop-saturated', 'handle_message', alone=True),
     Case('event_timer_storm', 'timer-storm', 'look_again', alone=True),
@@ -67,6 +68,7 @@ FAULTS = [
     # epoll and threads
     Case('guess', 'lock-contention', 'send_report'),
     Case('epoll_waitpid', 'blocking-call', 'run_helper'),
+    Case('epoll_printf', 'blocking-call', 'log_request'),
     Case('epoll_connect', 'blocking-call', 'reconnect'),
     Case('epoll_flock', 'blocking-call', 'append_journal'),
     Case('epoll_rwlock', 'lock-contention', 'scan_table'),
