@@ -26,12 +26,39 @@ static int begin(struct tacho__uv_poll *poll, struct tacho__uv_entry *e, const v
 	return 1;
 }
 
-#define REQUEST_CALLBACK(type, req, ...)                           \
+/*
+ * What waits for a thread of the pool. When the pool begins with a work of uv_queue_work can be
+ * seen; what it does for files and names counts until it is complete. A child has a pool of
+ * its own, and finds 0.
+ */
+static void waits_for_pool(uint16_t type, uv_any_cb fn)
+{
+	int64_t n = __atomic_add_fetch(&tacho__rec->pool_waits, 1, __ATOMIC_RELAXED);
+
+	if (tacho__unlikely(n > 0 &&
+			    (uint64_t)n > tacho__load(&tacho__limit[TACHO_SENTINEL_QUEUE])) &&
+	    tacho__recording())
+		tacho__above(TACHO_SENTINEL_QUEUE, (uint64_t)n, tacho__uv_kind(type, fn));
+}
+
+static void waits_no_more(void)
+{
+	__atomic_sub_fetch(&tacho__rec->pool_waits, 1, __ATOMIC_RELAXED);
+}
+
+/* The same of what the pool has done. */
+static int begin_pooled(struct tacho__uv_poll *poll, struct tacho__uv_entry *e, const void *req)
+{
+	waits_no_more();
+	return begin(poll, e, req);
+}
+
+#define CALLBACK(begins, type, req, ...)                           \
 	do {                                                       \
 		struct tacho__uv_poll poll = {0};                  \
 		struct tacho__uv_entry e;                          \
                                                                    \
-		if (!begin(&poll, &e, (req)))                      \
+		if (!begins(&poll, &e, (req)))                     \
 			return;                                    \
 		((type)e.fn)((req), ##__VA_ARGS__);                \
 		tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_DONE); \
@@ -39,27 +66,27 @@ static int begin(struct tacho__uv_poll *poll, struct tacho__uv_entry *e, const v
 
 static void on_status(void *req, int status)
 {
-	REQUEST_CALLBACK(uv_status_cb, req, status);
+	CALLBACK(begin, uv_status_cb, req, status);
 }
 
 static void on_fs(void *req)
 {
-	REQUEST_CALLBACK(uv_object_cb, req);
+	CALLBACK(begin_pooled, uv_object_cb, req);
 }
 
 static void on_getaddrinfo(void *req, int status, struct addrinfo *result)
 {
-	REQUEST_CALLBACK(uv_getaddrinfo_cb, req, status, result);
+	CALLBACK(begin_pooled, uv_getaddrinfo_cb, req, status, result);
 }
 
 static void on_getnameinfo(void *req, int status, const char *host, const char *service)
 {
-	REQUEST_CALLBACK(uv_getnameinfo_cb, req, status, host, service);
+	CALLBACK(begin_pooled, uv_getnameinfo_cb, req, status, host, service);
 }
 
 static void on_random(void *req, int status, void *buf, size_t size)
 {
-	REQUEST_CALLBACK(uv_random_cb, req, status, buf, size);
+	CALLBACK(begin_pooled, uv_random_cb, req, status, buf, size);
 }
 
 /* --------------------------------------------------- streams and UDP */
@@ -205,8 +232,10 @@ static void record_work(uint32_t record, uint16_t type, uv_any_cb fn, const void
 static int submitted(struct tacho__uv_start *s, int result)
 {
 	tacho__uv_started(s, result);
-	if (result >= 0 && s->wrapped)
+	if (result >= 0 && s->wrapped) {
 		record_work(TACHO_REC_WORK_SUBMIT, s->entry->type, s->entry->fn, s->object);
+		waits_for_pool(s->entry->type, s->entry->fn);
+	}
 	return result;
 }
 
@@ -263,25 +292,6 @@ TACHO_HOOK int uv_random(void *loop, void *req, void *buf, size_t size, unsigned
 		   : cb;
 
 	return submitted(&s, UV_REAL(s.uv, uv_random)(loop, req, buf, size, flags, use));
-}
-
-/*
- * Works that wait for a thread of the pool. Only those of uv_queue_work: when the pool begins
- * with others cannot be seen. A child has a pool of its own, and finds 0.
- */
-static void waits_for_pool(uint16_t type, uv_any_cb fn)
-{
-	int64_t n = __atomic_add_fetch(&tacho__rec->pool_waits, 1, __ATOMIC_RELAXED);
-
-	if (tacho__unlikely(n > 0 &&
-			    (uint64_t)n > tacho__load(&tacho__limit[TACHO_SENTINEL_QUEUE])) &&
-	    tacho__recording())
-		tacho__above(TACHO_SENTINEL_QUEUE, (uint64_t)n, tacho__uv_kind(type, fn));
-}
-
-static void waits_no_more(void)
-{
-	__atomic_sub_fetch(&tacho__rec->pool_waits, 1, __ATOMIC_RELAXED);
 }
 
 /* On a thread of the pool. The entry stays until the request is complete: one that is

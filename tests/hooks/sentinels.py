@@ -186,6 +186,15 @@ def libuv():
         check('libuv: what the pool began with waits no more',
               p.until(lambda: p.suppressed(QUEUE) > 40) and p.trigger(p.count())[2] <= 12,
               p.trigger(p.count()))
+    with Program('sentinels_uv', 'files') as p:
+        p.fires('libuv: files that wait for the pool', QUEUE, 5, 6, '6 wait for a thread ',
+                ': uv_fs_stat')
+        p.until(lambda: p.suppressed(QUEUE) > 4000)
+        before = p.count()
+        p.arm(QUEUE)
+        check('libuv: files that are done or cancelled wait no more',
+              p.until(lambda: p.count() > before) and p.trigger(p.count())[2] <= 12,
+              p.trigger(p.count()))
     with Program('sentinels_uv', 'async') as p:
         p.fires('libuv: a wake of a busy loop', WAKE, 15 * MS, 15 * MS, 'wake was followed ',
                 ': uv_async')

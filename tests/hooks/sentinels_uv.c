@@ -5,6 +5,7 @@
  *   slow   a timer's callback takes 30 ms
  *   late   the same keeps another timer waiting
  *   pool   more works are queued than the pool has threads
+ *   files  more is asked of files, and every second time one is cancelled
  *   async  a thread wakes a loop that is busy for 30 ms
  *   gone   a handle is woken, and closed before its callback ran, which takes 30 ms
  */
@@ -22,6 +23,7 @@ static uv_loop_t *loop;
 static uv_timer_t slow, quick;
 static uv_async_t async;
 static uv_work_t works[WORKS];
+static uv_fs_t files[WORKS];
 static int left;
 
 static void pass(long ms)
@@ -57,6 +59,21 @@ static void on_works_done(uv_work_t *w, int status)
 	left = WORKS;
 	for (int i = 0; i < WORKS; i++)
 		uv_queue_work(loop, &works[i], on_work, on_works_done);
+}
+
+static void on_file_done(uv_fs_t *f)
+{
+	static int turn;
+
+	if (f)
+		uv_fs_req_cleanup(f);
+	if (--left)
+		return;
+	left = WORKS;
+	for (int i = 0; i < WORKS; i++)
+		uv_fs_stat(loop, &files[i], "/", on_file_done);
+	if (++turn % 2)
+		uv_cancel((uv_req_t *)&files[WORKS - 1]);
 }
 
 static void on_async(uv_async_t *a)
@@ -112,6 +129,10 @@ int main(int argc, char **argv)
 	if (!strcmp(mode, "pool")) {
 		left = 1;
 		on_works_done(NULL, 0);
+	}
+	if (!strcmp(mode, "files")) {
+		left = 1;
+		on_file_done(NULL);
 	}
 	return uv_run(loop, UV_RUN_DEFAULT);
 }
