@@ -368,6 +368,27 @@ void tacho_stop(void)
 	tacho__box_let_go();
 }
 
+int tacho__give_up(int error, const char *reason)
+{
+	struct tacho__recorder *r = tacho__rec;
+
+	if (!started)
+		return 0;
+	/* A child of vfork shares our memory, and is on its way to another program. */
+	if (ready() && r->super->pid != (uint32_t)tacho__getpid())
+		return -ESRCH;
+	if (ready()) {
+		tacho__set_reason(r->super, reason);
+		tacho__store(&r->super->error, -error);
+	} else if (become_maker(TACHO__PHASE_NONE)) {
+		remember(error, reason);
+		tacho__box_make_off(&options, error, reason);
+		__atomic_store_n(&r->phase, TACHO__PHASE_FAILED, __ATOMIC_RELEASE);
+	}
+	tacho_stop();
+	return 0;
+}
+
 void tacho_pause(void)
 {
 	if (!tacho__load(&tacho__on))

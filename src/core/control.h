@@ -30,6 +30,12 @@ void tacho__leave(uint64_t mask);
  */
 int tacho__arm(void);
 
+/*
+ * For hooks: recording is not possible any more, for this `reason`, and ends for good, in order.
+ * 0, or a negative errno: the caller is a process that only shares the memory of ours.
+ */
+int tacho__give_up(int error, const char *reason);
+
 /* For hooks: how long a call or a wait for a lock must take to be recorded. */
 uint64_t tacho__call_threshold_ns(void);
 /* For hooks: how long a poll must take for its scheduling to be recorded; 0: never. */

@@ -9,6 +9,7 @@
 
 #include <dlfcn.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/syscall.h>
 
 #define ENTER_GETEVENTS 1u
@@ -22,6 +23,15 @@
 static long uring_enter(long number, long ring, long submit, long wait, long flags, long mask,
 			long size);
 
+/* The operations of seccomp(2) that restrict are one less than the modes of prctl. */
+static __attribute__((noinline)) void restricts(long number, long a, long b, long c)
+{
+	if (number == SYS_seccomp)
+		tacho__restricts((unsigned long)a + 1, (const void *)c);
+	else if (a == PR_SET_SECCOMP)
+		tacho__restricts((unsigned long)b, (const void *)c);
+}
+
 TACHO__HOOKED(long, syscall, (long number, long a, long b, long c, long d, long e, long f))
 {
 	if (tacho__unlikely(number == SYS_io_uring_enter))
@@ -29,6 +39,8 @@ TACHO__HOOKED(long, syscall, (long number, long a, long b, long c, long d, long 
 	/* libuv closes so. */
 	if (number == SYS_close)
 		tacho__descriptor_changed((int)a);
+	if (tacho__unlikely(number == SYS_seccomp || number == SYS_prctl))
+		restricts(number, a, b, c);
 	return TACHO__NEXT(syscall)(number, a, b, c, d, e, f);
 }
 

@@ -107,6 +107,10 @@ extern uint64_t tacho__slow_ticks; /* UINT64_MAX: off; 0: not known yet */
 void tacho__sched_turn(uint64_t ticks);
 extern uint64_t tacho__measure_ticks; /* UINT64_MAX: off */
 
+/* seccomp.c: the program is about to restrict the system calls of this process or thread, in mode
+   SECCOMP_MODE_STRICT or SECCOMP_MODE_FILTER. errno stays. */
+void tacho__restricts(unsigned long mode, const void *filter) __attribute__((cold));
+
 /* throttle.c: records how long a CPU quota has stopped the process so far. */
 void tacho__throttle_read(void);
 

@@ -294,25 +294,52 @@ static void thread_ends(void *mine)
 	tacho__munmap(s, sizeof(*s));
 }
 
-void tacho__samples_yield(int sig)
+/* 1: the timers are gone, and the state is CHOOSING. 0: `sig` is not that of samples. */
+static int timers_end(int sig)
 {
-	struct sigaction plain;
 	uint32_t on = ON;
 
-	if (tacho__samples_signal() != sig ||
+	if (!sig || tacho__samples_signal() != sig ||
 	    !__atomic_compare_exchange_n(&state, &on, CHOOSING, 0, __ATOMIC_ACQUIRE,
 					 __ATOMIC_RELAXED))
-		return;
+		return 0;
 	for (uint32_t i = 0; i < TIMERS_MAX; i++) {
 		int32_t id = __atomic_exchange_n(&timers[i], 0, __ATOMIC_RELAXED);
 
 		if (id)
 			timer_end(id - 1);
 	}
+	return 1;
+}
+
+/* The action of the signal is what the program believes it to be. What a timer has sent before it
+   ended, to a thread that blocks the signal, is forgotten: ignoring does that. */
+static void give_back(int sig)
+{
+	struct sigaction plain;
+
 	memset(&plain, 0, sizeof(plain));
-	plain.sa_handler = believed.sa_handler;
-	refused = choose(sig);
+	plain.sa_handler = SIG_IGN;
 	tacho__real_sigaction(sig, &plain, NULL);
+	plain.sa_handler = believed.sa_handler;
+	tacho__real_sigaction(sig, &plain, NULL);
+}
+
+void tacho__samples_end(void)
+{
+	int sig = tacho__samples_signal();
+
+	if (timers_end(sig))
+		give_back(sig);
+	tacho__store(&state, OFF);
+}
+
+void tacho__samples_yield(int sig)
+{
+	if (!timers_end(sig))
+		return;
+	give_back(sig);
+	refused = choose(sig);
 	/* Threads see that their timers are gone when they next park. */
 	tacho__store(&tacho__rec->process, __atomic_add_fetch(&processes, 1, __ATOMIC_RELAXED));
 	chosen();

@@ -13,6 +13,9 @@ int tacho__samples_signal(void);
  */
 void tacho__samples_yield(int sig);
 
+/* No more samples in this process: when it returns, no timer of ours sends any signal. */
+void tacho__samples_end(void);
+
 /* The function of libc, found in the constructor: handlers need it. */
 int tacho__real_sigaction(int sig, const struct sigaction *act, struct sigaction *old);
 

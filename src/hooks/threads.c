@@ -152,7 +152,11 @@ int tacho__hooked_prctl(int option, unsigned long a, unsigned long b, unsigned l
 TACHO_HOOK int tacho__hooked_prctl(int option, unsigned long a, unsigned long b, unsigned long c,
 				   unsigned long d)
 {
-	int result = REAL(prctl)(option, a, b, c, d);
+	int result;
+
+	if (tacho__unlikely(option == PR_SET_SECCOMP))
+		tacho__restricts(a, (const void *)b);
+	result = REAL(prctl)(option, a, b, c, d);
 
 	if (option == PR_SET_NAME && !result && tacho__recording())
 		record_name((uint32_t)tacho__gettid(), (const char *)a);

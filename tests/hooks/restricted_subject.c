@@ -1,0 +1,131 @@
+/*
+ * Programs for restricted.py, which restrict their own system calls and go on: restricted_subject
+ * HOW ANSWER. HOW is the call that restricts: prctl, seccomp, raw (syscall with the number of
+ * prctl), strict, or none. ANSWER is what calls that the program does not make get: kill, trap or
+ * error.
+ */
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/epoll.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#define NUMBER offsetof(struct seccomp_data, nr)
+#define ARG(n) offsetof(struct seccomp_data, args[n])
+#define ALLOWED(call)                                          \
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##call, 0, 1), \
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
+static struct sock_filter code[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER),
+	ALLOWED(read),
+	ALLOWED(write),
+	ALLOWED(epoll_pwait),
+#ifdef SYS_epoll_wait
+	ALLOWED(epoll_wait),
+#endif
+	ALLOWED(ppoll),
+#ifdef SYS_poll
+	ALLOWED(poll),
+#endif
+	ALLOWED(futex),
+	ALLOWED(exit_group),
+	/* What handlers need, of which this program has none. */
+	ALLOWED(rt_sigprocmask),
+	ALLOWED(rt_sigreturn),
+	/* Of the rest one more, by its argument and through all kinds of instructions. */
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_fcntl, 0, 9),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(1)),
+	BPF_STMT(BPF_ST, 3),
+	BPF_STMT(BPF_LDX | BPF_W | BPF_MEM, 3),
+	BPF_STMT(BPF_LD | BPF_IMM, 0),
+	BPF_STMT(BPF_ALU | BPF_ADD | BPF_X, 0),
+	BPF_STMT(BPF_MISC | BPF_TAX, 0),
+	BPF_STMT(BPF_MISC | BPF_TXA, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, 3 /* F_GETFL */, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+};
+#define LAST (sizeof(code) / sizeof(code[0]) - 1)
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static volatile unsigned sink;
+
+static void *hold(void *arg)
+{
+	pthread_mutex_lock(&lock);
+	poll(NULL, 0, 20);
+	pthread_mutex_unlock(&lock);
+	poll(NULL, 0, -1);
+	return arg;
+}
+
+static int restrict_by(const char *how, const struct sock_fprog *filter)
+{
+	if (!strcmp(how, "none"))
+		return 0;
+	if (!strcmp(how, "strict"))
+		return prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+	if (!strcmp(how, "prctl"))
+		return prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter);
+	if (!strcmp(how, "raw"))
+		return (int)syscall(SYS_prctl, PR_SET_SECCOMP, SECCOMP_MODE_FILTER, filter);
+	return (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_TSYNC,
+			    filter);
+}
+
+static void say(const char *text)
+{
+	if (write(1, text, strlen(text)) < 0)
+		_exit(9);
+}
+
+int main(int argc, char **argv)
+{
+	struct sock_fprog filter = {LAST + 1, code};
+	const char *answer = argc > 2 ? argv[2] : "kill";
+	struct epoll_event event;
+	int epoll = epoll_create1(0);
+	pthread_t t;
+
+	if (argc < 2)
+		return 2;
+	code[LAST].k = !strcmp(answer, "trap")	  ? SECCOMP_RET_TRAP
+		       : !strcmp(answer, "error") ? SECCOMP_RET_ERRNO | EPERM
+						  : SECCOMP_RET_KILL_PROCESS;
+	epoll_wait(epoll, &event, 1, 5);
+	/* In strict mode there is no way to end but one by one. */
+	if (strcmp(argv[1], "strict") != 0)
+		pthread_create(&t, NULL, hold, NULL);
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	/* How programs ask whether there are filters. */
+	if (!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) || errno != EFAULT)
+		return 3;
+	epoll_wait(epoll, &event, 1, 5);
+	if (restrict_by(argv[1], &filter))
+		return 4;
+	say("restricted\n");
+	if (!strcmp(argv[1], "strict")) {
+		syscall(SYS_exit, 7);
+		return 5;
+	}
+	for (int i = 0; i < 50; i++) {
+		epoll_wait(epoll, &event, 1, 2);
+		pthread_mutex_lock(&lock);
+		pthread_mutex_unlock(&lock);
+		for (unsigned n = 0; n < 2000000; n++)
+			sink += n;
+	}
+	say("done\n");
+	_exit(7);
+}
