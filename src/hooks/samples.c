@@ -8,7 +8,7 @@
  * wait could be at its very beginning, and waits.c then goes on with it.
  *
  * The signal is a real-time signal that has its default action when the first thread is
- * sampled, the highest such. signals.c sees to it that the program neither sees it nor
+ * sampled, and that the program has not named in a set of signals, the highest such. signals.c sees to it that the program neither sees it nor
  * loses a signal that it wants later.
  *
  * Threads are sampled from their beginning (pthread_create) or from when they first wait in a
@@ -181,8 +181,9 @@ static int choose(int other)
 	for (int sig = SIGRTMAX; sig >= SIGRTMIN; sig--) {
 		struct sigaction now;
 
-		if (sig == other || tacho__real_sigaction(sig, NULL, &now) ||
-		    now.sa_flags & SA_SIGINFO || now.sa_handler != SIG_DFL)
+		if (sig == other || tacho__signal_named(sig) ||
+		    tacho__real_sigaction(sig, NULL, &now) || now.sa_flags & SA_SIGINFO ||
+		    now.sa_handler != SIG_DFL)
 			continue;
 		memset(&believed, 0, sizeof(believed));
 		refused = install(sig);

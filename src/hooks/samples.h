@@ -22,6 +22,9 @@ int tacho__real_sigaction(int sig, const struct sigaction *act, struct sigaction
 /* Samples have a signal, or another one: it shall not interrupt what handles crashes. */
 void tacho__samples_chosen(void);
 
+/* Whether the program named this signal in a set of some: no signal for samples. */
+int tacho__signal_named(int sig);
+
 /* What the program believes to be the action of our signal: the default one, or to ignore it. */
 void tacho__samples_believed(const struct sigaction *set, struct sigaction *old);
 

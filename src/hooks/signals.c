@@ -3,7 +3,7 @@
  *
  * - A handler that the program installs for it, or a set of its that names it without
  *   naming all real-time signals, means that the program uses the signal: samples move to
- *   another.
+ *   another. Sets are those of signals that it blocks, from its beginning on, and waits for.
  * - The default action and SIG_IGN are only remembered: daemons set these for all signals.
  * - Waits for "all signals" wait for all but this one.
  * - Handlers of crashes run with it blocked. They do what nothing may come in between of:
@@ -23,7 +23,13 @@ sighandler_t __sysv_signal(int sig, sighandler_t handler);
 static struct {
 	void *sigaction, *signal, *sysv_signal, *__sysv_signal;
 	void *sigwait, *sigwaitinfo, *sigtimedwait, *signalfd;
+	void *sigprocmask, *pthread_sigmask;
 } found;
+
+/* Bits of signals, as in a mask of the kernel: all real-time ones that libc leaves to programs,
+   and those of them that the program named in sets. */
+static uint64_t all_real_time;
+static uint64_t named;
 
 static void *find(void **at, const char *name)
 {
@@ -38,8 +44,38 @@ static void *find(void **at, const char *name)
 
 #define FIND(name) ((__typeof__(&name))find(&found.name, #name))
 
+static uint64_t bit_of(int sig)
+{
+	return 1ull << (sig - 1);
+}
+
+/*
+ * Our signal when `set` has it among all that there are, else 0. One that has some of them names
+ * these, now or before any was chosen: then they are none of ours from here on.
+ */
+static int names_ours(const sigset_t *set)
+{
+	int ours = tacho__samples_signal();
+	uint64_t mask;
+
+	memcpy(&mask, set, sizeof(mask));
+	mask &= all_real_time;
+	if (tacho__likely(!mask))
+		return 0;
+	/* The program may have it from a mask of which we had taken our signal. */
+	if ((mask | (ours ? bit_of(ours) : 0)) == all_real_time)
+		return ours && mask & bit_of(ours) ? ours : 0;
+	if (mask & ~tacho__load(&named))
+		__atomic_fetch_or(&named, mask, __ATOMIC_RELAXED);
+	if (ours && mask & bit_of(ours))
+		tacho__samples_yield(ours);
+	return 0;
+}
+
 void tacho__signals_begin(void)
 {
+	sigset_t blocked;
+
 	(void)FIND(sigaction);
 	(void)FIND(signal);
 	(void)FIND(sysv_signal);
@@ -48,6 +84,18 @@ void tacho__signals_begin(void)
 	(void)FIND(sigwaitinfo);
 	(void)FIND(sigtimedwait);
 	(void)FIND(signalfd);
+	(void)FIND(sigprocmask);
+	(void)FIND(pthread_sigmask);
+	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++)
+		all_real_time |= bit_of(sig);
+	sigemptyset(&blocked);
+	(void)FIND(sigprocmask)(SIG_BLOCK, NULL, &blocked);
+	(void)names_ours(&blocked);
+}
+
+int tacho__signal_named(int sig)
+{
+	return (tacho__load(&named) & bit_of(sig)) != 0;
 }
 
 int tacho__real_sigaction(int sig, const struct sigaction *act, struct sigaction *old)
@@ -216,16 +264,10 @@ TACHO_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
 /* `set`, or a copy of it without our signal. */
 static const sigset_t *without_ours(const sigset_t *set, sigset_t *copy)
 {
-	int ours = tacho__samples_signal();
+	int ours = set ? names_ours(set) : 0;
 
-	if (!ours || !set || sigismember(set, ours) != 1)
+	if (!ours)
 		return set;
-	for (int sig = SIGRTMIN; sig <= SIGRTMAX; sig++) {
-		if (sigismember(set, sig) != 1) {
-			tacho__samples_yield(ours);
-			return set;
-		}
-	}
 	*copy = *set;
 	sigdelset(copy, ours);
 	return copy;
@@ -257,4 +299,20 @@ TACHO_HOOK int signalfd(int fd, const sigset_t *set, int flags)
 	sigset_t copy;
 
 	return FIND(signalfd)(fd, without_ours(set, &copy), flags);
+}
+
+/* ---------------------------------------------------------------------- masks */
+
+TACHO_HOOK int sigprocmask(int how, const sigset_t *set, sigset_t *old)
+{
+	if (set && how != SIG_UNBLOCK)
+		(void)names_ours(set);
+	return FIND(sigprocmask)(how, set, old);
+}
+
+TACHO_HOOK int pthread_sigmask(int how, const sigset_t *set, sigset_t *old)
+{
+	if (set && how != SIG_UNBLOCK)
+		(void)names_ours(set);
+	return FIND(pthread_sigmask)(how, set, old);
 }

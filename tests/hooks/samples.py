@@ -174,7 +174,7 @@ def main():
     run = Run('fork')
     stretch(run, 'fork', known, most=1.6, least=0.4)
     stretch(run, 'child', known)
-    for what in ('defaults', 'takeover', 'waiting', 'crashes', 'fiber'):
+    for what in ('defaults', 'takeover', 'waiting', 'named', 'crashes', 'fiber'):
         run = Run(what)
         run.behaviour()
         stretch(run, what, known)

@@ -276,6 +276,51 @@ static void killed(void)
 	say("one that is ignored does nothing", WIFEXITED(status) && WEXITSTATUS(status) == 3);
 }
 
+static void *burn(void *arg)
+{
+	callback(50000000);
+	return arg;
+}
+
+/* A signal that the program blocks, to wait for it later, is its own: whether it said so before
+   any was chosen for samples or after. */
+static void named(void)
+{
+	struct signalfd_siginfo info = {0};
+	struct timespec long_time = {60, 0};
+	sigset_t first, second, old;
+	pthread_t t;
+	int fd;
+
+	sigemptyset(&first);
+	sigaddset(&first, SIGRTMAX);
+	sigprocmask(SIG_BLOCK, &first, NULL);
+	fd = signalfd(-1, &first, 0);
+	turn();
+	callback(50000000);
+	kill(getpid(), SIGRTMAX);
+	say("a signal that was blocked before the first wait is kept for signalfd",
+	    read(fd, &info, sizeof(info)) == sizeof(info) && info.ssi_signo == (uint32_t)SIGRTMAX);
+	sigemptyset(&second);
+	for (int sig = SIGRTMIN + 1; sig < SIGRTMAX; sig++)
+		sigaddset(&second, sig);
+	pthread_sigmask(SIG_BLOCK, &second, NULL);
+	pthread_create(&t, NULL, burn, NULL);
+	pthread_join(t, NULL);
+	turn();
+	callback(50000000);
+	for (int sig = SIGRTMIN + 1; sig < SIGRTMAX; sig++)
+		kill(getpid(), sig);
+	for (int sig = SIGRTMIN + 1; sig < SIGRTMAX; sig++)
+		if (sigtimedwait(&second, NULL, &long_time) != sig)
+			say("signals that were blocked later are kept for sigtimedwait", 0);
+	sigprocmask(SIG_BLOCK, NULL, &old);
+	say("and all of them stay blocked",
+	    sigismember(&old, SIGRTMAX) && sigismember(&old, SIGRTMAX - 1) &&
+		    sigismember(&old, SIGRTMIN + 1) && !sigismember(&old, SIGRTMIN));
+	busy("named", 300000000);
+}
+
 static void waiting(void)
 {
 	struct signalfd_siginfo info;
@@ -523,6 +568,8 @@ int main(int argc, char **argv)
 		crashes();
 	} else if (!strcmp(what, "killed")) {
 		killed();
+	} else if (!strcmp(what, "named")) {
+		named();
 	} else if (!strcmp(what, "waiting")) {
 		waiting();
 	} else if (!strcmp(what, "stacks")) {
