@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from libresult import check  # noqa: E402
+from libresult import check, skip  # noqa: E402
 
 BUILD = os.environ['TACHO_BUILD']
 BIN = os.environ['TACHO_BIN']
@@ -158,9 +158,22 @@ def many_stacks(known):
     check('names are not crowded out', run.losses['defs_full'] == 0, run.losses)
 
 
+def valgrind():
+    """It finds no errors in a program that has none."""
+    if not shutil.which('valgrind'):
+        skip('valgrind finds no errors', 'valgrind is not installed')
+        return
+    run = subprocess.run(['valgrind', '-q', '--error-exitcode=9', PROGRAM, 'thread'],
+                         env=dict(os.environ, LD_PRELOAD=PRELOAD), capture_output=True, text=True,
+                         timeout=170)
+    check('valgrind finds no errors', run.returncode == 0 and not run.stderr,
+          f'{run.returncode} {run.stderr}')
+
+
 def main():
     known = symbols(PROGRAM)
     many_stacks(known)
+    valgrind()
     run = Run('busy')
     stretch(run, 'busy', known)
     stretch(run, 'busy', known, 1)
