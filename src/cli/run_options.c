@@ -357,6 +357,8 @@ int run_preload(char *out, size_t size, bool wanted)
 	return 0;
 }
 
+#define ALLOW_ORDER "verify_asan_link_order=0"
+
 /* What recorders shall watch for from their first record on, before we know of them. */
 static const char *watched_inside(const struct tacho__sentinels *s, char *out, size_t size)
 {
@@ -378,12 +380,32 @@ static const char *watched_inside(const struct tacho__sentinels *s, char *out, s
 	return used && used < size ? out : NULL;
 }
 
+/*
+ * Programs that gcc built with AddressSanitizer refuse to start where another library comes before
+ * the sanitizer's, unless they are told that it is meant so. What was said before comes last and
+ * counts.
+ */
+static const char *sanitizer_options(char *out, size_t size)
+{
+	const char *before = getenv("ASAN_OPTIONS");
+
+	if (!before || !before[0])
+		return ALLOW_ORDER;
+	if (strstr(before, "verify_asan_link_order") ||
+	    (size_t)snprintf(out, size, ALLOW_ORDER ":%s", before) >= size)
+		return before;
+	return out;
+}
+
 char **run_environment(const struct run_options *o, const char *preload, const char *recording)
 {
-	struct tacho__variable v[11];
-	char watched[256];
+	struct tacho__variable v[12];
+	char watched[256], sanitizer[4096];
 	size_t n = 0;
 
+	if (preload[0])
+		v[n++] = (struct tacho__variable){"ASAN_OPTIONS",
+						  sanitizer_options(sanitizer, sizeof(sanitizer))};
 	v[n++] = (struct tacho__variable){"LD_PRELOAD", preload[0] ? preload : NULL};
 	v[n++] = (struct tacho__variable){"TACHO_RECORDING", recording};
 	v[n++] = (struct tacho__variable){"TACHO_KEEP_BOX", "1"};

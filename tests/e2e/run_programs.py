@@ -36,6 +36,27 @@ def test_refused_option(tmp):
           boxes() == [], said(p))
 
 
+def test_address_sanitizer(tmp):
+    """Programs of gcc's AddressSanitizer refuse preloaded libraries, unless they are told."""
+    program = os.path.join(tmp, "sanitized")
+    source = "#include <poll.h>\n#include <stdlib.h>\n" \
+        "int main(int argc, char **argv)\n{\n" \
+        "\tvolatile char *p = malloc(8);\n\tint n;\n\n\tpoll(0, 0, 1);\n\t(void)argv;\n" \
+        "\tn = p[argc == 1 ? 0 : 8] * 0;\n\tfree((void *)p);\n\treturn 5 + n;\n}\n"
+    built = subprocess.run(["gcc", "-fsanitize=address", "-x", "c", "-", "-o", program],
+                           input=source, capture_output=True, text=True)
+    if built.returncode != 0:
+        skip("address_sanitizer", "gcc has no libasan: " + built.stderr[:100])
+        return
+    out = os.path.join(tmp, "sanitized.tacho")
+    p = run("-o", out, "--", program, cwd=tmp)
+    check("address_sanitizer_starts", p.returncode == 5 and count(out, "park") == 1, said(p))
+    p = run("-o", out, "--force", "--", program, "fault", cwd=tmp,
+            env={"ASAN_OPTIONS": "exitcode=44"})
+    check("address_sanitizer_finds_faults", p.returncode == 44 and
+          "heap-buffer-overflow" in p.stderr, said(p))
+
+
 def test_threads_outlive_main(tmp):
     """The first thread has ended, others go on: the process has not ended."""
     out = os.path.join(tmp, "threads.tacho")
@@ -211,6 +232,7 @@ def main():
         os.chmod(tmp, 0o755)
         test_worker_that_cannot_record(tmp)
         test_refused_option(tmp)
+        test_address_sanitizer(tmp)
         test_threads_outlive_main(tmp)
         test_crash(tmp)
         test_daemon(tmp)
