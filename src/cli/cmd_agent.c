@@ -207,6 +207,10 @@ static int start(struct agent *a)
 	    run_boxes_segments(&a->boxes, a->boxes.service ? a->boxes.service : "agent") < 0)
 		return CLI_FAILED;
 	a->signals = take_signals(a);
+	if (a->signals < 0) {
+		cli_error("cannot make a signalfd: %s.", strerror(errno));
+		return CLI_FAILED;
+	}
 	run_raise_descriptors();
 	return run_boxes_begin(&a->boxes) < 0 ? CLI_FAILED : 0;
 }

@@ -46,6 +46,7 @@ struct session {
 	bool leave;	/* do not wait for others */
 	bool told;	/* that others go on */
 	unsigned looks; /* at boxes that are being made */
+	int key;	/* SIGINT or SIGQUIT, when the terminal sent it; 0: none */
 };
 
 static void say_hindrance(const struct tacho__program *p)
@@ -233,6 +234,8 @@ static void handle_signal(struct session *s, const struct signalfd_siginfo *info
 		if (!s->ended && tacho__is_stopped(s->command))
 			kill(s->command, SIGCONT);
 	} else if (!tacho__is_for_child(info)) {
+		if (info->ssi_code > 0 && (number == SIGINT || number == SIGQUIT))
+			s->key = number;
 		/* Ctrl-C does not reach daemons; it ends the waiting for them. */
 		if (s->ended && is_deadly(number))
 			s->leave = true;
@@ -370,6 +373,25 @@ static int exit_status(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/*
+ * When a key killed the command, the shell that waits for us wants to see that in us: it goes
+ * on with its script after a program that only returned.
+ */
+static void die_alike(const struct session *s)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL};
+	sigset_t one;
+
+	if (!WIFSIGNALED(s->status) || WTERMSIG(s->status) != s->key)
+		return;
+	prctl(PR_SET_DUMPABLE, 0, 0, 0, 0); /* the core is the command's */
+	sigaction(s->key, &action, NULL);
+	sigemptyset(&one);
+	sigaddset(&one, s->key);
+	raise(s->key);
+	sigprocmask(SIG_UNBLOCK, &one, NULL);
+}
+
 static int start_command(struct session *s, const struct tacho__program *program, char **argv)
 {
 	struct tacho__start start = {.program = program, .argv = argv};
@@ -389,7 +411,9 @@ static int start_command(struct session *s, const struct tacho__program *program
 	}
 	start.environment = environment;
 	s->signals = take_signals(&start);
-	if (run_boxes_begin(&s->boxes) < 0) {
+	if (s->signals < 0)
+		cli_error("cannot make a signalfd: %s. Nothing was started.", strerror(errno));
+	if (s->signals < 0 || run_boxes_begin(&s->boxes) < 0) {
 		free(environment);
 		return RUN_FAILED;
 	}
@@ -454,6 +478,7 @@ static int run(int argc, char **argv)
 	run_raise_descriptors();
 	wait_for_end(&s);
 	finish(&s, &program);
+	die_alike(&s);
 	return exit_status(s.status);
 }
 

@@ -215,7 +215,7 @@ def test_terminal(tmp, counter):
     t.write("\x03")
     status = t.wait()
     check("interrupt_ends_and_saves", status is not None and "window of python3" in t.text and
-          os.waitstatus_to_exitcode(status) in (1, 130), (status, t.text))
+          os.waitstatus_to_exitcode(status) in (1, -signal.SIGINT), (status, t.text))
 
 
 def test_shell(tmp, counter):
@@ -240,6 +240,30 @@ def test_shell(tmp, counter):
     t.wait()
 
 
+def test_script(tmp):
+    """bash ends a script at Ctrl-C only if the program that it waits for died of it."""
+    place = os.path.join(tmp, "script")
+    os.mkdir(place)
+    for key, number in (("\x03", signal.SIGINT), ("\x1c", signal.SIGQUIT)):
+        log = os.path.join(place, number.name)
+        code = LOOP + f"for n in (2, 3):\n    signal.signal(n, signal.SIG_DFL)\n" \
+            f"open({log!r}, 'w').write('ready 1' + chr(10))\nturn(999, 1)"
+        command = shlex.join([BIN, "run", "-o", place, "--", PYTHON, "-c", code])
+        t = Terminal(["bash", "--norc", "--noprofile", "-c", f"{command}; echo went on with $?"],
+                     place)
+        ready(log)
+        t.write(key)
+        status = t.wait()
+        if number == signal.SIGINT:
+            check("interrupt_ends_the_script", status is not None and "went on" not in t.text and
+                  os.waitstatus_to_exitcode(status) == -number, (status, t.text))
+        else:
+            check("quit_is_told_as_status", status is not None and "went on with 131" in t.text,
+                  (status, t.text))
+        check(f"killed_by_key_{number.name}_leaves_the_window", "window of python3" in t.text,
+              t.text)
+
+
 def main():
     with folder() as tmp:
         counter = script(tmp, "counter.py", COUNTER)
@@ -250,6 +274,7 @@ def main():
         test_tacho_dies(tmp, counter)
         test_terminal(tmp, counter)
         test_shell(tmp, counter)
+        test_script(tmp)
     return 1 if librun.failures else 0
 
 
