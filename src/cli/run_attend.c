@@ -208,7 +208,7 @@ static void segment_finished(void *arg, const char *path, uint64_t bytes)
 
 	(void)bytes;
 	b->segment_count++;
-	run_save_file(b, b->current, path, "");
+	run_save_file(b, b->current ? b->current->pid : 0, path, "");
 }
 
 static void segment_said(void *arg, const char *sentence)

@@ -487,8 +487,11 @@ static void name_file(struct run_boxes *b)
 	if (renameat2(AT_FDCWD, b->best, AT_FDCWD, b->file, (unsigned)flags) < 0)
 		cli_warn("%s keeps its name, because it could not get the name %s: %s.", b->best,
 			 b->file, strerror(errno));
-	else if (!b->watch->quiet)
-		cli_note("%s is now %s", b->best, b->file);
+	else {
+		if (!b->watch->quiet)
+			cli_note("%s is now %s", b->best, b->file);
+		snprintf(b->best, sizeof(b->best), "%s", b->file);
+	}
 }
 
 static void end_box(struct run_boxes *b, struct run_box *box)
@@ -512,6 +515,7 @@ void run_boxes_end(struct run_boxes *b)
 	for (size_t i = 0; i < b->count; i++)
 		end_box(b, &b->boxes[i]);
 	name_file(b);
+	run_save_best(b);
 	free(b->boxes);
 	b->boxes = NULL;
 	b->count = 0;

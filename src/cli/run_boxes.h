@@ -90,6 +90,9 @@ struct run_boxes {
 	/* With -o FILE: the file that takes that name if the command itself has none. */
 	char best[PATH_MAX];
 	uint64_t best_events;
+	uint32_t best_pid;
+	char best_why[TACHO__WHY_MAX];
+	bool best_waits; /* --exec gets it when its name stands */
 };
 
 /* Before the command starts: 0 or -errno, after saying why. */
@@ -143,8 +146,10 @@ int run_save_window(struct run_boxes *b, struct run_box *box, const char *why, u
 		    uint32_t trigger);
 /* Of a process that has ended: saved and deleted, or remembered. */
 void run_save_ended(struct run_boxes *b, struct run_box *box);
-void run_save_file(struct run_boxes *b, const struct run_box *box, const char *path,
-		   const char *why);
+/* A file is finished: --exec gets it. */
+void run_save_file(struct run_boxes *b, uint32_t pid, const char *path, const char *why);
+/* The name of the best stands. */
+void run_save_best(struct run_boxes *b);
 uint64_t run_cpu_ns(void);
 
 #endif

@@ -87,19 +87,58 @@ static int begin_output(struct output *output, const struct run_boxes *b, const 
 
 /* --------------------------------------------------------------------- writing */
 
-void run_save_file(struct run_boxes *b, const struct run_box *box, const char *path,
-		   const char *why)
+void run_save_file(struct run_boxes *b, uint32_t pid, const char *path, const char *why)
 {
 	int error;
 
 	if (!b->exec)
 		return;
-	error = tacho__exec_file(b->exec, path, box ? box->pid : 0, why ? why : "");
+	error = tacho__exec_file(b->exec, path, pid, why ? why : "");
 	if (error == -ENOBUFS)
 		cli_error("--exec is not run for %s: %u files wait for it already.", path,
 			  TACHO__EXEC_WAITING);
 	else if (error < 0)
 		cli_error("--exec could not be run for %s: %s.", path, strerror(-error));
+}
+
+void run_save_best(struct run_boxes *b)
+{
+	if (b->best_waits)
+		run_save_file(b, b->best_pid, b->best, b->best_why);
+	b->best_waits = false;
+}
+
+/* Whether FILE may still go to another process than the command. */
+static bool has_no_owner(const struct run_boxes *b)
+{
+	for (size_t i = 0; i < b->count; i++)
+		if (b->boxes[i].pid == b->command && !b->boxes[i].note)
+			return false;
+	return !b->file_written;
+}
+
+/* What gets the name FILE at the end is handed over then: a command that has the path must
+   find the file there. */
+static void hand_over(const struct window *w, const char *path, uint64_t events)
+{
+	struct run_boxes *b = w->b;
+	bool best = b->file && w->box->ended && events >= b->best_events;
+
+	if (b->file && strcmp(path, b->file) == 0) {
+		b->file_written = true;
+		best = false;
+	}
+	if (best || b->file_written)
+		run_save_best(b);
+	if (best) {
+		snprintf(b->best, sizeof(b->best), "%s", path);
+		b->best_events = events;
+		b->best_pid = w->box->pid;
+		snprintf(b->best_why, sizeof(b->best_why), "%s", w->why ? w->why : "");
+		b->best_waits = has_no_owner(b);
+	}
+	if (!best || !b->best_waits)
+		run_save_file(b, w->box->pid, path, w->why);
 }
 
 static void say_saved(const struct window *w, const char *path, const struct tacho__trace_result *r)
@@ -108,12 +147,6 @@ static void say_saved(const struct window *w, const char *path, const struct tac
 	struct run_boxes *b = w->b;
 
 	b->saved++;
-	if (b->file && strcmp(path, b->file) == 0) {
-		b->file_written = true;
-	} else if (b->file && w->box->ended && r->events >= b->best_events) {
-		snprintf(b->best, sizeof(b->best), "%s", path);
-		b->best_events = r->events;
-	}
 	if (!b->watch->quiet)
 		cli_note("%s: %s %s (%" PRIu32 "), %" PRIu64 " events in %s, %s%s%s", path,
 			 w->box->ended ? "window of" : "snapshot of", w->box->comm, w->box->pid,
@@ -222,7 +255,7 @@ static int save(const struct window *w)
 		say_saved(w, output.path, &written);
 		if (!w->box->ended && w->why && w->why[0])
 			w->b->dropped += tacho__keep_add(w->b->keep, output.path, written.bytes);
-		run_save_file(w->b, w->box, output.path, w->why);
+		hand_over(w, output.path, written.events);
 	}
 	tacho_read_close(reader);
 	return result < 0 ? result : 0;
