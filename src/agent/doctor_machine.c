@@ -284,6 +284,19 @@ static void check_perf(struct tacho__checks *checks)
 		tacho__check_means(c, "context switches can be recorded (tacho run --sched)");
 }
 
+/* With kptr_restrict 0 addresses are shown to users whom perf shows the kernel's frames, with 1
+   to root, with 2 to nobody. */
+static const char *how_to_see_names(const char *restricted)
+{
+	if (strcmp(restricted, "0") == 0)
+		return "run tacho as root, or sysctl kernel.perf_event_paranoid=1";
+	if (strcmp(restricted, "1") == 0)
+		return "run tacho as root, or sysctl kernel.kptr_restrict=0 "
+		       "kernel.perf_event_paranoid=1";
+	return "sysctl kernel.kptr_restrict=1 and run tacho as root, or sysctl "
+	       "kernel.kptr_restrict=0 kernel.perf_event_paranoid=1";
+}
+
 static void check_kernel_names(struct tacho__checks *checks)
 {
 	struct tacho__ksyms *names = NULL;
@@ -296,7 +309,7 @@ static void check_kernel_names(struct tacho__checks *checks)
 		tacho__check_means(c,
 				   "the kernel hides its addresses, so its frames in samples have "
 				   "no names");
-		tacho__check_todo(c, "run tacho as root, or sysctl kernel.kptr_restrict=0");
+		tacho__check_todo(c, "%s", how_to_see_names(c->value));
 	} else {
 		tacho__check_means(c, "functions of the kernel can be named");
 	}

@@ -3,6 +3,7 @@
 import ctypes
 import json
 import os
+import re
 import resource
 import shutil
 import struct
@@ -224,6 +225,10 @@ def users(place):
     check("nobody: kernel functions have names where addresses are shown",
           (state(checks, "kernel-names") == "ok") == as_nobody(kernel_names),
           checks.get("kernel-names"))
+    advised = re.findall(r"kernel\.(\w+)=(\d)", str(checks.get("kernel-names")))
+    check("nobody: a setting that is advised is not there already",
+          not advised or any(setting(name) != wanted for name, wanted in advised),
+          checks.get("kernel-names"))
     # A folder of another user is none.
     os.chown(place.boxes, 0, 0)
     p, told, checks = ask(program=place.program, env=env, **circumstances)
@@ -231,6 +236,11 @@ def users(place):
           p.returncode == 1 and told["verdict"] == "cannot" and
           state(checks, "box-folder") == "cannot" and state(checks, "self-check") == "cannot",
           said(p))
+
+
+def setting(name):
+    with open("/proc/sys/kernel/" + name) as f:
+        return f.read().strip()
 
 
 def kernel_names():
