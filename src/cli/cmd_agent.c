@@ -21,7 +21,12 @@
 #include "cli/watch_options.h"
 
 #define NS_PER_MS UINT64_C(1000000)
-/* Between looks at boxes that are being made, or that are left to their `tacho run`. */
+/*
+ * Between looks at boxes that are being made, or that are left to their `tacho run`: the former
+ * take less than the first, and what their processes do before they are followed is not
+ * watched.
+ */
+#define PENDING_FIRST_NS (1 * NS_PER_MS)
 #define PENDING_NS (100 * NS_PER_MS)
 #define PENDING_LOOKS 100
 #define NO_PIDFD_NS (500 * NS_PER_MS)
@@ -69,6 +74,8 @@ static int check_options(struct agent *a)
 
 	if (status)
 		return status;
+	if (run_check_box_dir())
+		return CLI_FAILED;
 	if (watch_options_on(&a->watch, TACHO__WATCH_EXIT))
 		return cli_usage("--on exit is for 'tacho run': only the parent of a process is "
 				 "told its exit status.");
@@ -101,7 +108,9 @@ static int take_lock(struct agent *a)
 	strncat(path, "/agent.lock", sizeof(path) - strlen(path) - 1);
 	a->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (a->lock < 0) {
-		cli_error("cannot make %s: %s. Boxes lie beside it.", path, strerror(errno));
+		cli_error("cannot make %s, beside which boxes lie: %s. Mount a tmpfs there, or "
+			  "name a folder on one in TACHO_BOX_DIR.",
+			  path, strerror(errno));
 		return CLI_FAILED;
 	}
 	if (flock(a->lock, LOCK_EX | LOCK_NB) == 0) {
@@ -172,10 +181,12 @@ static bool is_impatient(void *arg)
 
 static uint64_t next_look(const struct agent *a)
 {
-	uint64_t now = cli_now_ns();
+	uint64_t now = cli_now_ns(), wait = PENDING_FIRST_NS;
 
+	for (unsigned i = 0; i < a->looks && wait < PENDING_NS; i++)
+		wait *= 2;
 	if (a->boxes.pending && a->looks < PENDING_LOOKS)
-		return now + PENDING_NS;
+		return now + (wait < PENDING_NS ? wait : PENDING_NS);
 	for (size_t i = 0; i < a->boxes.count; i++)
 		if (!a->boxes.boxes[i].ended && !a->boxes.boxes[i].note &&
 		    a->boxes.boxes[i].pidfd < 0)
@@ -188,10 +199,11 @@ static void follow(struct agent *a)
 	while (!a->end) {
 		uint64_t until = next_look(a);
 		bool look = run_boxes_wait(&a->boxes, a->signals, until);
+		bool due = cli_now_ns() >= until;
 
-		a->looks = look ? 0 : a->looks + 1;
+		a->looks = look ? 0 : a->looks + due;
 		read_signals(a);
-		run_boxes_work(&a->boxes, look || cli_now_ns() >= until);
+		run_boxes_work(&a->boxes, look || due);
 	}
 }
 

@@ -364,8 +364,13 @@ static void say_rest(const struct session *s, const struct tacho__program *progr
 			 names, all, all);
 	else if (b->saved + b->failed + b->unwanted + b->segment_count == 0 &&
 		 program->hindrance == TACHO__HINDRANCE_NONE && !b->last_reason[0])
-		cli_note("nothing was recorded: no process of it waited with epoll, poll or select "
-			 "or called tacho.h.");
+		cli_note("nothing was recorded: no process of it%s waited with epoll, poll or "
+			 "select or called tacho.h.%s",
+			 s->options->exclude ? ", but for those that --exclude names," : "",
+			 s->options->no_wait
+				 ? " What it left running may still do so: 'tacho ls' "
+				   "lists that, 'tacho recover' saves what is left of it."
+				 : "");
 }
 
 static int exit_status(int status)

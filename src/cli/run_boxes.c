@@ -154,7 +154,9 @@ static void say_note(struct run_boxes *b, const struct run_box *box,
 	if (strcmp(reason, b->last_reason) == 0)
 		return;
 	memcpy(b->last_reason, reason, sizeof(reason));
-	cli_warn("%s (%" PRIu32 ") runs but could not record: %s", box->comm, box->pid, reason);
+	cli_warn("%s (%" PRIu32 ") runs but could not record: %s 'tacho doctor' says what can be "
+		 "done.",
+		 box->comm, box->pid, reason);
 }
 
 /* Follows the process; one that is not there any more has ended. */

@@ -20,6 +20,7 @@
 #include "cli/parse.h"
 #include "cli/run_options.h"
 #include "cli/text.h"
+#include "core/options.h"
 #include "format/box.h"
 
 #define NAME_BYTES 15u /* of a process that the kernel keeps */
@@ -167,6 +168,20 @@ int run_check_folder(const char *folder)
 	return 0;
 }
 
+/* One that a recorder does not take leaves it without a place where it could say so. */
+int run_check_box_dir(void)
+{
+	const char *given = getenv("TACHO_BOX_DIR");
+
+	if (!given || !given[0] || (given[0] == '/' && strlen(given) < TACHO__PATH_MAX))
+		return 0;
+	cli_error(
+		"TACHO_BOX_DIR=%s cannot be used for boxes: give an absolute path of less than %u "
+		"bytes; nothing was started.",
+		given, TACHO__PATH_MAX);
+	return RUN_FAILED;
+}
+
 static int read_output(struct run_options *o, const char *path)
 {
 	size_t n = strlen(path);
@@ -312,6 +327,8 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 		return cli_usage("TACHO=off in the environment forbids what 'tacho run' is for; "
 				 "unset it.");
 	status = watch_options_check(&o->watch);
+	if (status == 0)
+		status = run_check_box_dir();
 	if (status)
 		return status;
 	if (o->replace && (!out || o->watch.continuous))

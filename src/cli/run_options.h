@@ -34,6 +34,8 @@ int run_options_read(struct run_options *o, int argc, char **argv);
 
 /* Whether windows can be saved there: 0, or RUN_FAILED after saying why not. */
 int run_check_folder(const char *folder);
+/* Whether recorders will take TACHO_BOX_DIR: 0, or RUN_FAILED after saying why not. */
+int run_check_box_dir(void);
 /* Of --continuous: `out` (-o DIR) or tacho-NAME here. It need not exist. 0 or the status. */
 int run_segment_folder(char *folder, size_t size, const char *out, const char *name);
 /* What a process or service is called, as a part of a name of a file. */

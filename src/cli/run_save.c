@@ -335,7 +335,7 @@ static int save_last(struct run_boxes *b, struct run_box *box)
 		b->unwanted++;
 		if (b->recording && !b->watch->quiet)
 			cli_note("the window of %s (%" PRIu32
-				 ") is not kept: it ended as it should",
+				 ") is not kept: no condition of --on held at its end",
 				 box->comm, box->pid);
 		return 0;
 	}

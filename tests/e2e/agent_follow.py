@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """tacho agent: follows all processes that record, takes over from dead agents, ends in order."""
 import os
+import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -264,6 +266,43 @@ def test_idle(tmp):
             os.unlink(b)
 
 
+def strace_works():
+    p = subprocess.run(["strace", "-qq", "-o", "/dev/null", "true"], capture_output=True) \
+        if shutil.which("strace") else None
+    return p is not None and p.returncode == 0
+
+
+def test_unfinished(tmp):
+    """A box has its name before it has its contents: the agent looks again at once, then less
+    and less often, by what it tells the kernel to wait for."""
+    if not strace_works():
+        skip("unfinished_box_is_looked_at_soon", "strace does not work here")
+        return
+    place = fresh(tmp, "unfinished")
+    log = os.path.join(place, "calls")
+    with open("/proc/self/stat") as f:
+        begun = f.read().rsplit(")", 1)[1].split()[19]
+    box = os.path.join(os.environ["TACHO_BOX_DIR"], f"{os.getpid()}-{begun}-0.box")
+    p = subprocess.Popen(["strace", "-qq", "-e", "trace=ppoll", "-o", log, BIN, "agent", "-o",
+                          place], env=environment(), stderr=subprocess.PIPE, text=True)
+
+    def waits():
+        with open(log) as f:
+            return [int(s) * 10**9 + int(ns) for s, ns in
+                    re.findall(r"tv_sec=(\d+), tv_nsec=(\d+)", f.read())]
+    try:
+        p.stderr.readline()  # it has begun
+        open(box, "w").close()
+        until(lambda: len(waits()) >= 16)
+        found = waits()
+        check("unfinished_box_is_looked_at_soon", len(found) >= 16 and found[0] <= 1_000_000 and
+              max(found) > 50_000_000, found)
+    finally:
+        os.kill(child(p), signal.SIGTERM)
+        p.communicate()
+        os.unlink(box)
+
+
 def test_usage(tmp):
     for name, options, words in [
         ("exit", ["--on", "exit!=0"], "only the parent"),
@@ -275,6 +314,10 @@ def test_usage(tmp):
         p = subprocess.run([BIN, "agent", *options], capture_output=True, text=True, cwd=tmp,
                            env=environment(), timeout=30)
         check(f"usage_{name}", p.returncode in (1, 2) and words in p.stderr, said(p))
+    p = subprocess.run([BIN, "agent", "-o", tmp], capture_output=True, text=True, cwd=tmp,
+                       env=environment(TACHO_BOX_DIR="boxes"), timeout=30)
+    check("usage_folder_of_boxes", p.returncode == 1 and "absolute path" in p.stderr and
+          not os.path.exists(tmp + "/boxes"), said(p))
     p = subprocess.run([BIN, "agent", "--help"], capture_output=True, text=True, timeout=30)
     check("help", p.returncode == 0 and "tacho agent" in p.stdout, said(p))
 
@@ -294,6 +337,7 @@ def main():
         test_service(tmp)
         test_host(tmp)
         test_idle(tmp)
+        test_unfinished(tmp)
     return 1 if librun.failures else 0
 
 

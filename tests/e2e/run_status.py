@@ -28,6 +28,15 @@ def test_status(tmp):
           said(p))
     p = run("sh", "-c", "exit 3", cwd=tmp)
     check("two_dashes_may_be_left_out", p.returncode == 3, said(p))
+    p = run("--exclude", "sleep", "--", "sleep", "0", cwd=tmp)
+    check("excluded_may_be_why", "nothing was recorded" in p.stderr and
+          "--exclude" in p.stderr, said(p))
+    p = run("--no-wait-children", "--", "true", cwd=tmp)
+    check("left_behind_may_record_later", "nothing was recorded" in p.stderr and
+          "tacho recover" in p.stderr, said(p))
+    p = run("--", "true", cwd=tmp, env={"TACHO_BOX_DIR": "boxes"})
+    check("folder_of_boxes_is_absolute", p.returncode == 125 and "absolute path" in p.stderr and
+          not os.path.exists(tmp + "/boxes"), said(p))
     check("without_records_no_files", traces(tmp) == [] and boxes() == [],
           (traces(tmp), boxes()))
 
