@@ -15,6 +15,7 @@ struct tacho__segments {
 	bool unfinished;  /* there are segments of a dead agent that could not be finished */
 	unsigned trouble; /* rows that could not be written */
 	int error;	  /* that was said */
+	bool emptied;	  /* by the cap, which was said */
 };
 
 struct tacho__row {

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -75,7 +76,7 @@ static bool is_spared(void *arg, const char *name)
 	return false;
 }
 
-void tacho__segments_fit(struct tacho__segments *s)
+static void fit(struct tacho__segments *s)
 {
 	struct tacho__row *largest = NULL;
 
@@ -89,6 +90,20 @@ void tacho__segments_fit(struct tacho__segments *s)
 		return;
 	tacho__row_finish(largest);
 	tacho__folder_fit(&s->folder, is_spared, s);
+}
+
+void tacho__segments_fit(struct tacho__segments *s)
+{
+	uint64_t before = s->folder.total;
+
+	fit(s);
+	if (!before || s->folder.total || s->emptied)
+		return;
+	s->emptied = true;
+	say(s,
+	    "nothing is kept in %s: a single segment is larger than the %" PRIu64
+	    " bytes that may be there; allow more with --max-bytes",
+	    s->folder.path, s->folder.max_bytes);
 }
 
 /* -------------------------------------------------------------------- open */

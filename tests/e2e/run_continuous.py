@@ -58,6 +58,11 @@ def test_cap(tmp):
     numbers = [info(t)["segment"] for t in segments(place)]
     check("cap_holds", p.returncode == 0 and 0 < size <= 24 * 1024 and numbers[0] > 1 and
           numbers == list(range(numbers[0], numbers[0] + len(numbers))), (size, numbers, said(p)))
+    place = os.path.join(tmp, "tiny-cap")
+    p = run("--continuous", "--memory", "1M", "--segment-bytes", "4K", "--max-bytes", "4K", "-o",
+            place, "--", watched(), "turns:2000", cwd=tmp)
+    check("cap_below_one_segment_is_told", p.returncode == 0 and segments(place) == [] and
+          p.stderr.count("nothing is kept") == 1 and "--max-bytes" in p.stderr, said(p))
 
 
 def test_quiet_program(tmp):
