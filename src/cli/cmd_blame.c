@@ -35,8 +35,9 @@ static bool parse_trace_id(const char *text, struct tacho__subject_filter *f)
 	char half[17];
 	char *end;
 
-	if (size == 0 || size > 32 || strspn(text, "0123456789abcdefABCDEF") != size) {
-		cli_usage("--trace-id: '%s' is not 1 to 32 hexadecimal digits.", text);
+	if (size == 0 || size > 32 || strspn(text, "0123456789abcdefABCDEF") != size ||
+	    strspn(text, "0") == size) {
+		cli_usage("--trace-id: '%s' is not 1 to 32 hexadecimal digits other than 0.", text);
 		return false;
 	}
 	f->trace_high = 0;
@@ -267,7 +268,8 @@ static int blame(void *arg, const char *path)
 		json_put_u64(&a->j, "version", 1);
 		json_key(&a->j, "subjects");
 		json_array(&a->j);
-	} else if (!count) {
+	}
+	if (!count) {
 		cli_error("there is nothing of that kind in %s.", path);
 		status = CLI_FAILED;
 	}

@@ -538,6 +538,11 @@ static int run(int argc, char **argv)
 		if (!take_option(&a, option))
 			return CLI_USAGE;
 	}
+	if (a.list && (a.json || optind < argc))
+		return cli_usage(
+			"--rules lists rules and thresholds, as text and of no trace; leave "
+			"out %s.",
+			a.json ? "--json" : argv[optind]);
 	if (a.list)
 		return list_rules(&a);
 	return cli_with_trace(argc, argv, report, &a);

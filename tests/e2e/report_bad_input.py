@@ -139,9 +139,28 @@ def test_fail_on(out):
           p.returncode == 1 and p.stderr.count("\n") <= 2, said(p))
 
 
+def test_blame(out):
+    path = record(out, "blamed", IDLE)
+    for options in ([], ["--json"]):
+        p = subprocess.run([BIN, "blame", path, "--span", "none", *options], capture_output=True,
+                           text=True, timeout=120)
+        check(f"blame of what is not there fails {' '.join(options)}", p.returncode == 1 and
+              "nothing of that kind" in p.stderr and
+              (not options or json.loads(p.stdout)["subjects"] == []), said(p))
+    p = subprocess.run([BIN, "blame", path, "--trace-id", "00"], capture_output=True, text=True,
+                       timeout=120)
+    check("no trace id is not all of them", p.returncode == 2 and "--trace-id" in p.stderr, said(p))
+    for more in ("--json", path):
+        p = subprocess.run([BIN, "report", "--rules", more], capture_output=True, text=True,
+                           timeout=120)
+        check(f"--rules is not joined with {'--json' if more == '--json' else 'a trace'}",
+              p.returncode == 2 and p.stdout == "" and more in p.stderr, said(p))
+
+
 def main():
     with folder() as out:
-        for test in (test_samples, test_short, test_crash, test_threads, test_fail_on):
+        for test in (test_samples, test_short, test_crash, test_threads, test_fail_on,
+                     test_blame):
             test(out)
     from librun import failures
     return bool(failures)
