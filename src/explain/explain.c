@@ -33,7 +33,7 @@ const struct tacho__threshold tacho__thresholds[] = {
 	{"timer-late.warn", "ns", "99th percentile of a timer's lateness", 20 * MS},
 	{"futile-wakeups.rate", "per-second", "waits that end with nothing to do", 1000},
 	{"futile-wakeups.share", "%", "of all waits", 50},
-	{"fd-flood.share", "%", "of the readiness of a busy loop from one descriptor", 50},
+	{"fd-flood.share", "%", "of the time of a busy loop for one descriptor", 50},
 	{"worker-imbalance.ratio", "count", "busiest loop against the median of its peers", 3},
 	{"task-leak.count", "count", "tasks that live on at the end of the window", 100},
 	{"stuck-task.ns", "ns", "without a poll", 1 * SECOND},

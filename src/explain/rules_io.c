@@ -71,7 +71,8 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 	tacho__say_advice(f, "Share the work among more loops, or do less for each event; 'tacho "
 			     "stats' shows which callbacks take the time.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, share, "%",
-			    "%llu turns, median utilisation", (unsigned long long)l->turns);
+			    "%llu turns, busy %.0f %% of the time in the median",
+			    (unsigned long long)l->turns, share);
 }
 
 static void find_futile(struct tacho__explaining *x, const struct tacho__loop_sum *l)
@@ -97,7 +98,8 @@ static void find_futile(struct tacho__explaining *x, const struct tacho__loop_su
 			  "Wait without a time-out, or with the time until the next timer, instead "
 			  "of asking over and over.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, share, "%",
-			    "of %llu waits ended with nothing ready", (unsigned long long)l->turns);
+			    "%.0f %% of %llu waits ended with nothing ready", share,
+			    (unsigned long long)l->turns);
 }
 
 /* ------------------------------------------------------------------- timers */
@@ -192,6 +194,7 @@ static void find_timer_late(struct tacho__explaining *x, const struct tacho__kin
 
 /* -------------------------------------------------------------- descriptors */
 
+/* Times of turns: that something is often ready does not say that it takes long. */
 struct flood {
 	const struct tacho__ready_sum *top;
 	uint64_t sum, second;
@@ -207,13 +210,13 @@ static struct flood flood_of(const struct tacho__explaining *x, const struct tac
 
 		if (!r || r->process != l->process || r->loop != l->loop)
 			continue;
-		f.sum += r->count;
+		f.sum += r->ns;
 		f.count++;
-		if (!f.top || r->count > f.top->count) {
-			f.second = f.top ? f.top->count : 0;
+		if (!f.top || r->ns > f.top->ns) {
+			f.second = f.top ? f.top->ns : 0;
 			f.top = r;
-		} else if (r->count > f.second) {
-			f.second = r->count;
+		} else if (r->ns > f.second) {
+			f.second = r->ns;
 		}
 	}
 	return f;
@@ -223,12 +226,12 @@ static struct flood flood_of(const struct tacho__explaining *x, const struct tac
 static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	struct flood flood = flood_of(x, l);
-	double share = flood.sum ? 100.0 * (double)flood.top->count / (double)flood.sum : 0;
-	char name[TACHO__TEXT];
+	double share = flood.sum ? 100.0 * (double)flood.top->ns / (double)flood.sum : 0;
+	char name[TACHO__TEXT], ns[TACHO__TEXT], next[TACHO__TEXT];
 	struct tacho__finding *f;
 
 	if (flood.count < 4 || flood.top->count < 1000 || utilisation(l) < FLOODED ||
-	    share < tacho__limit(x, "fd-flood.share") || flood.top->count < 5 * flood.second)
+	    share < tacho__limit(x, "fd-flood.share") || flood.top->ns < 5 * flood.second)
 		return;
 	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process,
 			(double)l->busy_ns * share / 100);
@@ -251,8 +254,10 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 			  "Bound what one connection gets in one turn (read budget), and slow down "
 			  "who sends too much.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, (double)flood.top->count,
-			    "times", "ready %llu times, against %llu of the next",
-			    (unsigned long long)flood.top->count, (unsigned long long)flood.second);
+			    "times", "ready %llu times, for %s in all, against %s of the next",
+			    (unsigned long long)flood.top->count,
+			    tacho__ns_text(ns, (double)flood.top->ns),
+			    tacho__ns_text(next, (double)flood.second));
 }
 
 /* Callbacks that are run because a descriptor is ready. */
@@ -360,7 +365,7 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 {
 	uint64_t others[LOOPS_MAX], median;
 	double ratio, limit = tacho__limit(x, "worker-imbalance.ratio");
-	char name[TACHO__TEXT];
+	char name[TACHO__TEXT], thread[TACHO__TEXT];
 	struct tacho__finding *f;
 	uint32_t n = 0;
 
@@ -394,12 +399,12 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 		"loop %s on %s works %.0f %% of the time while its %u peers have little to "
 		"do",
 		tacho__id_text(x, name, l->process, l->loop),
-		tacho__thread_text(x, name, l->process, l->thread), 100 * utilisation(l), n);
+		tacho__thread_text(x, thread, l->process, l->thread), 100 * utilisation(l), n);
 	tacho__say_advice(
 		f, "Spread connections or tasks evenly: SO_REUSEPORT, round robin, or let idle "
 		   "loops steal.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, ratio, "times",
-			    "as busy as the median of its peers");
+			    "%.1f times as busy as the median of its peers", ratio);
 }
 
 void tacho__rules_io(struct tacho__explaining *x)

@@ -121,6 +121,43 @@ void tacho__sum_counter(void *arg, const struct tacho__counter *c)
 
 /* --------------------------------------------------------------- the others */
 
+static struct tacho__ready_now *ready_now(struct tacho__summing *g, uint32_t thread)
+{
+	return &g->ready[thread % (sizeof(g->ready) / sizeof(g->ready[0]))];
+}
+
+static void note_ready(struct tacho__summing *g, const struct tacho__ready *r, uint32_t index)
+{
+	struct tacho__ready_now *now = ready_now(g, r->at.thread);
+
+	if (now->process != r->at.process || now->thread != r->at.thread || now->ns != r->ns) {
+		now->process = r->at.process;
+		now->thread = r->at.thread;
+		now->ns = r->ns;
+		now->count = 0;
+	}
+	if (now->count < TACHO__READY_NOW)
+		now->index[now->count] = index;
+	now->count++;
+}
+
+void tacho__sum_ready_turn(struct tacho__summing *g, const struct tacho__turn *u)
+{
+	struct tacho__ready_now *now = ready_now(g, u->thread);
+	uint32_t known = now->count < TACHO__READY_NOW ? now->count : TACHO__READY_NOW;
+
+	if (now->process != u->process || now->thread != u->thread || now->ns < u->begin_ns ||
+	    now->ns > u->end_ns)
+		return;
+	for (uint32_t i = 0; i < known; i++) {
+		struct tacho__ready_sum *k = tacho__table_at(&g->sum->ready, now->index[i]);
+
+		if (k)
+			k->ns += (u->end_ns - u->begin_ns) / now->count;
+	}
+	now->count = 0;
+}
+
 void tacho__sum_ready(void *arg, const struct tacho__ready *r)
 {
 	struct tacho__summing *g = arg;
@@ -132,6 +169,7 @@ void tacho__sum_ready(void *arg, const struct tacho__ready *r)
 		k->loop = r->at.loop;
 		k->what = r->what;
 		k->count++;
+		note_ready(g, r, k->entry.index);
 	}
 	TACHO__PASS_ON(g, ready, r);
 }

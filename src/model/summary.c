@@ -177,6 +177,7 @@ static void sum_turn(void *arg, const struct tacho__turn *u)
 			tacho__sum_hist(g, &l->ns, ns);
 		tacho__sum_range(g, &l->busy, u->begin_ns, u->end_ns);
 	}
+	tacho__sum_ready_turn(g, u);
 	TACHO__PASS_ON(g, turn, u);
 }
 

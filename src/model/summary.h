@@ -165,6 +165,7 @@ struct tacho__ready_sum {
 	struct tacho__entry entry; /* key: process << 32 | loop, what */
 	uint32_t process, loop;
 	uint64_t what, count;
+	uint64_t ns; /* of turns in which it was ready, shared evenly with what else was */
 };
 
 struct tacho__span_sum {

@@ -13,6 +13,15 @@ struct tacho__looked_up {
 	uint32_t index;
 };
 
+/* What the wait before the turn that a thread is in said to be ready. */
+#define TACHO__READY_NOW 16u
+struct tacho__ready_now {
+	uint32_t process, thread;
+	uint64_t ns;
+	uint32_t count; /* of which the first TACHO__READY_NOW are in `index` */
+	uint32_t index[TACHO__READY_NOW];
+};
+
 struct tacho__summing {
 	struct tacho__summary *sum;
 	const struct tacho_reader *reader;
@@ -23,6 +32,8 @@ struct tacho__summing {
 	uint32_t step_at;
 	int error; /* -ENOMEM */
 	struct tacho__looked_up looked_up[1u << TACHO__LOOKED_UP_BITS];
+	/* By thread; where two share a place, the turn of one is not shared out. */
+	struct tacho__ready_now ready[64];
 };
 
 #define TACHO__PASS_ON(g, what, fact)                            \
@@ -99,6 +110,8 @@ void tacho__sum_off_cpu(void *arg, const struct tacho__switch *off);
 void tacho__sum_task(void *arg, const struct tacho__task *task);
 void tacho__sum_counter(void *arg, const struct tacho__counter *counter);
 void tacho__sum_ready(void *arg, const struct tacho__ready *ready);
+/* Shares the time of a turn among what was ready for it. */
+void tacho__sum_ready_turn(struct tacho__summing *g, const struct tacho__turn *turn);
 void tacho__sum_span(void *arg, const struct tacho__span *span);
 void tacho__sum_sample(void *arg, const struct tacho__sample *sample);
 void tacho__sum_hole(void *arg, const struct tacho__hole *hole);
