@@ -93,7 +93,7 @@ static void put_piece(const struct tacho__blame *b, const struct tacho__piece *p
 {
 	double whole = (double)(b->subject.to_ns - b->subject.from_ns);
 	size_t indent = 2 + 2 * (size_t)p->depth + 38; /* what the numbers and the owner take */
-	char text[TEXT_SMALL], what[sizeof(p->text) + 256];
+	char text[TEXT_SMALL], what[sizeof(p->text) + 256], name[128];
 	size_t used;
 
 	printf("  %*s", (int)(2 * p->depth), "");
@@ -107,7 +107,7 @@ static void put_piece(const struct tacho__blame *b, const struct tacho__piece *p
 
 		used = strlen(what);
 		snprintf(what + used, sizeof(what) - used, "  %s",
-			 w->function[0] ? w->function : "?");
+			 tacho__place_name(name, sizeof(name), w));
 		used = strlen(what);
 		if (w->file[0])
 			snprintf(what + used, sizeof(what) - used, " (%s:%" PRIu32 ")",
@@ -175,6 +175,12 @@ static void put_piece_json(struct json *j, const struct tacho_reader *reader,
 		json_key(j, "line");
 		if (p->where[i].line)
 			json_u64(j, p->where[i].line);
+		else
+			json_null(j);
+		json_put_known(j, "module", p->where[i].module);
+		json_key(j, "offset");
+		if (p->where[i].module[0])
+			json_u64(j, p->where[i].offset);
 		else
 			json_null(j);
 		json_object_end(j);

@@ -183,22 +183,22 @@ static void put_where(const struct tacho__finding *f, uint32_t index)
 {
 	const struct tacho__place *p = &f->where[index];
 	const char *slash = strrchr(p->module, '/');
-	char address[32], line[16] = "", text[CLI_MESSAGE];
+	char name[CLI_MESSAGE / 2], line[16] = "", text[CLI_MESSAGE];
 
-	snprintf(address, sizeof(address), "0x%" PRIx64, p->address);
 	if (p->line)
 		snprintf(line, sizeof(line), ":%" PRIu32, p->line);
 	snprintf(text, sizeof(text), "%s%s%s%s%s",
 		 !index			       ? ""
 		 : f->where_other >> index & 1 ? "and "
 					       : "called by ",
-		 p->function[0] ? p->function : address,
-		 p->file[0]	? "  "
-		 : p->module[0] ? "  in "
-				: "",
-		 p->file[0] ? p->file
-		 : slash    ? slash + 1
-			    : p->module,
+		 tacho__place_name(name, sizeof(name), p),
+		 p->file[0]			  ? "  "
+		 : p->function[0] && p->module[0] ? "  in "
+						  : "",
+		 p->file[0]	   ? p->file
+		 : !p->function[0] ? ""
+		 : slash	   ? slash + 1
+				   : p->module,
 		 p->file[0] ? line : "");
 	put_part(index ? "" : "where:", text);
 }
@@ -244,6 +244,27 @@ static void put_finding(const struct tacho__explanation *e, uint32_t index)
 				 e->findings[i].summary);
 			put_part("and so:", text);
 		}
+}
+
+/* Of the first finding that names no function: how its report would. */
+static void put_nameless(const struct asked *a, const struct tacho__explanation *e)
+{
+	for (uint32_t i = 0; i < e->count; i++) {
+		const struct tacho__finding *f = &e->findings[i];
+		const char *module =
+			f->where_count && !f->where[0].function[0] ? f->where[0].module : "";
+		const char *slash = strrchr(module, '/');
+
+		if (!module[0] || f->folded_into >= 0 ||
+		    (f->severity < TACHO__SEVERITY_WARNING && !a->all))
+			continue;
+		printf("\n%sno names of functions: ", cli_colour(stdout, CLI_DIM));
+		text_put(stdout, slash && slash[1] ? slash + 1 : module);
+		printf(" has no symbols for them. Record with its debug symbols installed "
+		       "(Debian: a package -dbgsym), or with --debuginfod.%s",
+		       cli_colour(stdout, CLI_PLAIN));
+		return;
+	}
 }
 
 /* The lengths of all callbacks, as bars; only where somebody looks. */
@@ -325,6 +346,7 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 	}
 	if (shown || a->all)
 		put_histogram(e->summary);
+	put_nameless(a, e);
 	for (uint32_t i = 0; i < e->coverage_count; i++)
 		if (!e->coverage[i].checked) {
 			printf("\n%snot looked for: %s: ", cli_colour(stdout, CLI_DIM),
@@ -352,6 +374,11 @@ static void put_place_json(struct json *j, const struct tacho__finding *f, uint3
 	else
 		json_null(j);
 	json_put_known(j, "module", p->module);
+	json_key(j, "offset");
+	if (p->module[0])
+		json_u64(j, p->offset);
+	else
+		json_null(j);
 	json_put_bool(j, "called_the_one_before", index && !(f->where_other >> index & 1));
 	json_object_end(j);
 }

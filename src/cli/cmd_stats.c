@@ -101,10 +101,8 @@ static void name_place(const struct asked *a, char *out, size_t size, uint32_t p
 	if (p && p->function[0] && p->file[0])
 		snprintf(out, size, "%s (%s:%" PRIu32 ")", p->function, tacho__place_file(p),
 			 p->line);
-	else if (p && p->function[0])
-		snprintf(out, size, "%s", p->function);
 	else if (p)
-		snprintf(out, size, "0x%" PRIx64, p->address);
+		tacho__place_name(out, size, p);
 }
 
 /* ------------------------------------------------------------------- output */

@@ -232,17 +232,27 @@ const char *tacho__ns_text(char out[TACHO__TEXT], double ns)
 
 const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *p)
 {
-	const char *slash = strrchr(p->module, '/');
-
 	if (p->function[0] && p->file[0])
 		snprintf(out, 2 * TACHO__TEXT, "%s (%s:%u)", p->function, tacho__place_file(p),
 			 p->line);
-	else if (p->function[0])
-		snprintf(out, 2 * TACHO__TEXT, "%s", p->function);
-	else if (p->module[0])
-		snprintf(out, 2 * TACHO__TEXT, "code in %s", slash ? slash + 1 : p->module);
 	else
-		snprintf(out, 2 * TACHO__TEXT, "0x%llx", (unsigned long long)p->address);
+		tacho__place_name(out, 2 * TACHO__TEXT, p);
+	return out;
+}
+
+const char *tacho__where_text(char out[2 * TACHO__TEXT], const struct tacho__finding *f)
+{
+	uint32_t i = 1;
+	size_t n;
+
+	tacho__place_text(out, &f->where[0]);
+	/* Without a name, what called it says more. */
+	while (!f->where[0].function[0] && i < f->where_count && !(f->where_other >> i & 1) &&
+	       !f->where[i].function[0])
+		i++;
+	n = strlen(out);
+	if (!f->where[0].function[0] && i < f->where_count && !(f->where_other >> i & 1))
+		snprintf(out + n, 2 * TACHO__TEXT - n, " under %s", f->where[i].function);
 	return out;
 }
 
@@ -252,12 +262,17 @@ const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TE
 	const struct tacho_definition *d =
 		id ? tacho_read_definition(x->reader, process, id) : NULL;
 	struct tacho__place place;
+	char name[TACHO__TEXT];
 
 	if (!d) {
 		snprintf(out, TACHO__TEXT, "(not known)");
 	} else if (tacho__place_of_kind(x->reader, process, id, x->sum->last_ns, &place) &&
 		   place.function[0]) {
 		snprintf(out, TACHO__TEXT, "%s", place.function);
+	} else if (tacho__place_of_kind(x->reader, process, id, x->sum->last_ns, &place) &&
+		   place.module[0]) {
+		snprintf(out, TACHO__TEXT, "%s at %s", d->name,
+			 tacho__place_name(name, sizeof(name), &place));
 	} else {
 		snprintf(out, TACHO__TEXT, "%s", d->name[0] ? d->name : "(no name)");
 	}

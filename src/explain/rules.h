@@ -73,8 +73,11 @@ void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, co
 /* What a kind, loop, call or text is called; for kinds the callback's function if it is known. */
 const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 			   uint32_t process, uint32_t id);
-/* "parse (server.c:42)", "parse", "code in libfoo.so", or its address */
+/* "parse (server.c:42)", "parse", "libfoo.so+0x1f30", or its address */
 const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *place);
+/* The first place of a finding, which has one; "server+0x1f30 under parse" where only what called
+   it has a name. */
+const char *tacho__where_text(char out[2 * TACHO__TEXT], const struct tacho__finding *f);
 const char *tacho__thread_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 			       uint32_t process, uint32_t thread);
 int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, const char *name);

@@ -9,6 +9,7 @@ static uint32_t put_address(const struct tacho_reader *reader, uint32_t process,
 {
 	uint64_t at = is_return ? address - 1 : address;
 	const struct tacho_definition *m = tacho_read_module_at(reader, process, at, ns);
+	uint64_t offset = m ? address - m->start + m->offset : 0;
 	struct tacho_symbol symbol;
 	uint32_t n = 0;
 
@@ -20,14 +21,18 @@ static uint32_t put_address(const struct tacho_reader *reader, uint32_t process,
 			.line = symbol.line,
 			.inlined = 1,
 			.address = address,
+			.offset = offset,
 		};
 	if (n) {
 		out[n - 1].inlined = 0;
 		return n;
 	}
 	if (most)
-		out[n++] = (struct tacho__place){
-			.function = "", .file = "", .module = m ? m->name : "", .address = address};
+		out[n++] = (struct tacho__place){.function = "",
+						 .file = "",
+						 .module = m ? m->name : "",
+						 .address = address,
+						 .offset = offset};
 	return n;
 }
 
@@ -78,13 +83,16 @@ void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, u
 {
 	const struct tacho_definition *d = id ? tacho_read_definition(reader, process, id) : NULL;
 	struct tacho__place place;
+	char function[256];
 
 	if (!id)
 		out[0] = 0;
 	else if (!d)
 		snprintf(out, size, "#%" PRIu32, id);
-	else if (tacho__place_of_kind(reader, process, id, ns, &place) && place.function[0])
-		snprintf(out, size, "%s: %s", d->name, place.function);
+	else if (tacho__place_of_kind(reader, process, id, ns, &place) &&
+		 (place.function[0] || place.module[0]))
+		snprintf(out, size, "%s: %s", d->name,
+			 tacho__place_name(function, sizeof(function), &place));
 	else
 		snprintf(out, size, "%s", d->name[0] ? d->name : "(no name)");
 }
@@ -103,6 +111,9 @@ int tacho__place_is_own(const struct tacho__place *place)
 
 	/* Its inline functions are part of the program's code. */
 	if (strcmp(tacho__place_file(place), "tacho.h") == 0)
+		return 0;
+	/* Some programs have libuv in them. */
+	if (strncmp(place->function, "uv__", 4) == 0 || strstr(place->file, "/uv/src/"))
 		return 0;
 	for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strncmp(name, others[i], strlen(others[i])) == 0)
@@ -125,4 +136,18 @@ const char *tacho__place_file(const struct tacho__place *place)
 	const char *slash = strrchr(place->file, '/');
 
 	return slash && slash[1] ? slash + 1 : place->file;
+}
+
+const char *tacho__place_name(char *out, size_t size, const struct tacho__place *p)
+{
+	const char *slash = strrchr(p->module, '/');
+
+	if (p->function[0])
+		snprintf(out, size, "%s", p->function);
+	else if (p->module[0])
+		snprintf(out, size, "%s+0x%" PRIx64, slash && slash[1] ? slash + 1 : p->module,
+			 p->offset);
+	else
+		snprintf(out, size, "0x%" PRIx64, p->address);
+	return out;
 }

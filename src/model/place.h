@@ -17,6 +17,7 @@ struct tacho__place {
 	uint32_t line;	      /* 0: not known */
 	uint32_t inlined;     /* 1: its code is part of the function that follows */
 	uint64_t address;     /* 0: only a name is known */
+	uint64_t offset;      /* of the address in the module's file, if the module is known */
 };
 
 /* Most frames that a stack becomes, functions that were inlined included. */
@@ -37,8 +38,8 @@ uint32_t tacho__places_of_id(const struct tacho_reader *reader, uint32_t process
    have its address. 0: it is no such kind, or nothing is known of the address. */
 int tacho__place_of_kind(const struct tacho_reader *reader, uint32_t process, uint32_t id,
 			 uint64_t ns, struct tacho__place *place);
-/* What a definition is called: "uv_timer: on_tick" when it is such a kind. "#7": the trace does not
-   say; "" for 0. */
+/* What a definition is called: "uv_timer: on_tick" when it is such a kind, "uv_timer: server+0x1f30"
+   when its function has no name. "#7": the trace does not say; "" for 0. */
 void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, uint32_t process,
 		    uint32_t id, uint64_t ns);
 
@@ -52,5 +53,8 @@ uint32_t tacho__places_own(const struct tacho__place *places, uint32_t count);
 
 /* The file without its folders; "" when not known. */
 const char *tacho__place_file(const struct tacho__place *place);
+/* What stands for its function: the name, else "server+0x1f30", which is the same in the next run,
+   else the address. */
+const char *tacho__place_name(char *out, size_t size, const struct tacho__place *place);
 
 #endif
