@@ -331,7 +331,8 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 	struct tacho__facts facts;
 	int error = 0;
 
-	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "long-callback.warn"));
+	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "long-callback.warn"),
+			   (uint64_t)tacho__limit(x, "wake-latency.warn"));
 	facts = tacho__gather_facts(&x->gathered);
 	x->sum = tacho__summary_make(reader, &facts, options ? options->progress : NULL,
 				     options ? options->progress_arg : NULL, &error);

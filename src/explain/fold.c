@@ -142,7 +142,7 @@ static void move_folded(struct tacho__explanation *e)
 	free(order);
 }
 
-static void judge(struct tacho__explanation *e)
+static void judge(const struct tacho__explaining *x, struct tacho__explanation *e)
 {
 	const struct tacho__finding *f = e->count ? &e->findings[0] : NULL;
 	const struct tacho__finding *none = NULL;
@@ -159,7 +159,8 @@ static void judge(struct tacho__explanation *e)
 	} else {
 		e->verdict.category = "none";
 		snprintf(e->verdict.summary, sizeof(e->verdict.summary),
-			 "nothing is wrong with the loops in this window");
+			 "nothing is wrong with the loops in this window%s",
+			 tacho__is_idle(x) ? ": they had next to nothing to do" : "");
 	}
 }
 
@@ -171,5 +172,5 @@ void tacho__fold(struct tacho__explaining *x)
 		qsort(e->findings, e->count, sizeof(e->findings[0]), by_rank);
 	fold_all(e);
 	move_folded(e);
-	judge(e);
+	judge(x, e);
 }

@@ -2,10 +2,16 @@
 
 #include <string.h>
 
+#include "model/place.h"
 #include "model/summing.h"
 
 #define RECENT 32u
-#define CASES 4096u
+#define RECENT_SAMPLES 64u
+#define CASES 2048u
+#define PROCESSES 4096u
+#define FUNCTIONS 256u
+/* So many samples say what a poll spent its time on. */
+#define SAMPLES_TO_TELL 4u
 #define THREADS 4096u
 #define LOOPS 1024u
 /* A poll that is so long without samples, and a loop that wakes up so late, did not only lack a
@@ -13,7 +19,7 @@
 #define ASLEEP_NS UINT64_C(100000000)
 
 struct recent_sample {
-	uint64_t ns;
+	uint64_t ns, poll_ns;
 	struct tacho__sampled what;
 };
 
@@ -22,18 +28,23 @@ struct recent {
 	struct tacho__entry entry; /* key: process, thread */
 	struct tacho__call calls[RECENT];
 	struct tacho__lock locks[RECENT];
-	struct recent_sample samples[RECENT];
-	uint32_t call_count, lock_count, sample_count; /* ever */
-	uint64_t turn_ns;			       /* length of the last turn */
-	uint64_t asleep_ns; /* begin of the last turn that came after a pause */
+	struct recent_sample samples[RECENT_SAMPLES];
+	uint32_t call_count, lock_count; /* ever */
+	uint32_t sample_count;
+	uint32_t stride, skipped;
+	uint64_t sampled_ns; /* begin of the poll that was sampled last */
+	uint64_t turn_ns;    /* length of the last turn */
+	uint64_t asleep_ns;  /* begin of the last turn that came after a pause */
 };
 
 void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *reader,
-			uint64_t long_ns)
+			uint64_t long_ns, uint64_t late_ns)
 {
 	memset(g, 0, sizeof(*g));
 	g->reader = reader;
 	g->long_ns = long_ns;
+	g->late_ns = late_ns;
+	tacho__table_init(&g->late, sizeof(struct tacho__late), PROCESSES);
 	tacho__table_init(&g->cases, sizeof(struct tacho__case), CASES);
 	tacho__table_init(&g->threads, sizeof(struct recent), THREADS);
 	tacho__table_init(&g->hot, sizeof(struct tacho__hot), LOOPS);
@@ -44,6 +55,7 @@ void tacho__gather_free(struct tacho__gathered *g)
 	tacho__table_free(&g->cases);
 	tacho__table_free(&g->threads);
 	tacho__table_free(&g->hot);
+	tacho__table_free(&g->late);
 }
 
 static struct recent *recent_of(struct tacho__gathered *g, const struct tacho__at *at)
@@ -78,26 +90,64 @@ static void on_lock(void *arg, const struct tacho__lock *l)
 		r->locks[r->lock_count++ % RECENT] = *l;
 }
 
-static int same_stack(const struct tacho__sampled *a, const struct tacho__sampled *b)
-{
-	return a->stack == b->stack && a->frame_count == b->frame_count &&
-	       memcmp(a->frames, b->frames, a->frame_count * sizeof(a->frames[0])) == 0;
-}
-
 static void add_sample(struct tacho__samples *to, const struct tacho__sampled *s)
 {
-	uint32_t i = 0;
+	uint32_t at = to->count;
 
-	while (i < to->count && !same_stack(&to->at[i], s))
-		i++;
-	if (i == TACHO__CASE_SAMPLES)
+	to->all += s->count;
+	/* Each that was seen is there with the same chance. */
+	if (to->seen++ >= TACHO__CASE_SAMPLES)
+		at = (uint32_t)((to->seen * UINT64_C(0x9e3779b97f4a7c15) >> 32) % to->seen);
+	else
+		to->count++;
+	if (at < TACHO__CASE_SAMPLES)
+		to->at[at] = *s;
+}
+
+/* Makes room: what polls before left goes, and if that was little, every second one. */
+static void thin_samples(struct recent *r, uint64_t poll_ns)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < r->sample_count; i++)
+		if (r->samples[i].poll_ns == poll_ns)
+			r->samples[n++] = r->samples[i];
+	r->sample_count = n;
+	if (n <= RECENT_SAMPLES / 2)
 		return;
-	if (i == to->count) {
-		to->at[to->count++] = *s;
+	for (uint32_t i = 0; i < n; i++) {
+		struct tacho__sampled *what = &r->samples[i / 2].what;
+
+		if (i % 2) {
+			what->count += r->samples[i].what.count;
+			what->ns += r->samples[i].what.ns;
+		} else {
+			r->samples[i / 2] = r->samples[i];
+		}
+	}
+	r->sample_count = (n + 1) / 2;
+	r->stride *= 2;
+}
+
+/* Of a poll that is sampled more often than there is room for, every second, fourth... one; those
+   between count for the one before. */
+static void keep_sample(struct recent *r, uint64_t ns, uint64_t poll_ns,
+			const struct tacho__sampled *what)
+{
+	if (r->sampled_ns != poll_ns) {
+		r->sampled_ns = poll_ns;
+		r->stride = 1;
+		r->skipped = 0;
+	}
+	if (++r->skipped < r->stride) {
+		r->samples[r->sample_count - 1].what.count += what->count;
+		r->samples[r->sample_count - 1].what.ns += what->ns;
 		return;
 	}
-	to->at[i].count++;
-	to->at[i].ns += s->ns;
+	r->skipped = 0;
+	if (r->sample_count == RECENT_SAMPLES)
+		thin_samples(r, poll_ns);
+	r->samples[r->sample_count++] = (struct recent_sample){ns, poll_ns, *what};
 }
 
 static void on_sample(void *arg, const struct tacho__sample *s)
@@ -112,7 +162,7 @@ static void on_sample(void *arg, const struct tacho__sample *s)
 	     !s->stack && i < s->count && what.frame_count < TACHO__SAMPLE_FRAMES; i++)
 		what.frames[what.frame_count++] = s->frames[i];
 	if (r)
-		r->samples[r->sample_count++ % RECENT] = (struct recent_sample){s->ns, what};
+		keep_sample(r, s->ns, s->at.poll_ns, &what);
 	hot = s->at.loop ? tacho__table_get(&g->hot, s->at.process, s->at.loop, &g->error) : NULL;
 	if (hot)
 		add_sample(&hot->samples, &what);
@@ -156,6 +206,87 @@ static const struct tacho__lock *longest_lock(const struct recent *r, const stru
 			best = l;
 	}
 	return best;
+}
+
+/* A function that samples of a poll have in their stacks. */
+struct function {
+	uint64_t key, ns;
+	uint64_t depth; /* summed up over the samples that have it */
+	uint32_t samples, last;
+};
+
+struct functions {
+	struct function at[FUNCTIONS];
+	uint32_t count, samples;
+	uint64_t ns;
+};
+
+static uint64_t key_of(const struct tacho__place *p)
+{
+	uint64_t key = UINT64_C(14695981039346656037); /* FNV-1a */
+
+	if (!p->function[0])
+		return p->address;
+	for (const char *c = p->function; *c; c++)
+		key = (key ^ (uint8_t)*c) * UINT64_C(1099511628211);
+	return key;
+}
+
+static void add_function(struct functions *f, uint64_t key, uint64_t ns, uint32_t depth)
+{
+	uint32_t i = 0;
+
+	while (i < f->count && f->at[i].key != key)
+		i++;
+	if (i == FUNCTIONS)
+		return;
+	if (i == f->count)
+		f->at[f->count++] = (struct function){.key = key};
+	/* One that calls itself is in it once. */
+	if (f->at[i].last == f->samples)
+		return;
+	f->at[i].last = f->samples;
+	f->at[i].samples++;
+	f->at[i].ns += ns;
+	f->at[i].depth += depth;
+}
+
+static void add_functions(const struct tacho__gathered *g, const struct tacho__poll *p,
+			  const struct recent_sample *s, struct functions *f)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = s->what.stack ? tacho__places_of_id(g->reader, p->at.process, s->what.stack,
+							 s->ns, places, TACHO__PLACES_MAX)
+				   : tacho__places_of_frames(g->reader, p->at.process,
+							     s->what.frames, s->what.frame_count, 1,
+							     s->ns, places, TACHO__PLACES_MAX);
+	int any;
+
+	any = tacho__places_own(places, n) < n;
+	f->samples++;
+	f->ns += s->what.ns;
+	for (uint32_t i = 0; i < n; i++)
+		if (!any || tacho__place_is_own(&places[i]))
+			add_function(f, key_of(&places[i]), s->what.ns, i);
+}
+
+/* What tells the code that ran in a poll from that of others; 0: its samples do not say. */
+static uint64_t code_of(const struct tacho__gathered *g, const struct recent *r,
+			const struct tacho__poll *p)
+{
+	const struct function *best = NULL;
+	struct functions f = {.count = 0};
+
+	for (uint32_t i = 0; r && i < r->sample_count; i++)
+		if (is_in(r->samples[i].ns, p))
+			add_functions(g, p, &r->samples[i], &f);
+	if (f.samples < SAMPLES_TO_TELL)
+		return 0;
+	for (uint32_t i = 0; i < f.count; i++)
+		if (f.at[i].ns >= f.ns / 4 * 3 &&
+		    (!best || f.at[i].depth * best->samples < best->depth * f.at[i].samples))
+			best = &f.at[i];
+	return best ? best->key | UINT64_C(1) << 63 : 0;
 }
 
 /* Whether another thread of the process did something in the middle of the poll. */
@@ -214,6 +345,7 @@ struct judged {
 	uint64_t what; /* tells cases apart */
 	const struct tacho__call *call;
 	const struct tacho__lock *lock;
+	int by_code;
 };
 
 /*
@@ -227,7 +359,7 @@ static struct judged judge(const struct tacho__gathered *g, const struct recent 
 	uint64_t ns = p->end_ns - p->begin_ns;
 	uint64_t delay = delay_of(p), own = ns - delay, half = own / 2;
 	uint64_t kind = p->kind ? p->kind : (uint64_t)p->at.loop << 32;
-	struct judged j = {TACHO__CAUSE_UNKNOWN, ns, kind, NULL, NULL};
+	struct judged j = {TACHO__CAUSE_UNKNOWN, ns, kind, NULL, NULL, 0};
 
 	if (p->cut & TACHO__CUT_END) {
 		j.cause = TACHO__CAUSE_OPEN;
@@ -237,24 +369,35 @@ static struct judged judge(const struct tacho__gathered *g, const struct recent 
 	}
 
 	if (own < g->long_ns && delay >= ns / 2)
-		return (struct judged){TACHO__CAUSE_SCHED, delay, p->at.loop, NULL, NULL};
+		return (struct judged){TACHO__CAUSE_SCHED, delay, p->at.loop, NULL, NULL, 0};
 	if (p->spent.call_ns >= half && p->spent.call_ns >= p->spent.lock_ns) {
 		j.call = r ? longest_call(r, p) : NULL;
 		if (j.call)
-			return (struct judged){TACHO__CAUSE_CALL, p->spent.call_ns,
-					       (uint64_t)j.call->name << 32 | j.call->stack, j.call,
-					       NULL};
+			return (struct judged){TACHO__CAUSE_CALL,
+					       p->spent.call_ns,
+					       (uint64_t)j.call->name << 32 | j.call->stack,
+					       j.call,
+					       NULL,
+					       0};
 	}
 	if (p->spent.lock_ns >= half) {
 		j.lock = r ? longest_lock(r, p) : NULL;
 		if (j.lock)
 			return (struct judged){j.lock->is_signal ? TACHO__CAUSE_SIGNAL
 								 : TACHO__CAUSE_LOCK,
-					       p->spent.lock_ns, j.lock->lock, NULL, j.lock};
+					       p->spent.lock_ns,
+					       j.lock->lock,
+					       NULL,
+					       j.lock,
+					       0};
 	}
 	/* A timer of 99 Hz may miss polls of some 20 ms altogether. */
 	if (p->spent.samples && p->spent.sample_ns >= own / 4) {
+		uint64_t code = code_of(g, r, p);
+
 		j.cause = TACHO__CAUSE_CODE;
+		j.what = code ? code : kind;
+		j.by_code = code != 0;
 		return j;
 	}
 	if (own >= ASLEEP_NS && is_sampled(g, p->at.process) && !others_ran(g, p)) {
@@ -262,6 +405,21 @@ static struct judged judge(const struct tacho__gathered *g, const struct recent 
 		j.what = 0;
 	}
 	return j;
+}
+
+/* Who released what a wait gave up waiting for, and the next one of the poll got. */
+static void find_releaser(const struct recent *r, const struct tacho__poll *p,
+			  struct tacho__lock *lock)
+{
+	for (uint32_t i = 0; r && i < kept(r->lock_count) && !lock->release_ns && !lock->cut; i++) {
+		const struct tacho__lock *l = &r->locks[i];
+
+		if (!l->release_ns || l->lock != lock->lock || !is_in(l->end_ns, p))
+			continue;
+		lock->release_ns = l->release_ns;
+		lock->releaser = l->releaser;
+		lock->release_place = l->release_place;
+	}
 }
 
 static void add_case(struct tacho__gathered *g, const struct recent *r, const struct tacho__poll *p,
@@ -277,6 +435,7 @@ static void add_case(struct tacho__gathered *g, const struct recent *r, const st
 		c->first_ns = p->begin_ns;
 	c->process = p->at.process;
 	c->cause = j.cause;
+	c->by_code = j.by_code;
 	c->last_ns = p->end_ns;
 	c->sum_ns += ns;
 	c->cause_ns += j.ns;
@@ -289,9 +448,11 @@ static void add_case(struct tacho__gathered *g, const struct recent *r, const st
 	TACHO__WORST_ADD(&c->worst, p, x->end_ns - x->begin_ns);
 	if (j.call && j.call->end_ns - j.call->begin_ns > c->call.end_ns - c->call.begin_ns)
 		c->call = *j.call;
-	if (j.lock && j.lock->end_ns - j.lock->begin_ns > c->lock.end_ns - c->lock.begin_ns)
+	if (j.lock && j.lock->end_ns - j.lock->begin_ns > c->lock.end_ns - c->lock.begin_ns) {
 		c->lock = *j.lock;
-	for (uint32_t i = 0; r && i < kept(r->sample_count); i++)
+		find_releaser(r, p, &c->lock);
+	}
+	for (uint32_t i = 0; r && i < r->sample_count; i++)
 		if (is_in(r->samples[i].ns, p))
 			add_sample(&c->samples, &r->samples[i].what);
 }
@@ -305,7 +466,7 @@ static void look_asleep(struct tacho__gathered *g, struct recent *r, const struc
 {
 	struct tacho__poll asleep = {
 		.at = p->at, .begin_ns = p->begin_ns - p->late_ns, .end_ns = p->turn_ns};
-	const struct judged j = {TACHO__CAUSE_PAUSE, p->late_ns, 0, NULL, NULL};
+	const struct judged j = {TACHO__CAUSE_PAUSE, p->late_ns, 0, NULL, NULL, 0};
 
 	if (p->turn_ns == r->asleep_ns || p->turn_ns < asleep.begin_ns ||
 	    p->turn_ns - asleep.begin_ns < ASLEEP_NS + r->turn_ns ||
@@ -336,6 +497,32 @@ static void on_poll(void *arg, const struct tacho__poll *p)
 	add_case(g, r, p, judge(g, r, p));
 }
 
+/* Facts come in the order of their ends. */
+static void on_wake(void *arg, const struct tacho__wake *w)
+{
+	struct tacho__gathered *g = arg;
+	struct tacho__late *l;
+
+	if (w->begin_ns < w->ns || w->begin_ns - w->ns < g->late_ns)
+		return;
+	l = tacho__table_get(&g->late, w->at.process, 0, &g->error);
+	if (!l)
+		return;
+	if (!l->count || w->ns > l->to_ns) {
+		l->count++;
+		l->from_ns = w->ns;
+		l->to_ns = w->ns;
+	}
+	if (w->begin_ns > l->to_ns) {
+		l->sum_ns += w->begin_ns - l->to_ns;
+		l->to_ns = w->begin_ns;
+	}
+	if (w->ns < l->from_ns) {
+		l->sum_ns += l->from_ns - w->ns;
+		l->from_ns = w->ns;
+	}
+}
+
 static void on_turn(void *arg, const struct tacho__turn *u)
 {
 	struct tacho__gathered *g = arg;
@@ -351,6 +538,7 @@ struct tacho__facts tacho__gather_facts(struct tacho__gathered *g)
 		.arg = g,
 		.poll = on_poll,
 		.turn = on_turn,
+		.wake = on_wake,
 		.call = on_call,
 		.lock = on_lock,
 		.sample = on_sample,

@@ -3,7 +3,9 @@
  *
  * A poll of a loop that is long has one cause, the one that took most of it: a call that blocked, a
  * lock, the kernel that ran others, a process that did not run at all, or its own code. Polls with
- * the same cause in the same place are one case.
+ * the same cause in the same place are one case. Where a poll's own code ran, the place is the
+ * innermost function that nearly all of its samples have in common; with too few samples to say,
+ * what tells it from others is only its kind, or its loop.
  */
 #ifndef TACHO_EXPLAIN_GATHER_H
 #define TACHO_EXPLAIN_GATHER_H
@@ -21,10 +23,11 @@ enum tacho__cause {
 	TACHO__CAUSE_SIGNAL = 8,  /* it waited until another thread signalled a condition */
 };
 
-#define TACHO__CASE_SAMPLES 32u
+#define TACHO__CASE_SAMPLES 128u
 #define TACHO__SAMPLE_FRAMES 12u
 
-/* A stack that was sampled in polls of a case, or on a loop. */
+/* A stack that was sampled in polls of a case, or on a loop; of a long poll it may stand for its
+   neighbours as well. */
 struct tacho__sampled {
 	uint32_t stack;	      /* definition; 0: frames */
 	uint32_t frame_count; /* of the program, innermost first */
@@ -33,9 +36,11 @@ struct tacho__sampled {
 	uint64_t ns; /* CPU time */
 };
 
+/* All of them, or as many that were picked at random. */
 struct tacho__samples {
 	struct tacho__sampled at[TACHO__CASE_SAMPLES];
-	uint32_t count;
+	uint32_t count, seen; /* of `at`; what was picked from */
+	uint32_t all;	      /* samples, each of `at` for one or more */
 };
 
 /* All samples of a loop's threads. */
@@ -47,6 +52,7 @@ struct tacho__hot {
 struct tacho__case {
 	struct tacho__entry entry; /* key: process << 32 | cause, what */
 	uint32_t process, cause;
+	int by_code; /* 1: that the polls have a function in common is what makes them one */
 	uint32_t count;
 	uint64_t sum_ns;   /* of the polls */
 	uint64_t cause_ns; /* of that the part that the cause took */
@@ -62,6 +68,15 @@ struct tacho__case {
 	struct tacho__samples samples;
 };
 
+/* Times in which something that was woken waited for long, of a process; those that overlap are
+   one. */
+struct tacho__late {
+	struct tacho__entry entry; /* key: process, 0 */
+	uint64_t from_ns, to_ns;   /* the last one */
+	uint64_t sum_ns;	   /* of all */
+	uint32_t count;
+};
+
 /* Who did something lately, in any process. */
 #define TACHO__ACTIVITY 256u
 struct tacho__active {
@@ -72,7 +87,9 @@ struct tacho__active {
 struct tacho__gathered {
 	const struct tacho_reader *reader;
 	uint64_t long_ns; /* polls of at least this length are long */
+	uint64_t late_ns; /* from a wake to its poll */
 	struct tacho__table cases;
+	struct tacho__table late;    /* struct tacho__late */
 	struct tacho__table threads; /* what each did lately */
 	struct tacho__table hot;     /* struct tacho__hot */
 	struct tacho__active active[TACHO__ACTIVITY];
@@ -81,7 +98,7 @@ struct tacho__gathered {
 };
 
 void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *reader,
-			uint64_t long_ns);
+			uint64_t long_ns, uint64_t late_ns);
 /* What tacho__summary_make gets as `more`. */
 struct tacho__facts tacho__gather_facts(struct tacho__gathered *g);
 void tacho__gather_free(struct tacho__gathered *g);

@@ -34,15 +34,35 @@ static uint32_t places_of_sample(const struct tacho__explaining *x, uint32_t pro
 				       TACHO__PLACES_MAX);
 }
 
-void tacho__where_sample(const struct tacho__explaining *x, struct tacho__finding *f,
-			 const struct tacho__sampled *s, uint64_t ns)
+static int same_function(const struct tacho__place *a, const struct tacho__place *b)
 {
-	struct tacho__place places[TACHO__PLACES_MAX];
-
-	put_places(f, places, places_of_sample(x, f->process, s, ns, places));
+	if (!a->function[0] && !b->function[0])
+		return a->address == b->address;
+	return strcmp(a->function, b->function) == 0;
 }
 
-struct tacho__place tacho__sample_place(const struct tacho__explaining *x, uint32_t process,
+/* Index of the first place in the same function; `count`: none. */
+static uint32_t find_function(const struct tacho__place *places, uint32_t count,
+			      const struct tacho__place *function)
+{
+	uint32_t i = 0;
+
+	while (i < count && !same_function(&places[i], function))
+		i++;
+	return i;
+}
+
+void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__finding *f,
+			  const struct tacho__hottest *h, uint64_t ns)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = places_of_sample(x, f->process, h->stack, ns, places);
+	uint32_t from = find_function(places, n, &h->place);
+
+	put_places(f, places + from, n - from);
+}
+
+static struct tacho__place sample_place(const struct tacho__explaining *x, uint32_t process,
 					const struct tacho__sampled *s, uint64_t ns)
 {
 	static const struct tacho__place none = {.function = "", .file = "", .module = ""};
@@ -64,35 +84,111 @@ struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t
 	return n ? places[own < n ? own : 0] : none;
 }
 
-const struct tacho__sampled *tacho__hottest(const struct tacho__explaining *x, uint32_t process,
-					    const struct tacho__samples *samples, uint64_t ns)
+struct hot_sum {
+	uint64_t function, line; /* ns */
+};
+
+/* Of the samples that end in the same function of the program as the i-th, and in the same line. */
+static struct hot_sum sum_leaves(const struct tacho__samples *samples,
+				 const struct tacho__place *leaves, uint32_t i)
 {
-	struct tacho__place places[TACHO__CASE_SAMPLES];
-	uint64_t best_ns = 0, sum;
-	uint32_t best = 0;
+	const struct tacho__place *p = &leaves[i];
+	struct hot_sum sum = {0, 0};
+
+	for (uint32_t k = 0; k < samples->count; k++) {
+		if (!same_function(&leaves[k], p))
+			continue;
+		sum.function += samples->at[k].ns;
+		if (p->line ? leaves[k].line == p->line : leaves[k].address == p->address)
+			sum.line += samples->at[k].ns;
+	}
+	return sum;
+}
+
+/* Of the samples that have the function in their stack. */
+static uint64_t sum_through(const struct tacho__explaining *x, uint32_t process,
+			    const struct tacho__samples *samples,
+			    const struct tacho__place *function, uint64_t ns)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < samples->count; i++) {
+		uint32_t n = places_of_sample(x, process, &samples->at[i], ns, places);
+
+		sum += find_function(places, n, function) < n ? samples->at[i].ns : 0;
+	}
+	return sum;
+}
+
+int tacho__goes_through(const struct tacho__explaining *x, uint32_t process,
+			const struct tacho__samples *samples, const struct tacho__place *function,
+			uint64_t ns)
+{
+	uint64_t all = 0;
 
 	for (uint32_t i = 0; i < samples->count; i++)
-		places[i] = tacho__sample_place(x, process, &samples->at[i], ns);
-	for (uint32_t i = 0; i < samples->count; i++) {
-		sum = 0;
-		for (uint32_t k = 0; k < samples->count; k++)
-			if (strcmp(places[i].function, places[k].function) == 0)
-				sum += samples->at[k].ns;
-		/* Of one function, the line that was seen most. */
-		if (sum > best_ns ||
-		    (sum == best_ns && samples->at[i].count > samples->at[best].count)) {
-			best_ns = sum;
-			best = i;
+		all += samples->at[i].ns;
+	return all && (function->function[0] || function->address) &&
+	       sum_through(x, process, samples, function, ns) >= all / 2;
+}
+
+/* The innermost function of the stack that three quarters of all go through, into `place`. */
+static uint64_t find_common(const struct tacho__explaining *x, uint32_t process,
+			    const struct tacho__samples *samples, uint64_t all, uint64_t ns,
+			    struct tacho__hottest *h)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = places_of_sample(x, process, h->stack, ns, places);
+	int any = tacho__places_own(places, n) < n;
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint64_t sum = !any || tacho__place_is_own(&places[i])
+				       ? sum_through(x, process, samples, &places[i], ns)
+				       : 0;
+
+		if (sum >= all / 4 * 3) {
+			h->place = places[i];
+			return sum;
 		}
 	}
-	return samples->count ? &samples->at[best] : NULL;
+	return 0;
+}
+
+int tacho__find_hottest(const struct tacho__explaining *x, uint32_t process,
+			const struct tacho__samples *samples, uint64_t ns, int common,
+			struct tacho__hottest *h)
+{
+	struct tacho__place leaves[TACHO__CASE_SAMPLES];
+	struct hot_sum best = {0, 0};
+	uint64_t all = 0, sum = 0;
+
+	memset(h, 0, sizeof(*h));
+	for (uint32_t i = 0; i < samples->count; i++)
+		leaves[i] = sample_place(x, process, &samples->at[i], ns);
+	for (uint32_t i = 0; i < samples->count; i++) {
+		struct hot_sum now = sum_leaves(samples, leaves, i);
+
+		all += samples->at[i].ns;
+		/* Of one function, the line that was seen most. */
+		if (h->stack && (now.function < best.function ||
+				 (now.function == best.function && now.line <= best.line)))
+			continue;
+		best = now;
+		h->stack = &samples->at[i];
+		h->place = leaves[i];
+	}
+	if (common && h->stack && best.function < all / 2)
+		sum = find_common(x, process, samples, all, ns, h);
+	h->share = all ? (double)(sum ? sum : best.function) / (double)all : 1;
+	return h->stack != NULL;
 }
 
 void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding *f,
 		       const struct tacho__loop_sum *l)
 {
 	const struct tacho__hot *hot = tacho__table_find(&x->gathered.hot, l->process, l->loop);
-	const struct tacho__sampled *s;
+	struct tacho__hottest h;
 	const struct tacho__kind_sum *busiest = NULL;
 
 	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
@@ -108,7 +204,7 @@ void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding 
 		tacho__where_id(x, f, busiest->kind, x->sum->last_ns);
 		return;
 	}
-	s = hot ? tacho__hottest(x, l->process, &hot->samples, x->sum->last_ns) : NULL;
-	if (s)
-		tacho__where_sample(x, f, s, x->sum->last_ns);
+	/* All that a loop does has the loop in common. */
+	if (hot && tacho__find_hottest(x, l->process, &hot->samples, x->sum->last_ns, 0, &h))
+		tacho__where_hottest(x, f, &h, x->sum->last_ns);
 }

@@ -2,7 +2,7 @@
  * What rules share. A rule is a function that looks at the summary and at what was gathered, and
  * adds findings; it also says whether it could look at all.
  *
- *   rules_loop.c     what keeps a loop from coming back
+ *   rules_loop.c     what keeps a loop from coming back; groups.c: which of it is one finding
  *   rules_short.c    waits that are short, and many
  *   rules_wait.c     wakes, queues, tasks, pools
  *   rules_io.c       timers, descriptors, futile waits, load
@@ -15,6 +15,13 @@
 
 #include "explain/explain.h"
 #include "explain/gather.h"
+
+/* Where samples were taken. */
+struct tacho__hottest {
+	const struct tacho__sampled *stack; /* one that goes through it */
+	struct tacho__place place;
+	double share; /* of the CPU time of all samples, 0..1 */
+};
 
 struct tacho__explaining {
 	const struct tacho_reader *reader;
@@ -51,18 +58,26 @@ void tacho__say_evidence(struct tacho__finding *f, uint32_t thread, uint64_t fro
    are any; else what there is. */
 void tacho__where_id(const struct tacho__explaining *x, struct tacho__finding *f, uint32_t id,
 		     uint64_t ns);
-/* The same for a stack that was sampled. */
-void tacho__where_sample(const struct tacho__explaining *x, struct tacho__finding *f,
-			 const struct tacho__sampled *s, uint64_t ns);
-/* The place of a sampled stack that means most to a person: the program's own innermost. */
-struct tacho__place tacho__sample_place(const struct tacho__explaining *x, uint32_t process,
-					const struct tacho__sampled *s, uint64_t ns);
-/* The same for a definition of a place or stack. */
+/* The same for the place that was sampled most. */
+void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__finding *f,
+			  const struct tacho__hottest *h, uint64_t ns);
+/* The place of a definition of a place or stack that means most to a person: the program's own
+   innermost. */
 struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t process,
 				     uint32_t id, uint64_t ns);
-/* The stack that was sampled most, with all that end in the same function of the program. */
-const struct tacho__sampled *tacho__hottest(const struct tacho__explaining *x, uint32_t process,
-					    const struct tacho__samples *samples, uint64_t ns);
+/*
+ * The function of the program in which most was sampled: the innermost, if half of the time or
+ * more was spent in it, or if nothing is asked for that many have in `common`; else the innermost
+ * that three quarters go through, if there is one. Code without names is told by its addresses.
+ * 0: there are no samples.
+ */
+int tacho__find_hottest(const struct tacho__explaining *x, uint32_t process,
+			const struct tacho__samples *samples, uint64_t ns, int common,
+			struct tacho__hottest *h);
+/* Whether half of the time that was sampled or more has the function in its stacks. */
+int tacho__goes_through(const struct tacho__explaining *x, uint32_t process,
+			const struct tacho__samples *samples, const struct tacho__place *function,
+			uint64_t ns);
 /* What a loop is busy with: the callback that takes most of its time, else what was sampled. */
 void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding *f,
 		       const struct tacho__loop_sum *l);
@@ -84,6 +99,8 @@ int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, con
 
 /* What the recorder counted under that name since it began. */
 double tacho__counted(const struct tacho__explaining *x, uint32_t process, const char *name);
+/* Whether the loops were seen, for long enough, to have had next to nothing to do. */
+int tacho__is_idle(const struct tacho__explaining *x);
 /* Whether a wait is what threads do that have nothing to do. */
 int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l);
 

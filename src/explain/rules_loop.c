@@ -1,106 +1,15 @@
 /*
  * What keeps a loop from coming back: each long poll has one cause (gather.h), and cases with the
- * same cause at the same place in the code are one finding.
+ * same cause at the same place in the code are one finding (groups.h).
  */
+#include <stdio.h>
 #include <string.h>
 
+#include "explain/groups.h"
 #include "explain/rules.h"
 
-#define GROUPS 64u
 #define TURNS_OF_LOOP 50u
 #define SAMPLED_NS UINT64_C(100000000)
-
-/* Cases that are one finding. */
-struct group {
-	uint32_t process, cause;
-	const struct tacho__case *worst; /* with the longest poll */
-	struct tacho__place place;	 /* that tells it from others */
-	uint64_t sum_ns, cause_ns, longest_ns;
-	uint64_t own_ns, longest_own_ns, sample_ns;
-	uint32_t count, unsure;
-};
-
-static uint64_t longest(const struct tacho__case *c)
-{
-	return c->worst.count ? c->worst.at[0].end_ns - c->worst.at[0].begin_ns : 0;
-}
-
-static struct tacho__place place_of(const struct tacho__explaining *x, const struct tacho__case *c)
-{
-	const struct tacho__sampled *s;
-
-	switch (c->cause) {
-	case TACHO__CAUSE_CALL:
-		return tacho__own_place(x, c->process, c->call.stack, c->last_ns);
-	case TACHO__CAUSE_SIGNAL:
-		return tacho__own_place(x, c->process,
-					c->lock.stack ? c->lock.stack : c->lock.place, c->last_ns);
-	case TACHO__CAUSE_LOCK:
-		return tacho__own_place(x, c->process,
-					c->lock.release_ns ? c->lock.release_place : c->lock.place,
-					c->last_ns);
-	case TACHO__CAUSE_CODE:
-	case TACHO__CAUSE_UNKNOWN:
-		s = tacho__hottest(x, c->process, &c->samples, c->last_ns);
-		if (s)
-			return tacho__sample_place(x, c->process, s, c->last_ns);
-		return tacho__own_place(x, c->process, c->worst.at[0].kind, c->last_ns);
-	default:
-		return tacho__own_place(x, c->process, 0, 0);
-	}
-}
-
-static int same(const struct group *g, const struct tacho__case *c, const struct tacho__place *p)
-{
-	/* Code that ran unseen is a long callback as well. */
-	uint32_t cause = c->cause == TACHO__CAUSE_UNKNOWN ? TACHO__CAUSE_CODE : c->cause;
-
-	if (g->process != c->process || g->cause != cause ||
-	    strcmp(g->place.function, p->function) != 0)
-		return 0;
-	if (cause == TACHO__CAUSE_CALL && g->worst->call.name != c->call.name)
-		return 0;
-	return p->function[0] || g->place.address == p->address;
-}
-
-static uint32_t group_cases(const struct tacho__explaining *x, struct group *groups)
-{
-	uint32_t n = 0, at;
-
-	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
-		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);
-		struct tacho__place place;
-
-		if (!c || c->cause == TACHO__CAUSE_OPEN)
-			continue;
-		place = place_of(x, c);
-		for (at = 0; at < n && !same(&groups[at], c, &place); at++)
-			;
-		if (at == GROUPS)
-			continue;
-		if (at == n)
-			groups[n++] = (struct group){.process = c->process,
-						     .cause = c->cause == TACHO__CAUSE_UNKNOWN
-								      ? TACHO__CAUSE_CODE
-								      : c->cause,
-						     .worst = c,
-						     .place = place};
-		if (longest(c) > longest(groups[at].worst)) {
-			groups[at].worst = c;
-			groups[at].place = place;
-		}
-		groups[at].count += c->count;
-		groups[at].sum_ns += c->sum_ns;
-		groups[at].cause_ns += c->cause_ns;
-		groups[at].own_ns += c->own_ns;
-		groups[at].sample_ns += c->sample_ns;
-		groups[at].unsure += c->unsure;
-		if (c->longest_own_ns > groups[at].longest_own_ns)
-			groups[at].longest_own_ns = c->longest_own_ns;
-		groups[at].longest_ns = longest(groups[at].worst);
-	}
-	return n;
-}
 
 /* ------------------------------------------------------------------ findings */
 
@@ -108,7 +17,7 @@ static uint32_t group_cases(const struct tacho__explaining *x, struct group *gro
  * One that is critical by itself, or several that take a part of the time that matters; without
  * what the kernel took from them, which has a rule of its own.
  */
-static int matters(const struct tacho__explaining *x, const struct group *g)
+static int matters(const struct tacho__explaining *x, const struct tacho__group *g)
 {
 	uint64_t sum = g->cause == TACHO__CAUSE_SCHED ? g->cause_ns : g->own_ns;
 	double share = 100.0 * (double)sum / tacho__window_ns(x);
@@ -122,14 +31,30 @@ static int matters(const struct tacho__explaining *x, const struct group *g)
 		g->count >= tacho__limit(x, "blocked.count"));
 }
 
-static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct group *g)
+/*
+ * The last turn of a loop in a process that has ended in order: the thread had left its loop, to
+ * clean up or to wait for others until they end.
+ */
+static int has_ended(const struct tacho__explaining *x, const struct tacho__group *g)
+{
+	const struct tacho__poll *p = g->top[0];
+	const struct tacho_process *process = tacho_read_process(x->reader, g->process);
+	const struct tacho__loop_sum *l = tacho__table_find(
+		&x->sum->loops, (uint64_t)g->process << 32 | p->at.loop, p->at.thread);
+
+	return g->count == 1 && !p->kind && process && process->state == 4 && l &&
+	       p->end_ns >= l->last_ns;
+}
+
+static enum tacho__severity severity_of(const struct tacho__explaining *x,
+					const struct tacho__group *g)
 {
 	return (double)g->longest_own_ns >= tacho__limit(x, "long-callback.critical")
 		       ? TACHO__SEVERITY_CRITICAL
 		       : TACHO__SEVERITY_WARNING;
 }
 
-static struct tacho__finding *begin(struct tacho__explaining *x, const struct group *g,
+static struct tacho__finding *begin(struct tacho__explaining *x, const struct tacho__group *g,
 				    const char *rule)
 {
 	const struct tacho__poll *p = &g->worst->worst.at[0];
@@ -154,29 +79,54 @@ static const char *callback_text(const struct tacho__explaining *x, char out[TAC
 }
 
 static void show_polls(const struct tacho__explaining *x, struct tacho__finding *f,
-		       const struct group *g)
+		       const struct tacho__group *g)
 {
 	char ns[TACHO__TEXT], name[TACHO__TEXT];
 
-	for (uint32_t i = 0; i < g->worst->worst.count && i < 3; i++) {
-		const struct tacho__poll *p = &g->worst->worst.at[i];
+	for (uint32_t i = 0; i < TACHO__SHOWN && g->top[i]; i++) {
+		const struct tacho__poll *p = g->top[i];
 
 		tacho__say_evidence(f, p->at.thread, p->begin_ns, p->end_ns,
-				    (double)(p->end_ns - p->begin_ns), "ns", "%s took %s",
+				    (double)tacho__length(p), "ns", "%s took %s",
 				    callback_text(x, name, p),
-				    tacho__ns_text(ns, (double)(p->end_ns - p->begin_ns)));
+				    tacho__ns_text(ns, (double)tacho__length(p)));
 	}
 }
 
+static int is_kept_by_many(uint64_t one_ns, uint64_t all_ns, uint32_t count)
+{
+	return count >= 2 && all_ns >= one_ns + one_ns / 2;
+}
+
+/*
+ * How long the longest poll was kept by waits of which the longest took `one_ns`, and how many
+ * these were: "1.18 s in 212 waits" where one of them says too little.
+ */
+static const char *kept_text(char out[2 * TACHO__TEXT], const struct tacho__group *g,
+			     uint64_t one_ns, uint64_t all_ns, uint32_t count, const char *what)
+{
+	char ns[TACHO__TEXT];
+	uint64_t most = tacho__length(g->top[0]);
+
+	if (all_ns > most)
+		all_ns = most;
+	if (!is_kept_by_many(one_ns, all_ns, count))
+		snprintf(out, 2 * TACHO__TEXT, "%s", tacho__ns_text(ns, (double)one_ns));
+	else
+		snprintf(out, 2 * TACHO__TEXT, "%s in %u %s", tacho__ns_text(ns, (double)all_ns),
+			 count, what);
+	return out;
+}
+
 /* Code that runs for so long is sampled: this hardly ran, and nothing that was recorded kept it. */
-static int hardly_ran(const struct tacho__explaining *x, const struct group *g)
+static int hardly_ran(const struct tacho__explaining *x, const struct tacho__group *g)
 {
 	return g->own_ns >= SAMPLED_NS && g->sample_ns < g->own_ns / 4 &&
 	       tacho__source_is_on(x, g->process, "cpu_samples") &&
 	       tacho__counted(x, g->process, "not_sampled") <= 0;
 }
 
-static void find_unseen(struct tacho__explaining *x, const struct group *g)
+static void find_unseen(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	const struct tacho__poll *p = &g->worst->worst.at[0];
 	char ns[TACHO__TEXT], name[TACHO__TEXT];
@@ -196,13 +146,14 @@ static void find_unseen(struct tacho__explaining *x, const struct group *g)
 	show_polls(x, f, g);
 }
 
-static void find_code(struct tacho__explaining *x, const struct group *g)
+static void find_code(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	const struct tacho__poll *p = &g->worst->worst.at[0];
+	const struct tacho__case *c = g->dearest;
 	char ns[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
-	const struct tacho__sampled *s =
-		tacho__hottest(x, g->process, &g->worst->samples, g->worst->last_ns);
 	struct tacho__finding *f;
+	struct tacho__hottest h;
+	int sampled;
 
 	if (hardly_ran(x, g)) {
 		find_unseen(x, g);
@@ -211,34 +162,35 @@ static void find_code(struct tacho__explaining *x, const struct group *g)
 	f = begin(x, g, "long-callback");
 	if (!f)
 		return;
-	if (s)
-		tacho__where_sample(x, f, s, g->worst->last_ns);
-	if (p->kind && f->where_count < TACHO__WHERE && !f->where_count)
-		tacho__where_id(x, f, p->kind, g->worst->last_ns);
+	sampled = tacho__find_hottest(x, g->process, &c->samples, c->last_ns, c->by_code, &h);
+	if (sampled)
+		tacho__where_hottest(x, f, &h, c->last_ns);
+	if (p->kind && !f->where_count)
+		tacho__where_id(x, f, p->kind, c->last_ns);
 	callback_text(x, name, p);
 	tacho__ns_text(ns, (double)g->longest_ns);
-	if (s && f->where_count)
+	if (sampled && f->where_count)
 		tacho__say_summary(f, "%s keeps its loop for up to %s, in %s", name, ns,
-				   tacho__place_text(where, &f->where[0]));
+				   tacho__where_text(where, f));
 	else
 		tacho__say_summary(f, "%s keeps its loop for up to %s; what it did was not seen",
 				   name, ns);
 	tacho__say_advice(f, "Split the work, or give it to a pool of threads, so that other "
 			     "callbacks of the loop can run in between.");
 	show_polls(x, f, g);
-	if (s)
-		tacho__say_evidence(f, p->at.thread, g->worst->first_ns, g->worst->last_ns,
-				    (double)s->count, "samples", "%u CPU samples in this place",
-				    s->count);
+	if (sampled)
+		tacho__say_evidence(f, p->at.thread, c->first_ns, c->last_ns, 100 * h.share, "%",
+				    "%.0f %% of %u CPU samples in this place", 100 * h.share,
+				    c->samples.all);
 }
 
-static void find_call(struct tacho__explaining *x, const struct group *g)
+static void find_call(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	const struct tacho__call *c = &g->worst->call;
 	const struct tacho__poll *p = &g->worst->worst.at[0];
 	char ns[TACHO__TEXT], name[TACHO__TEXT], call[TACHO__TEXT], where[2 * TACHO__TEXT];
 	struct tacho__finding *f = begin(x, g, "blocking-call");
-	char path[TACHO__TEXT];
+	char path[TACHO__TEXT], all[2 * TACHO__TEXT];
 
 	if (!f)
 		return;
@@ -247,9 +199,10 @@ static void find_call(struct tacho__explaining *x, const struct group *g)
 		tacho__where_id(x, f, p->kind, g->worst->last_ns);
 	tacho__say_summary(
 		f, "%s blocks its loop for up to %s in %s%s%s", callback_text(x, name, p),
-		tacho__ns_text(ns, (double)(c->end_ns - c->begin_ns)),
+		kept_text(all, g, c->end_ns - c->begin_ns, g->top[0]->spent.call_ns,
+			  g->top[0]->spent.calls, "calls, mostly"),
 		tacho__id_text(x, call, g->process, c->name), f->where_count ? ", called by " : "",
-		f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+		f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(f, "Call it from a pool of threads, or use what the loop offers instead "
 			     "of it: while it waits, nothing else on this loop runs.");
 	tacho__say_evidence(f, c->at.thread, c->begin_ns, c->end_ns,
@@ -260,10 +213,11 @@ static void find_call(struct tacho__explaining *x, const struct group *g)
 	show_polls(x, f, g);
 }
 
-static void find_lock(struct tacho__explaining *x, const struct group *g)
+static void find_lock(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	const struct tacho__lock *l = &g->worst->lock;
 	char ns[TACHO__TEXT], name[TACHO__TEXT], holder[TACHO__TEXT], where[2 * TACHO__TEXT];
+	char all[2 * TACHO__TEXT];
 	struct tacho__finding *f = begin(x, g, "lock-contention");
 
 	if (!f)
@@ -273,13 +227,15 @@ static void find_lock(struct tacho__explaining *x, const struct group *g)
 		tacho__where_id(x, f, l->release_place, g->worst->last_ns);
 	callback_text(x, name, &g->worst->worst.at[0]);
 	tacho__ns_text(ns, (double)(l->end_ns - l->begin_ns));
+	kept_text(all, g, l->end_ns - l->begin_ns, g->top[0]->spent.lock_ns, g->top[0]->spent.locks,
+		  "waits");
 	if (l->release_ns && f->where_count)
-		tacho__say_summary(f, "%s waits up to %s for a lock that %s keeps in %s", name, ns,
+		tacho__say_summary(f, "%s waits up to %s for a lock that %s keeps in %s", name, all,
 				   tacho__thread_text(x, holder, g->process, l->releaser.thread),
-				   tacho__place_text(where, &f->where[0]));
+				   tacho__where_text(where, f));
 	else
 		tacho__say_summary(f, "%s waits up to %s for a lock; who holds it was not seen",
-				   name, ns);
+				   name, all);
 	tacho__where_id(x, f, l->stack ? l->stack : l->place, g->worst->last_ns);
 	tacho__say_advice(f, "Hold the lock for a shorter time: do what takes long before or "
 			     "after, split the lock, or copy what it protects.");
@@ -294,10 +250,11 @@ static void find_lock(struct tacho__explaining *x, const struct group *g)
 }
 
 /* Nobody holds what it waits for: it asked another thread for something, and waits until then. */
-static void find_signal(struct tacho__explaining *x, const struct group *g)
+static void find_signal(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	const struct tacho__lock *l = &g->worst->lock;
 	char ns[TACHO__TEXT], name[TACHO__TEXT], who[TACHO__TEXT], where[2 * TACHO__TEXT];
+	char all[2 * TACHO__TEXT];
 	struct tacho__finding *f = begin(x, g, "blocking-call");
 
 	if (!f)
@@ -306,15 +263,24 @@ static void find_signal(struct tacho__explaining *x, const struct group *g)
 	tacho__say_summary(
 		f, "%s blocks its loop for up to %s, waiting for another thread to signal it%s%s",
 		callback_text(x, name, &g->worst->worst.at[0]),
-		tacho__ns_text(ns, (double)(l->end_ns - l->begin_ns)),
-		f->where_count ? ", in " : "",
-		f->where_count ? tacho__place_text(where, &f->where[0]) : "");
-	tacho__say_advice(f, "Return to the loop, and let the other thread tell it when it is done "
-			     "(uv_async_send, event_active, an eventfd): while it waits, nothing "
-			     "else on this loop runs.");
-	tacho__say_evidence(f, l->at.thread, l->begin_ns, l->end_ns,
-			    (double)(l->end_ns - l->begin_ns), "ns",
-			    "waited %s for condition 0x%llx", ns, (unsigned long long)l->lock);
+		kept_text(all, g, l->end_ns - l->begin_ns, g->top[0]->spent.lock_ns,
+			  g->top[0]->spent.locks, "waits"),
+		f->where_count ? ", in " : "", f->where_count ? tacho__where_text(where, f) : "");
+	if (l->release_ns && is_kept_by_many(l->end_ns - l->begin_ns, g->top[0]->spent.lock_ns,
+					     g->top[0]->spent.locks))
+		tacho__say_advice(f,
+				  "See what %s does meanwhile: it keeps what this loop waits for "
+				  "over and over, as the lock of an interpreter, and hands it over "
+				  "late.",
+				  tacho__thread_text(x, who, g->process, l->releaser.thread));
+	else
+		tacho__say_advice(f, "Return to the loop, and let the other thread tell it when it "
+				     "is done (uv_async_send, event_active, an eventfd): while it "
+				     "waits, nothing else on this loop runs.");
+	tacho__say_evidence(
+		f, l->at.thread, l->begin_ns, l->end_ns, (double)(l->end_ns - l->begin_ns), "ns",
+		"waited %s for condition 0x%llx",
+		tacho__ns_text(ns, (double)(l->end_ns - l->begin_ns)), (unsigned long long)l->lock);
 	if (l->release_ns) {
 		tacho__where_id(x, f, l->release_place, g->worst->last_ns);
 		tacho__say_evidence(f, l->releaser.thread, l->release_ns, l->release_ns, 0, "",
@@ -324,7 +290,7 @@ static void find_signal(struct tacho__explaining *x, const struct group *g)
 	show_polls(x, f, g);
 }
 
-static void find_sched(struct tacho__explaining *x, const struct group *g)
+static void find_sched(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	double share = 100.0 * (double)g->cause_ns / tacho__window_ns(x);
 	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT];
@@ -348,15 +314,17 @@ static void find_sched(struct tacho__explaining *x, const struct group *g)
 			  "priority, pin it, or move its neighbours elsewhere.");
 	for (uint32_t i = 0; i < g->worst->worst.count && i < 3; i++) {
 		const struct tacho__poll *p = &g->worst->worst.at[i];
+		/* The kernel also counts what was before the poll. */
+		uint64_t delay =
+			p->spent.delay_ns < tacho__length(p) ? p->spent.delay_ns : tacho__length(p);
 
-		tacho__say_evidence(
-			f, p->at.thread, p->begin_ns, p->end_ns, (double)p->spent.delay_ns, "ns",
-			"%s of it runnable but not running, %u involuntary switches",
-			tacho__ns_text(ns, (double)p->spent.delay_ns), p->spent.involuntary);
+		tacho__say_evidence(f, p->at.thread, p->begin_ns, p->end_ns, (double)delay, "ns",
+				    "%s of it runnable but not running, %u involuntary switches",
+				    tacho__ns_text(ns, (double)delay), p->spent.involuntary);
 	}
 }
 
-static void find_pause(struct tacho__explaining *x, const struct group *g)
+static void find_pause(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	char ns[TACHO__TEXT];
 	struct tacho__finding *f;
@@ -411,9 +379,9 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 	const struct tacho_process *process = tacho_read_process(x->reader, c->process);
 	uint64_t end_ns = p->end_ns;
 	char text[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
-	const struct tacho__sampled *s;
+	struct tacho__hottest h;
 	struct tacho__finding *f;
-	int waits = c->lock.begin_ns && c->lock.cut, runs;
+	int waits = c->lock.begin_ns && c->lock.cut, runs, sampled;
 	double ns;
 
 	if (!process || process->state == 4 || p->end_ns < x->sum->last_ns)
@@ -422,8 +390,8 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 	if (process->alive == 1 && process->taken_mono_ns > end_ns)
 		end_ns = process->taken_mono_ns;
 	ns = (double)(end_ns - p->begin_ns);
-	s = tacho__hottest(x, c->process, &c->samples, c->last_ns);
-	runs = s && !waits && (double)c->sample_ns >= ns / 4;
+	sampled = tacho__find_hottest(x, c->process, &c->samples, c->last_ns, 1, &h);
+	runs = sampled && !waits && (double)c->sample_ns >= ns / 4;
 	if (ns < tacho__limit(x, runs ? "never-yields.ns" : "hang.ns") || has_left_loop(x, c, ns))
 		return;
 	f = tacho__find(x, runs ? "never-yields" : "hang", TACHO__SEVERITY_CRITICAL, c->process,
@@ -435,8 +403,8 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 	f->thread = p->at.thread;
 	if (waits)
 		tacho__where_id(x, f, c->lock.stack ? c->lock.stack : c->lock.place, c->last_ns);
-	else if (s)
-		tacho__where_sample(x, f, s, c->last_ns);
+	else if (sampled)
+		tacho__where_hottest(x, f, &h, c->last_ns);
 	if (!f->where_count && p->kind)
 		tacho__where_id(x, f, p->kind, c->last_ns);
 	tacho__say_summary(f, "%s has not come back for %s: it %s%s%s", callback_text(x, name, p),
@@ -445,7 +413,7 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 			   : runs ? "still runs"
 				  : "is blocked",
 			   f->where_count ? " in " : "",
-			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(f,
 			  waits	 ? "Find who holds this lock; two threads that take two locks in "
 				   "different order wait for each other for ever."
@@ -462,16 +430,16 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 
 void tacho__rules_loop(struct tacho__explaining *x)
 {
-	struct group groups[GROUPS];
-	uint32_t n = group_cases(x, groups);
-	static void (*const finders[])(struct tacho__explaining *, const struct group *) = {
+	struct tacho__group groups[TACHO__GROUPS];
+	uint32_t n = tacho__group_cases(x, groups);
+	static void (*const finders[])(struct tacho__explaining *, const struct tacho__group *) = {
 		[TACHO__CAUSE_CODE] = find_code,   [TACHO__CAUSE_CALL] = find_call,
 		[TACHO__CAUSE_LOCK] = find_lock,   [TACHO__CAUSE_SCHED] = find_sched,
 		[TACHO__CAUSE_PAUSE] = find_pause, [TACHO__CAUSE_SIGNAL] = find_signal,
 	};
 
 	for (uint32_t i = 0; i < n; i++)
-		if (matters(x, &groups[i]))
+		if (matters(x, &groups[i]) && !has_ended(x, &groups[i]))
 			finders[groups[i].cause](x, &groups[i]);
 	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
 		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);

@@ -3,6 +3,8 @@
 
 #include "explain/rules.h"
 
+#define IDLE 0.01 /* of the window at most, for each loop */
+
 static const char *signal_name(int number)
 {
 	switch (number) {
@@ -38,7 +40,7 @@ static void find_crash(struct tacho__explaining *x, const struct tacho_crash_inf
 		f->where[f->where_count++] = places[i];
 	tacho__say_summary(f, "thread %s crashed with %s (%d)%s%s", c->thread_name,
 			   signal_name(c->signal), c->signal, f->where_count ? " in " : "",
-			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(
 		f, "The stack above and the last events of this thread ('tacho cat') show how "
 		   "it came there.");
@@ -88,7 +90,7 @@ static void find_downstream(struct tacho__explaining *x, const struct tacho__spa
 		f, "Look at what it calls: 'tacho blame --span' shows when it waited and for "
 		   "what.");
 	tacho__say_evidence(f, s->at.thread, s->begin_ns, s->end_ns,
-			    (double)(s->end_ns - s->begin_ns), "ns", "the longest");
+			    (double)(s->end_ns - s->begin_ns), "ns", "the longest took %s", ns);
 }
 
 static void find_outlier(struct tacho__explaining *x, uint32_t process, uint32_t id,
@@ -155,7 +157,8 @@ static void find_loss(struct tacho__explaining *x, uint32_t process)
 			   share, missing);
 	tacho__say_advice(f, "Raise the budget (--memory, TACHO_MAX_BYTES) or count short polls "
 			     "(--poll-threshold).");
-	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, missing, "records", "missing");
+	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, missing, "records",
+			    "%.0f records are missing", missing);
 }
 
 static int has_problem(const struct tacho__explaining *x, const char *name)
@@ -193,7 +196,7 @@ static void find_bad_clock(struct tacho__explaining *x, uint32_t process)
 		   "CPU's own clock does it, TACHO_CLOCK=monotonic helps.");
 	if (!back && !unknown)
 		tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, equal, "records",
-				    "have the time of the one before");
+				    "%.0f records have the time of the one before", equal);
 }
 
 /* The counter of the hooks: how long a quota stopped the process, in us, since it was set up. */
@@ -221,7 +224,8 @@ static void find_throttled(struct tacho__explaining *x, const struct tacho__coun
 	tacho__say_advice(f, "Raise the quota (cpu.max, a CPU limit of the container), or let it "
 			     "use fewer threads at once: a period's share that is used up early "
 			     "stops all of them until the next.");
-	tacho__say_evidence(f, 0, k->first_ns, k->last_ns, ns, "ns", "stopped by the quota");
+	tacho__say_evidence(f, 0, k->first_ns, k->last_ns, ns, "ns", "stopped by the quota for %s",
+			    text);
 }
 
 /* 1: there is enough to say that nothing is wrong. */
@@ -231,13 +235,28 @@ static int enough(const struct tacho__explaining *x)
 	       (double)x->sum->events >= tacho__limit(x, "not-enough-data.events");
 }
 
+int tacho__is_idle(const struct tacho__explaining *x)
+{
+	uint64_t busy = 0;
+
+	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
+		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
+
+		if (l && l->busy_ns > busy)
+			busy = l->busy_ns;
+	}
+	return x->sum->loops.count &&
+	       tacho__window_ns(x) >= tacho__limit(x, "not-enough-data.ns") &&
+	       (double)busy <= IDLE * tacho__window_ns(x);
+}
+
 static void find_not_enough(struct tacho__explaining *x)
 {
 	char ns[TACHO__TEXT];
 	struct tacho__finding *f;
 	uint32_t loops = x->sum->loops.count;
 
-	if (enough(x) && loops)
+	if ((enough(x) && loops) || tacho__is_idle(x))
 		return;
 	f = tacho__find(x, "not-enough-data", TACHO__SEVERITY_INFO, 0, 0);
 	if (!f)

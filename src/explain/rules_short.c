@@ -58,12 +58,13 @@ static void find_busy_lock(struct tacho__explaining *x, const struct tacho__lock
 			   tacho__ns_text(all, (double)k->ns.sum), (unsigned long long)k->ns.count,
 			   tacho__ns_text(ns, (double)k->ns.most),
 			   f->where_count ? "; it is held longest in " : "",
-			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(f,
 			  "Hold it for a shorter time, split it, or let each thread have its own "
 			  "copy of what it protects.");
 	tacho__say_evidence(f, l->at.thread, l->begin_ns, l->end_ns,
-			    (double)(l->end_ns - l->begin_ns), "ns", "the longest wait");
+			    (double)(l->end_ns - l->begin_ns), "ns", "the longest wait took %s",
+			    tacho__ns_text(ns, (double)(l->end_ns - l->begin_ns)));
 }
 
 static void find_busy_call(struct tacho__explaining *x, const struct tacho__call_sum *k)
@@ -88,11 +89,11 @@ static void find_busy_call(struct tacho__explaining *x, const struct tacho__call
 			   (unsigned long long)k->ns.count, tacho__ns_text(all, (double)k->ns.sum),
 			   tacho__ns_text(ns, (double)k->ns.most),
 			   f->where_count ? ", called by " : "",
-			   f->where_count ? tacho__place_text(where, &f->where[0]) : "");
+			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(f, "Call it from a pool of threads: while it waits, nothing else on this "
 			     "loop runs.");
 	tacho__say_evidence(f, c->at.thread, c->begin_ns, c->end_ns,
-			    (double)(c->end_ns - c->begin_ns), "ns", "the longest");
+			    (double)(c->end_ns - c->begin_ns), "ns", "the longest took %s", ns);
 }
 
 static int call_is_known(const struct tacho__explaining *x, const struct tacho__call_sum *k)

@@ -5,9 +5,20 @@
 
 #define MANY_TASKS 5u
 #define LATE_WAKES 5u /* a few that are late may be anything */
+#define LATE_SHARE 0.1
 #define WORKS_MIN 5u
 
 /* -------------------------------------------------------------------- wakes */
+
+/* Many that were late at one time, as when a program starts, are one that was: what kept them is a
+   finding of its own if it matters. */
+static int is_late_often(const struct tacho__explaining *x, uint32_t process)
+{
+	const struct tacho__late *l = tacho__table_find(&x->gathered.late, process, 0);
+
+	return l &&
+	       (l->count >= LATE_WAKES || (double)l->sum_ns >= LATE_SHARE * tacho__window_ns(x));
+}
 
 static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
 {
@@ -20,7 +31,8 @@ static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
 	if ((double)w->latency.count < tacho__limit(x, "wake-latency.count") ||
 	    p99 < tacho__limit(x, "wake-latency.warn") ||
 	    tacho__hist_above(&w->latency, (uint64_t)tacho__limit(x, "wake-latency.warn")) <
-		    LATE_WAKES)
+		    LATE_WAKES ||
+	    !is_late_often(x, process))
 		return;
 	f = tacho__find(x, "wake-latency",
 			p99 >= tacho__limit(x, "wake-latency.critical") ? TACHO__SEVERITY_CRITICAL
@@ -71,7 +83,7 @@ static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
 			  "Wake once for a batch: remember that a wake is under way until the task "
 			  "has run.");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, (double)w->again, "wakes",
-			    "wakes that were not needed");
+			    "%llu wakes that were not needed", (unsigned long long)w->again);
 }
 
 /* -------------------------------------------------------------------- tasks */
@@ -101,7 +113,7 @@ static void find_self_wake(struct tacho__explaining *x, const struct tacho__task
 			  "Let it wait for what it needs (a descriptor, a timer, a wake of another "
 			  "task) instead of asking again and again.");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, share, "%",
-			    "of its wakes are its own");
+			    "%.0f %% of its wakes are its own", share);
 }
 
 /* Alive at the end of each quarter, by spawns and ends: only what began in the window. */
@@ -148,11 +160,12 @@ static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_
 	tacho__say_advice(
 		f, "See what they wait for: give each a way to end (time-out, cancel, close).");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, alive, "tasks",
-			    "alive at the end of the window");
+			    "%.0f alive at the end of the window", alive);
 	if (k->idle_at_end)
 		tacho__say_evidence(
 			f, 0, k->stuck.spawn_ns, x->sum->last_ns, (double)k->idle_at_end, "tasks",
-			"waiting without a wake%s%s", k->stuck.waits_for ? ", for " : "",
+			"%llu waiting without a wake%s%s", (unsigned long long)k->idle_at_end,
+			k->stuck.waits_for ? ", for " : "",
 			k->stuck.waits_for ? tacho__id_text(x, name, k->process, k->stuck.waits_for)
 					   : "");
 	return 1;

@@ -1,0 +1,150 @@
+#include "explain/groups.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define CASES_LOOKED_AT 2048u
+
+static void show_longest(struct tacho__group *g, const struct tacho__case *c)
+{
+	for (uint32_t i = 0; i < c->worst.count; i++) {
+		const struct tacho__poll *p = &c->worst.at[i];
+
+		for (uint32_t k = 0; p && k < TACHO__SHOWN; k++)
+			if (!g->top[k] || tacho__length(p) > tacho__length(g->top[k])) {
+				const struct tacho__poll *next = g->top[k];
+
+				g->top[k] = p;
+				p = next;
+			}
+	}
+}
+
+static uint64_t longest(const struct tacho__case *c)
+{
+	return c->worst.count ? c->worst.at[0].end_ns - c->worst.at[0].begin_ns : 0;
+}
+
+static struct tacho__place place_of(const struct tacho__explaining *x, const struct tacho__case *c)
+{
+	struct tacho__hottest h;
+
+	switch (c->cause) {
+	case TACHO__CAUSE_CALL:
+		return tacho__own_place(x, c->process, c->call.stack, c->last_ns);
+	case TACHO__CAUSE_SIGNAL:
+		return tacho__own_place(x, c->process,
+					c->lock.stack ? c->lock.stack : c->lock.place, c->last_ns);
+	case TACHO__CAUSE_LOCK:
+		return tacho__own_place(x, c->process,
+					c->lock.release_ns ? c->lock.release_place : c->lock.place,
+					c->last_ns);
+	case TACHO__CAUSE_CODE:
+	case TACHO__CAUSE_UNKNOWN:
+		if (tacho__find_hottest(x, c->process, &c->samples, c->last_ns, c->by_code, &h))
+			return h.place;
+		return tacho__own_place(x, c->process, c->worst.at[0].kind, c->last_ns);
+	default:
+		return tacho__own_place(x, c->process, 0, 0);
+	}
+}
+
+/* Code that ran unseen is a long callback as well. */
+static uint32_t cause_of(const struct tacho__case *c)
+{
+	return c->cause == TACHO__CAUSE_UNKNOWN ? TACHO__CAUSE_CODE : c->cause;
+}
+
+static int same(const struct tacho__group *g, const struct tacho__case *c,
+		const struct tacho__place *p)
+{
+	if (g->process != c->process || g->cause != cause_of(c) ||
+	    strcmp(g->place.function, p->function) != 0)
+		return 0;
+	if (g->cause == TACHO__CAUSE_CALL && g->worst->call.name != c->call.name)
+		return 0;
+	return p->function[0] || g->place.address == p->address;
+}
+
+/*
+ * Whether one goes through the place of the other: what a few samples have in common is now a
+ * function, now one that calls it.
+ */
+static int related(const struct tacho__explaining *x, const struct tacho__group *g,
+		   const struct tacho__case *c, const struct tacho__place *p)
+{
+	return g->process == c->process && g->cause == TACHO__CAUSE_CODE &&
+	       cause_of(c) == TACHO__CAUSE_CODE &&
+	       (tacho__goes_through(x, c->process, &c->samples, &g->place, c->last_ns) ||
+		tacho__goes_through(x, c->process, &g->dearest->samples, p, g->dearest->last_ns));
+}
+
+static uint32_t group_of(const struct tacho__explaining *x, struct tacho__group *groups, uint32_t n,
+			 const struct tacho__case *c, const struct tacho__place *place)
+{
+	uint32_t at = 0;
+
+	while (at < n && !same(&groups[at], c, place))
+		at++;
+	if (at < n)
+		return at;
+	for (at = 0; at < n && !related(x, &groups[at], c, place); at++)
+		;
+	return at;
+}
+
+static void add_to_group(struct tacho__group *g, const struct tacho__case *c)
+{
+	if (longest(c) > longest(g->worst))
+		g->worst = c;
+	show_longest(g, c);
+	g->count += c->count;
+	g->sum_ns += c->sum_ns;
+	g->cause_ns += c->cause_ns;
+	g->own_ns += c->own_ns;
+	g->sample_ns += c->sample_ns;
+	g->unsure += c->unsure;
+	if (c->longest_own_ns > g->longest_own_ns)
+		g->longest_own_ns = c->longest_own_ns;
+	g->longest_ns = longest(g->worst);
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct tacho__case *c = *(const struct tacho__case *const *)a;
+	const struct tacho__case *d = *(const struct tacho__case *const *)b;
+
+	if (c->own_ns != d->own_ns)
+		return c->own_ns < d->own_ns ? 1 : -1;
+	return (c->entry.index > d->entry.index) - (c->entry.index < d->entry.index);
+}
+
+/* The dearest first; what comes after the first TACHO__GROUPS that are told apart matters to nobody. */
+uint32_t tacho__group_cases(const struct tacho__explaining *x, struct tacho__group *groups)
+{
+	const struct tacho__case *cases[CASES_LOOKED_AT];
+	uint32_t n = 0, count = 0, at;
+
+	for (uint32_t i = 0; i < x->gathered.cases.used && count < CASES_LOOKED_AT; i++) {
+		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);
+
+		if (c && c->cause != TACHO__CAUSE_OPEN)
+			cases[count++] = c;
+	}
+	qsort(cases, count, sizeof(cases[0]), by_cost);
+	for (uint32_t i = 0; i < count; i++) {
+		struct tacho__place place = place_of(x, cases[i]);
+
+		at = group_of(x, groups, n, cases[i], &place);
+		if (at == TACHO__GROUPS)
+			continue;
+		if (at == n)
+			groups[n++] = (struct tacho__group){.process = cases[i]->process,
+							    .cause = cause_of(cases[i]),
+							    .worst = cases[i],
+							    .dearest = cases[i],
+							    .place = place};
+		add_to_group(&groups[at], cases[i]);
+	}
+	return n;
+}

@@ -1,0 +1,32 @@
+/*
+ * Cases (gather.h) that are one finding: those with the same cause at the same place in the code.
+ */
+#ifndef TACHO_EXPLAIN_GROUPS_H
+#define TACHO_EXPLAIN_GROUPS_H
+
+#include "explain/rules.h"
+
+#define TACHO__GROUPS 64u
+#define TACHO__SHOWN 3u /* polls that a finding has as evidence */
+
+struct tacho__group {
+	uint32_t process, cause;
+	const struct tacho__case *worst;   /* with the longest poll */
+	const struct tacho__case *dearest; /* whose place it is */
+	struct tacho__place place;	   /* that tells it from others */
+	uint64_t sum_ns, cause_ns, longest_ns;
+	uint64_t own_ns, longest_own_ns, sample_ns;
+	uint32_t count, unsure;
+	const struct tacho__poll
+		*top[TACHO__SHOWN]; /* the longest of all; NULL: there are no more */
+};
+
+static inline uint64_t tacho__length(const struct tacho__poll *p)
+{
+	return p->end_ns - p->begin_ns;
+}
+
+/* Into `groups`, which has room for TACHO__GROUPS; returns how many there are. */
+uint32_t tacho__group_cases(const struct tacho__explaining *x, struct tacho__group *groups);
+
+#endif

@@ -1,0 +1,383 @@
+/* What rules say of traces that are made record by record. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+
+#include "explain/explain.h"
+#include "model_help.h"
+
+#define MODULE 100u
+#define CODE 0x400000ull /* where "/bin/server" is mapped; its functions have no names */
+
+struct explained {
+	struct tacho_reader *reader;
+	struct tacho__explanation *e;
+	struct trace m;
+};
+
+/* In the state `state`: 2 it records, 4 it has ended in order. */
+static void begin(struct trace *m, uint64_t state)
+{
+	static const uint8_t boot[16] = {9, 9, 9};
+	static const char path[] = "/bin/server";
+	uint8_t module[TACHO_MODULE_HEAD + sizeof(path) - 1] = {0};
+	const uint64_t range[4] = {CODE, CODE + 0x100000, 0, 1};
+	uint16_t size = sizeof(path) - 1;
+	struct tb p = {0};
+
+	memset(m, 0, sizeof(*m));
+	tb_init(&m->t);
+	tb_meta_u64(&p, TACHO_META_PID, 1);
+	tb_meta_u64(&p, TACHO_META_START_TIME, 5);
+	tb_meta_put(&p, TACHO_META_BOOT_ID, boot, 16);
+	tb_meta_u64(&p, TACHO_META_CREATED_MONO, 500);
+	tb_meta_u64(&p, TACHO_META_TAKEN_MONO, 2);
+	tb_meta_u64(&p, TACHO_META_CLOCK, TACHO_CLOCK_TSC);
+	tb_meta_u64(&p, TACHO_META_STATE, state);
+	tb_plain(&m->t, TACHO_BLOCK_META, p.data, p.size);
+	free(p.data);
+	trace_definitions(m);
+	memset(&p, 0, sizeof(p));
+	memcpy(module, range, sizeof(range));
+	memcpy(module + 34, &size, 2);
+	memcpy(module + TACHO_MODULE_HEAD, path, size);
+	tb_definition(&p, MODULE, TACHO_CLASS_MODULE, module, sizeof(module));
+	tb_plain(&m->t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);
+	free(p.data);
+}
+
+static struct tacho__explanation *explain(struct explained *x)
+{
+	int error;
+
+	x->reader = trace_reader(&x->m);
+	x->e = tacho__explain(x->reader, NULL, &error);
+	assert_non_null(x->e);
+	assert_int_equal(tacho_read_problem_count(x->reader), 0);
+	for (uint32_t i = 0; i < x->e->count; i++)
+		print_message("%s: %s\n", x->e->findings[i].rule, x->e->findings[i].summary);
+	print_message("%s: %s\n", x->e->verdict.category, x->e->verdict.summary);
+	return x->e;
+}
+
+static void end(struct explained *x)
+{
+	tacho__explanation_free(x->e);
+	tacho_read_close(x->reader);
+	tb_free(&x->m.t);
+}
+
+/* The n-th finding of a rule, from 0; NULL: there are not so many. */
+static const struct tacho__finding *found(const struct tacho__explanation *e, const char *rule,
+					  uint32_t n)
+{
+	for (uint32_t i = 0; i < e->count; i++)
+		if (strcmp(e->findings[i].rule, rule) == 0 && !n--)
+			return &e->findings[i];
+	return NULL;
+}
+
+static int says(const struct tacho__finding *f, const char *text)
+{
+	return f && strstr(f->summary, text);
+}
+
+static int shows(const struct tacho__finding *f, const char *text)
+{
+	for (uint32_t i = 0; f && i < f->evidence_count; i++)
+		if (strstr(f->evidence[i].text, text))
+			return 1;
+	return 0;
+}
+
+/* A turn of LOOP_1 without anything in it. */
+static void turn(struct trace *m, uint64_t from, uint64_t to)
+{
+	PUT(m, from, UNPARK, 1);
+	PUT(m, to, PARK, LOOP_1);
+}
+
+/* Samples each 10 ms in the code at `at`, of which no two are of the same instruction, called by
+   `caller`, which is called from the loop. */
+static void sampled(struct trace *m, uint64_t from, uint64_t to, uint64_t at, uint64_t caller)
+{
+	for (uint64_t ns = from + 5 * MS; ns < to; ns += 10 * MS)
+		PUT(m, ns, SAMPLE_FRAMES, 0, 0, 10 * MS, CODE + at + ns / MS % 997, CODE + caller,
+		    CODE + 0x9000);
+}
+
+static void two_causes_on_one_loop_are_two_findings(void **state)
+{
+	struct explained x;
+	const struct tacho__finding *f;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	PUT(&x.m, 1 * MS, UNPARK, 1);
+	sampled(&x.m, 1 * MS, 300 * MS, 0x1000, 0x5000);
+	PUT(&x.m, 300 * MS, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 3; i++) {
+		PUT(&x.m, (400 + 300 * i) * MS, UNPARK, 1);
+		sampled(&x.m, (400 + 300 * i) * MS, (600 + 300 * i) * MS, 0x2000, 0x6000);
+		PUT(&x.m, (600 + 300 * i) * MS, PARK, LOOP_1);
+	}
+	explain(&x);
+	f = found(x.e, "long-callback", 0);
+	assert_non_null(f);
+	assert_int_equal(f->where[0].address, CODE + 0x6000);
+	assert_int_equal(f->where[1].address, CODE + 0x9000);
+	assert_true(says(f, "up to 200 ms, in server+0x6000"));
+	assert_true(shows(f, "100 % of 60 CPU samples"));
+	f = found(x.e, "long-callback", 1);
+	assert_non_null(f);
+	assert_int_equal(f->where[0].address, CODE + 0x5000);
+	assert_true(shows(f, "100 % of 30 CPU samples"));
+	assert_null(found(x.e, "long-callback", 2));
+	end(&x);
+}
+
+static void what_took_most_of_a_long_turn_is_named_not_what_came_last(void **state)
+{
+	struct explained x;
+	const struct tacho__finding *f;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	PUT(&x.m, 1 * MS, UNPARK, 1);
+	sampled(&x.m, 1 * MS, 4001 * MS, 0x1000, 0x5000);
+	sampled(&x.m, 4001 * MS, 5001 * MS, 0x2000, 0x6000);
+	PUT(&x.m, 5001 * MS, PARK, LOOP_1);
+	explain(&x);
+	f = found(x.e, "long-callback", 0);
+	assert_non_null(f);
+	assert_int_equal(f->where[0].address, CODE + 0x5000);
+	assert_true(shows(f, "80 % of 500 CPU samples"));
+	end(&x);
+}
+
+static void many_waits_in_one_turn_are_summed_up(void **state)
+{
+	struct explained x;
+	const struct tacho__finding *f;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	PUT(&x.m, 1 * MS, UNPARK, 1);
+	/* A condition, with a time-out of 5 ms; the last one is signalled. */
+	for (uint64_t i = 0; i < 100; i++) {
+		PUT(&x.m, (2 + 5 * i) * MS, LOCK_WAIT, PLACE, 0x77);
+		PUT(&x.m, (2 + 5 * i + 5) * MS - 1000, LOCK_WAITED, i == 99 ? 3 : 2, 0x77);
+	}
+	PUT(&x.m, 503 * MS, PARK, LOOP_1);
+	turn(&x.m, 700 * MS, 701 * MS);
+	trace_stream(&x.m, 2, 0);
+	PUT(&x.m, 502 * MS - 2000, LOCK_RELEASE, PLACE, 0x77, 1);
+	explain(&x);
+	f = found(x.e, "blocking-call", 0);
+	assert_non_null(f);
+	assert_true(says(f, "500 ms in 100 waits"));
+	assert_true(shows(f, "signalled by"));
+	end(&x);
+}
+
+/* Descriptors 4 to 7 are ready, the first of them far more often than the others; turns for it, and
+   for the others, take so long. */
+static void ready_for(struct trace *m, uint64_t often_ns, uint64_t rest_ns)
+{
+	uint64_t at = 0;
+
+	PUT(m, at, PARK, LOOP_1);
+	for (uint32_t i = 0; i < 1320; i++) {
+		uint64_t fd = i % 11 ? 4 : 5 + i / 11 % 3, ns = fd == 4 ? often_ns : rest_ns;
+
+		PUT(m, at + 1000, UNPARK, 1);
+		PUT(m, at + 1000, READY, 1, fd);
+		PUT(m, at + 1000 + ns, PARK, LOOP_1);
+		at += 1000 + ns;
+	}
+}
+
+static void a_descriptor_that_is_often_ready_for_nothing_is_no_flood(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	ready_for(&x.m, 2000, 3 * MS);
+	explain(&x);
+	assert_null(found(x.e, "fd-flood", 0));
+	end(&x);
+}
+
+static void a_descriptor_that_takes_the_time_of_its_loop_is_a_flood(void **state)
+{
+	struct explained x;
+	const struct tacho__finding *f;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	ready_for(&x.m, MS, MS);
+	explain(&x);
+	f = found(x.e, "fd-flood", 0);
+	assert_non_null(f);
+	/* 1200 of 1320 ms */
+	assert_true(says(f, "descriptor 4, one of 4, takes 91 %"));
+	assert_true(shows(f, "ready 1200 times, for 1.20 s in all, against 40.0 ms of the next"));
+	end(&x);
+}
+
+/* A wake of the task, and its poll so many ns after it. */
+static void wake(struct trace *m, uint64_t task, uint64_t at, uint64_t ns)
+{
+	PUT(m, at, WAKE, 0, task);
+	PUT(m, at + ns, POLL_BEGIN, KIND_A, task);
+	PUT(m, at + ns + 1000, POLL_END, 0);
+}
+
+static void wakes_that_were_late_at_one_time_are_no_latency(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, LOOP, LOOP_3);
+	for (uint64_t i = 0; i < 8; i++)
+		PUT(&x.m, 1000 * (i + 1), WAKE, 0, i + 1);
+	for (uint64_t i = 0; i < 8; i++) {
+		PUT(&x.m, 30 * MS + 2000 * i, POLL_BEGIN, KIND_A, i + 1);
+		PUT(&x.m, 30 * MS + 2000 * i + 1000, POLL_END, 0);
+	}
+	for (uint64_t i = 8; i < 60; i++)
+		wake(&x.m, i + 1, 50 * i * MS, 10000);
+	explain(&x);
+	assert_null(found(x.e, "wake-latency", 0));
+	assert_string_equal(x.e->verdict.category, "none");
+	end(&x);
+}
+
+static void wakes_that_are_late_again_and_again_are_latency(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, LOOP, LOOP_3);
+	for (uint64_t i = 0; i < 60; i++)
+		wake(&x.m, i + 1, 50 * i * MS, i < 8 ? 30 * MS : 10000);
+	explain(&x);
+	assert_non_null(found(x.e, "wake-latency", 0));
+	end(&x);
+}
+
+static void loops_that_idle_are_said_to_be_fine(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	turn(&x.m, 1000 * MS, 1001 * MS);
+	turn(&x.m, 2000 * MS, 2001 * MS);
+	explain(&x);
+	assert_string_equal(x.e->verdict.category, "none");
+	assert_non_null(strstr(x.e->verdict.summary, "next to nothing to do"));
+	end(&x);
+}
+
+static void a_few_records_of_a_busy_loop_tell_nothing(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 5; i++)
+		turn(&x.m, (10 + 200 * i) * MS, (19 + 200 * i) * MS);
+	explain(&x);
+	assert_string_equal(x.e->verdict.category, "not-enough-data");
+	end(&x);
+}
+
+/* As node does when it ends: the thread leaves its loop, joins others, and looks at another one. */
+static void leave_loop(struct trace *m, uint64_t state)
+{
+	begin(m, state);
+	trace_stream(m, 1, 0);
+	PUT(m, 0, PARK, LOOP_1);
+	for (uint64_t i = 1; i < 60; i++)
+		turn(m, 20 * i * MS, (20 * i + 1) * MS);
+	PUT(m, 1300 * MS, UNPARK, 1);
+	PUT(m, 1900 * MS, PARK, LOOP_2);
+	PUT(m, 1901 * MS, UNPARK, 0);
+}
+
+static void what_a_thread_does_after_its_loop_keeps_no_loop(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	leave_loop(&x.m, 4);
+	explain(&x);
+	assert_string_equal(x.e->verdict.category, "none");
+	end(&x);
+	leave_loop(&x.m, 2);
+	explain(&x);
+	assert_non_null(found(x.e, "long-callback", 0));
+	end(&x);
+}
+
+/* A loop that works beside two that idle. */
+static void an_imbalance_names_the_loop_and_its_thread(void **state)
+{
+	struct explained x;
+	const struct tacho__finding *f;
+
+	(void)state;
+	begin(&x.m, 2);
+	for (uint32_t t = 1; t <= 3; t++) {
+		trace_stream(&x.m, t, 0);
+		PUT(&x.m, 0, PARK, LOOP_1);
+		for (uint64_t i = 0; i < 200; i++)
+			turn(&x.m, (5 * i + 1) * MS, (5 * i + 1) * MS + (t == 1 ? 4 * MS : 1000));
+	}
+	explain(&x);
+	f = found(x.e, "worker-imbalance", 0);
+	assert_non_null(f);
+	assert_true(says(f, "loop loop 1 on thread "));
+	assert_true(shows(f, "times as busy as the median of its peers"));
+	end(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(two_causes_on_one_loop_are_two_findings),
+		cmocka_unit_test(what_took_most_of_a_long_turn_is_named_not_what_came_last),
+		cmocka_unit_test(many_waits_in_one_turn_are_summed_up),
+		cmocka_unit_test(a_descriptor_that_is_often_ready_for_nothing_is_no_flood),
+		cmocka_unit_test(a_descriptor_that_takes_the_time_of_its_loop_is_a_flood),
+		cmocka_unit_test(wakes_that_were_late_at_one_time_are_no_latency),
+		cmocka_unit_test(wakes_that_are_late_again_and_again_are_latency),
+		cmocka_unit_test(loops_that_idle_are_said_to_be_fine),
+		cmocka_unit_test(a_few_records_of_a_busy_loop_tell_nothing),
+		cmocka_unit_test(what_a_thread_does_after_its_loop_keeps_no_loop),
+		cmocka_unit_test(an_imbalance_names_the_loop_and_its_thread),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
