@@ -339,6 +339,11 @@ static uint64_t delay_of(const struct tacho__poll *p)
 	return delay < ns ? delay : ns;
 }
 
+uint64_t tacho__own_ns(const struct tacho__poll *p)
+{
+	return p->end_ns - p->begin_ns - delay_of(p);
+}
+
 struct judged {
 	uint32_t cause;
 	uint64_t ns;   /* that it took */
@@ -439,7 +444,7 @@ static void add_case(struct tacho__gathered *g, const struct recent *r, const st
 	c->last_ns = p->end_ns;
 	c->sum_ns += ns;
 	c->cause_ns += j.ns;
-	ns -= delay_of(p);
+	ns = tacho__own_ns(p);
 	c->own_ns += ns;
 	if (ns > c->longest_own_ns)
 		c->longest_own_ns = ns;

@@ -97,6 +97,9 @@ struct tacho__gathered {
 	int error;
 };
 
+/* What a poll would have taken with a CPU of its own, as far as it is known. */
+uint64_t tacho__own_ns(const struct tacho__poll *p);
+
 void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *reader,
 			uint64_t long_ns, uint64_t late_ns);
 /* What tacho__summary_make gets as `more`. */

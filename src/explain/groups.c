@@ -5,19 +5,28 @@
 
 #define CASES_LOOKED_AT 2048u
 
-static void show_longest(struct tacho__group *g, const struct tacho__case *c)
+/*
+ * The last turn of a loop in a process that has ended in order: the thread had left its loop, to
+ * clean up or to wait for others until they end.
+ */
+static int has_left(const struct tacho__explaining *x, const struct tacho__poll *p)
 {
-	for (uint32_t i = 0; i < c->worst.count; i++) {
-		const struct tacho__poll *p = &c->worst.at[i];
+	const struct tacho_process *process = tacho_read_process(x->reader, p->at.process);
+	const struct tacho__loop_sum *l = tacho__table_find(
+		&x->sum->loops, (uint64_t)p->at.process << 32 | p->at.loop, p->at.thread);
 
-		for (uint32_t k = 0; p && k < TACHO__SHOWN; k++)
-			if (!g->top[k] || tacho__length(p) > tacho__length(g->top[k])) {
-				const struct tacho__poll *next = g->top[k];
+	return !p->kind && process && process->state == 4 && l && p->end_ns >= l->last_ns;
+}
 
-				g->top[k] = p;
-				p = next;
-			}
-	}
+static void show_longest(struct tacho__group *g, const struct tacho__poll *p)
+{
+	for (uint32_t k = 0; p && k < TACHO__SHOWN; k++)
+		if (!g->top[k] || tacho__length(p) > tacho__length(g->top[k])) {
+			const struct tacho__poll *next = g->top[k];
+
+			g->top[k] = p;
+			p = next;
+		}
 }
 
 static uint64_t longest(const struct tacho__case *c)
@@ -41,7 +50,8 @@ static struct tacho__place place_of(const struct tacho__explaining *x, const str
 					c->last_ns);
 	case TACHO__CAUSE_CODE:
 	case TACHO__CAUSE_UNKNOWN:
-		if (tacho__find_hottest(x, c->process, &c->samples, c->last_ns, c->by_code, &h))
+		if (tacho__find_hottest(x, c->process, &c->samples, c->last_ns, tacho__has_code(c),
+					&h))
 			return h.place;
 		return tacho__own_place(x, c->process, c->worst.at[0].kind, c->last_ns);
 	default:
@@ -93,20 +103,51 @@ static uint32_t group_of(const struct tacho__explaining *x, struct tacho__group 
 	return at;
 }
 
-static void add_to_group(struct tacho__group *g, const struct tacho__case *c)
+/* Without the one in which its thread had left its loop. */
+static void leave_out(struct tacho__group *g, const struct tacho__case *c,
+		      const struct tacho__poll *p)
 {
+	uint64_t own = tacho__own_ns(p);
+
+	g->count--;
+	g->sum_ns -= tacho__length(p);
+	g->own_ns -= own;
+	g->sample_ns -= p->spent.sample_ns < g->sample_ns ? p->spent.sample_ns : g->sample_ns;
+	g->unsure -= g->unsure > g->count;
+	if (c->cause == TACHO__CAUSE_CODE || c->cause == TACHO__CAUSE_UNKNOWN)
+		g->cause_ns -= tacho__length(p);
+}
+
+static void add_to_group(const struct tacho__explaining *x, struct tacho__group *g,
+			 const struct tacho__case *c)
+{
+	uint64_t own = c->longest_own_ns, most = 0;
+
 	if (longest(c) > longest(g->worst))
 		g->worst = c;
-	show_longest(g, c);
 	g->count += c->count;
 	g->sum_ns += c->sum_ns;
 	g->cause_ns += c->cause_ns;
 	g->own_ns += c->own_ns;
 	g->sample_ns += c->sample_ns;
 	g->unsure += c->unsure;
-	if (c->longest_own_ns > g->longest_own_ns)
-		g->longest_own_ns = c->longest_own_ns;
-	g->longest_ns = longest(g->worst);
+	for (uint32_t i = 0; i < c->worst.count; i++) {
+		const struct tacho__poll *p = &c->worst.at[i];
+
+		if (has_left(x, p)) {
+			leave_out(g, c, p);
+			own = 0;
+			continue;
+		}
+		show_longest(g, p);
+		if (tacho__own_ns(p) > most)
+			most = tacho__own_ns(p);
+	}
+	own = own ? own : most;
+	if (own > g->longest_own_ns)
+		g->longest_own_ns = own;
+	if (g->top[0])
+		g->longest_ns = tacho__length(g->top[0]);
 }
 
 static int by_cost(const void *a, const void *b)
@@ -144,7 +185,7 @@ uint32_t tacho__group_cases(const struct tacho__explaining *x, struct tacho__gro
 							    .worst = cases[i],
 							    .dearest = cases[i],
 							    .place = place};
-		add_to_group(&groups[at], cases[i]);
+		add_to_group(x, &groups[at], cases[i]);
 	}
 	return n;
 }

@@ -26,6 +26,12 @@ static inline uint64_t tacho__length(const struct tacho__poll *p)
 	return p->end_ns - p->begin_ns;
 }
 
+/* Whether what its samples have in common is code of its own, and not of the loop that runs it. */
+static inline int tacho__has_code(const struct tacho__case *c)
+{
+	return c->by_code || c->worst.at[0].kind;
+}
+
 /* Into `groups`, which has room for TACHO__GROUPS; returns how many there are. */
 uint32_t tacho__group_cases(const struct tacho__explaining *x, struct tacho__group *groups);
 

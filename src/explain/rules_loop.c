@@ -31,21 +31,6 @@ static int matters(const struct tacho__explaining *x, const struct tacho__group 
 		g->count >= tacho__limit(x, "blocked.count"));
 }
 
-/*
- * The last turn of a loop in a process that has ended in order: the thread had left its loop, to
- * clean up or to wait for others until they end.
- */
-static int has_ended(const struct tacho__explaining *x, const struct tacho__group *g)
-{
-	const struct tacho__poll *p = g->top[0];
-	const struct tacho_process *process = tacho_read_process(x->reader, g->process);
-	const struct tacho__loop_sum *l = tacho__table_find(
-		&x->sum->loops, (uint64_t)g->process << 32 | p->at.loop, p->at.thread);
-
-	return g->count == 1 && !p->kind && process && process->state == 4 && l &&
-	       p->end_ns >= l->last_ns;
-}
-
 static enum tacho__severity severity_of(const struct tacho__explaining *x,
 					const struct tacho__group *g)
 {
@@ -57,7 +42,7 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x,
 static struct tacho__finding *begin(struct tacho__explaining *x, const struct tacho__group *g,
 				    const char *rule)
 {
-	const struct tacho__poll *p = &g->worst->worst.at[0];
+	const struct tacho__poll *p = g->top[0];
 	struct tacho__finding *f =
 		tacho__find(x, rule, severity_of(x, g), g->process, (double)g->own_ns);
 
@@ -128,7 +113,7 @@ static int hardly_ran(const struct tacho__explaining *x, const struct tacho__gro
 
 static void find_unseen(struct tacho__explaining *x, const struct tacho__group *g)
 {
-	const struct tacho__poll *p = &g->worst->worst.at[0];
+	const struct tacho__poll *p = g->top[0];
 	char ns[TACHO__TEXT], name[TACHO__TEXT];
 	struct tacho__finding *f = begin(x, g, "long-callback");
 
@@ -148,7 +133,7 @@ static void find_unseen(struct tacho__explaining *x, const struct tacho__group *
 
 static void find_code(struct tacho__explaining *x, const struct tacho__group *g)
 {
-	const struct tacho__poll *p = &g->worst->worst.at[0];
+	const struct tacho__poll *p = g->top[0];
 	const struct tacho__case *c = g->dearest;
 	char ns[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
 	struct tacho__finding *f;
@@ -162,7 +147,8 @@ static void find_code(struct tacho__explaining *x, const struct tacho__group *g)
 	f = begin(x, g, "long-callback");
 	if (!f)
 		return;
-	sampled = tacho__find_hottest(x, g->process, &c->samples, c->last_ns, c->by_code, &h);
+	sampled =
+		tacho__find_hottest(x, g->process, &c->samples, c->last_ns, tacho__has_code(c), &h);
 	if (sampled)
 		tacho__where_hottest(x, f, &h, c->last_ns);
 	if (p->kind && !f->where_count)
@@ -187,7 +173,7 @@ static void find_code(struct tacho__explaining *x, const struct tacho__group *g)
 static void find_call(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	const struct tacho__call *c = &g->worst->call;
-	const struct tacho__poll *p = &g->worst->worst.at[0];
+	const struct tacho__poll *p = g->top[0];
 	char ns[TACHO__TEXT], name[TACHO__TEXT], call[TACHO__TEXT], where[2 * TACHO__TEXT];
 	struct tacho__finding *f = begin(x, g, "blocking-call");
 	char path[TACHO__TEXT], all[2 * TACHO__TEXT];
@@ -225,7 +211,7 @@ static void find_lock(struct tacho__explaining *x, const struct tacho__group *g)
 	f->lock = l->lock;
 	if (l->release_ns)
 		tacho__where_id(x, f, l->release_place, g->worst->last_ns);
-	callback_text(x, name, &g->worst->worst.at[0]);
+	callback_text(x, name, g->top[0]);
 	tacho__ns_text(ns, (double)(l->end_ns - l->begin_ns));
 	kept_text(all, g, l->end_ns - l->begin_ns, g->top[0]->spent.lock_ns, g->top[0]->spent.locks,
 		  "waits");
@@ -262,7 +248,7 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__group *
 	tacho__where_id(x, f, l->stack ? l->stack : l->place, g->worst->last_ns);
 	tacho__say_summary(
 		f, "%s blocks its loop for up to %s, waiting for another thread to signal it%s%s",
-		callback_text(x, name, &g->worst->worst.at[0]),
+		callback_text(x, name, g->top[0]),
 		kept_text(all, g, l->end_ns - l->begin_ns, g->top[0]->spent.lock_ns,
 			  g->top[0]->spent.locks, "waits"),
 		f->where_count ? ", in " : "", f->where_count ? tacho__where_text(where, f) : "");
@@ -312,8 +298,8 @@ static void find_sched(struct tacho__explaining *x, const struct tacho__group *g
 	tacho__say_advice(f,
 			  "Other threads or processes take its CPU: give it more CPUs or a higher "
 			  "priority, pin it, or move its neighbours elsewhere.");
-	for (uint32_t i = 0; i < g->worst->worst.count && i < 3; i++) {
-		const struct tacho__poll *p = &g->worst->worst.at[i];
+	for (uint32_t i = 0; i < TACHO__SHOWN && g->top[i]; i++) {
+		const struct tacho__poll *p = g->top[i];
 		/* The kernel also counts what was before the poll. */
 		uint64_t delay =
 			p->spent.delay_ns < tacho__length(p) ? p->spent.delay_ns : tacho__length(p);
@@ -342,8 +328,8 @@ static void find_pause(struct tacho__explaining *x, const struct tacho__group *g
 	tacho__say_advice(f, "Look for SIGSTOP, a debugger, a frozen cgroup, a snapshot of the "
 			     "machine, a clock that jumped, fork of a large process, or page "
 			     "faults that read from disk at that time.");
-	for (uint32_t i = 0; i < g->worst->worst.count && i < 3; i++) {
-		const struct tacho__poll *p = &g->worst->worst.at[i];
+	for (uint32_t i = 0; i < TACHO__SHOWN && g->top[i]; i++) {
+		const struct tacho__poll *p = g->top[i];
 
 		tacho__say_evidence(f, p->at.thread, p->begin_ns, p->end_ns,
 				    (double)(p->end_ns - p->begin_ns), "ns", "nothing ran for %s",
@@ -390,7 +376,8 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 	if (process->alive == 1 && process->taken_mono_ns > end_ns)
 		end_ns = process->taken_mono_ns;
 	ns = (double)(end_ns - p->begin_ns);
-	sampled = tacho__find_hottest(x, c->process, &c->samples, c->last_ns, 1, &h);
+	sampled =
+		tacho__find_hottest(x, c->process, &c->samples, c->last_ns, tacho__has_code(c), &h);
 	runs = sampled && !waits && (double)c->sample_ns >= ns / 4;
 	if (ns < tacho__limit(x, runs ? "never-yields.ns" : "hang.ns") || has_left_loop(x, c, ns))
 		return;
@@ -439,7 +426,7 @@ void tacho__rules_loop(struct tacho__explaining *x)
 	};
 
 	for (uint32_t i = 0; i < n; i++)
-		if (matters(x, &groups[i]) && !has_ended(x, &groups[i]))
+		if (groups[i].count && matters(x, &groups[i]))
 			finders[groups[i].cause](x, &groups[i]);
 	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
 		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);

@@ -320,7 +320,7 @@ static void leave_loop(struct trace *m, uint64_t state)
 	trace_stream(m, 1, 0);
 	PUT(m, 0, PARK, LOOP_1);
 	for (uint64_t i = 1; i < 60; i++)
-		turn(m, 20 * i * MS, (20 * i + 1) * MS);
+		turn(m, 20 * i * MS, (20 * i + (i == 30 ? 12 : 1)) * MS);
 	PUT(m, 1300 * MS, UNPARK, 1);
 	PUT(m, 1900 * MS, PARK, LOOP_2);
 	PUT(m, 1901 * MS, UNPARK, 0);
