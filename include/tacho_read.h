@@ -103,7 +103,8 @@ enum tacho_event_type {
 	TACHO_EV_WORK_BEGIN = 0x4c,  /* arg: kind; word[0]: work */
 	TACHO_EV_WORK_END = 0x4d,    /* word[0]: work */
 	TACHO_EV_READY = 0x4e,	     /* arg: events; word[0]: descriptor, or 1 << 63 | epoll_data */
-	TACHO_EV_LATE = 0x4f,	     /* word[0]: ns by which the next poll's timer is late */
+	TACHO_EV_LATE = 0x4f,	     /* word[0]: ns by which the next poll's timer is late; without
+				      callbacks: by which a wait outlasted its time-out */
 	TACHO_EV_STACK = 0x50,	     /* arg: stack; word[0]: lock or task that it belongs to */
 	TACHO_EV_SAMPLE = 0x51,	     /* arg: stack; word[0]: ns of CPU time since the one before */
 	TACHO_EV_LOCK_RELEASE = 0x80,  /* arg: place or stack; word[0]: lock; word[1]: waiters */

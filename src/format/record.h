@@ -74,7 +74,9 @@ enum tacho_record_type {
 	TACHO_REC_WORK_END = 0x4d,    /* arg: 0; w0: work */
 	TACHO_REC_READY = 0x4e,	 /* arg: epoll or poll events; w0: descriptor, or 1 << 63 | what
 					 the program keeps for it (epoll_data) */
-	TACHO_REC_LATE = 0x4f,	 /* w0: ns by which the timer of the next poll is late */
+	TACHO_REC_LATE = 0x4f,	 /* w0: ns by which the timer of the next poll is late; where
+					 callbacks are not seen: by which the wait before this turn
+					 outlasted its time-out */
 	TACHO_REC_STACK = 0x50,	 /* arg: stack; w0: what it belongs to: the lock, the task */
 	TACHO_REC_SAMPLE = 0x51, /* arg: stack of this thread; w0: ns of its CPU time since the
 					 sample before */

@@ -57,6 +57,7 @@ struct tacho__hook_thread {
 	uint32_t interrupted; /* 1: a sample's signal, and no other, ended its system call */
 	uint64_t turn;	      /* ticks of the unpark with which its turn began, 0 none */
 	uint64_t measured;    /* ticks of the last reading of sched.c */
+	uint64_t delayed;     /* ns runnable but not running between the last two; -1 not known */
 };
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
 

@@ -141,10 +141,13 @@ out:
 
 void tacho__sched_turn(uint64_t ticks)
 {
+	uint64_t before = totals_are_mine() ? last.delay_ns : UINT64_MAX;
+
 	rate_known();
 	if (!tacho__hook.measured)
 		tacho__throttle_read();
 	tacho__hook.measured = measure(&last) ? 0 : ticks;
+	tacho__hook.delayed = before <= last.delay_ns ? last.delay_ns - before : UINT64_MAX;
 }
 
 void tacho__sched_begin(void)

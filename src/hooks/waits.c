@@ -24,6 +24,7 @@
 
 #define NO_DESCRIPTOR (-1)
 #define READY_MAX 64 /* descriptors of one wait that are recorded one by one */
+#define OVERSLEPT_NS UINT64_C(100000000)
 
 static uint32_t define_loop(int fd, const char *what)
 {
@@ -199,6 +200,26 @@ static int goes_on_ns(const struct wait *w, const struct timespec *whole,
 	return 1;
 }
 
+/*
+ * A wait that ended long after its time-out, for which the thread did not lack a CPU: the process
+ * was stopped. Where callbacks are seen, timers say themselves how late they are.
+ */
+static void look_overslept(const struct wait *w, uint64_t ticks, int timeout)
+{
+	uint64_t ns, due;
+
+	/* A wait of that length is measured when it ends. */
+	if (timeout < 0 || tacho__likely(tacho__hook.measured != ticks) || !w->since ||
+	    tacho__hook.level != TACHO_LEVEL_WAITS || tacho__hook.delayed == UINT64_MAX)
+		return;
+	ns = tacho__ns_of_ticks(ticks - w->since);
+	due = (uint64_t)timeout * 1000000 + tacho__hook.delayed;
+	if (ns < due || ns - due < OVERSLEPT_NS)
+		return;
+	ns -= due;
+	tacho__record(tacho_record_head(TACHO_REC_LATE, 0), &ns, 1, 0);
+}
+
 /* What is ready since the unpark at `ticks`, as the program will see it: descriptors where it keeps
    those. */
 static void record_ready(const struct epoll_event *events, int n, uint64_t ticks)
@@ -213,6 +234,16 @@ static void record_ready(const struct epoll_event *events, int n, uint64_t ticks
 	}
 }
 
+static void epoll_waited(const struct wait *w, const struct epoll_event *events, int n, int timeout)
+{
+	uint64_t ticks = unpark(w, n);
+	int saved = errno;
+
+	look_overslept(w, ticks, timeout);
+	record_ready(events, n, ticks);
+	errno = saved;
+}
+
 TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)
 {
 	int left = timeout;
@@ -223,7 +254,7 @@ TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int tim
 		n = TACHO_REAL(epoll_wait)(epfd, events, max, left);
 	} while (n < 0 && goes_on_ms(&w, timeout, &left));
 	if (w.loop)
-		record_ready(events, n, unpark(&w, n));
+		epoll_waited(&w, events, n, timeout);
 	return n;
 }
 
@@ -238,7 +269,7 @@ TACHO_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 		n = TACHO_REAL(epoll_pwait)(epfd, events, max, left, mask);
 	} while (n < 0 && goes_on_ms(&w, timeout, &left));
 	if (w.loop)
-		record_ready(events, n, unpark(&w, n));
+		epoll_waited(&w, events, n, timeout);
 	return n;
 }
 

@@ -135,7 +135,7 @@ static void sum_poll(void *arg, const struct tacho__poll *p)
 		kind_poll(g, k, p);
 		if (p->wake_ns && p->begin_ns >= p->wake_ns)
 			tacho__sum_hist(g, &k->wake, p->begin_ns - p->wake_ns);
-		if (p->late_ns) {
+		if (p->late_ns && p->kind) {
 			tacho__sum_hist(g, &k->late, p->late_ns);
 			TACHO__WORST_ADD(&k->worst_late, p, x->late_ns);
 		}

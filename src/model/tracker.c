@@ -75,6 +75,8 @@ static void turn_as_poll(struct tacho__tracker *t, struct tacho__thread *s)
 	s->ended.turn_ns = s->turn.begin_ns;
 	s->ended.cut = s->turn.cut;
 	s->ended.spent = s->turn_spent;
+	s->ended.late_ns = s->late_ns;
+	s->late_ns = 0;
 	s->has_ended = 1;
 }
 
