@@ -107,13 +107,13 @@ enum tacho_event_type {
 				      callbacks: by which a wait outlasted its time-out */
 	TACHO_EV_STACK = 0x50,	     /* arg: stack; word[0]: lock or task that it belongs to */
 	TACHO_EV_SAMPLE = 0x51,	     /* arg: stack; word[0]: ns of CPU time since the one before */
-	TACHO_EV_LOCK_RELEASE = 0x80,  /* arg: place or stack; word[0]: lock; word[1]: waiters */
-	TACHO_EV_STEAL = 0x81,	       /* arg: thief loop; word[0]: victim loop; word[1]: tasks */
-	TACHO_EV_ASYNC_BEGIN = 0x82,   /* arg: name; word[0]: span id; word[1]: parent or 0 */
-	TACHO_EV_SCHED = 0x83,	       /* of the poll that just ended: arg: involuntary switches;
+	TACHO_EV_LOCK_RELEASE = 0x80, /* arg: place or stack; word[0]: lock; word[1]: waiters */
+	TACHO_EV_STEAL = 0x81,	      /* arg: thief loop; word[0]: victim loop; word[1]: tasks */
+	TACHO_EV_ASYNC_BEGIN = 0x82,  /* arg: name; word[0]: span id; word[1]: parent or 0 */
+	TACHO_EV_SCHED = 0x83, /* of the poll, or wait, that just ended: arg: involuntary switches;
 					 word[0]: ns runnable but not running; word[1]: minor faults
 					 | major faults << 32 */
-	TACHO_EV_SPAWN = 0xc0,	       /* arg: kind; data: place; word[1]: task; word[2]: parent */
+	TACHO_EV_SPAWN = 0xc0, /* arg: kind; data: place; word[1]: task; word[2]: parent */
 	TACHO_EV_TASK_WAITS = 0xc1,    /* arg: text or 0; data: stack or 0; word[1]: task;
 					 word[2]: resource or 0 */
 	TACHO_EV_TRACE_ID = 0xc2,      /* word[1]: async span or 0; word[2], word[3]: id */

@@ -533,6 +533,17 @@ static void on_turn(void *arg, const struct tacho__turn *u)
 	struct tacho__gathered *g = arg;
 	struct recent *r = tacho__table_find(&g->threads, u->process, u->thread);
 
+	if (u->delay_ns >= g->long_ns && u->loop) {
+		const struct judged j = {TACHO__CAUSE_WOKEN, u->delay_ns, u->loop, NULL, NULL, 0};
+		const struct tacho__poll wait = {
+			.at = {.process = u->process, .thread = u->thread, .loop = u->loop},
+			.begin_ns = u->begin_ns - u->delay_ns,
+			.end_ns = u->begin_ns,
+			.spent = {.sched = 1, .delay_ns = u->delay_ns},
+		};
+
+		add_case(g, NULL, &wait, j);
+	}
 	if (r)
 		r->turn_ns = u->end_ns - u->begin_ns;
 }

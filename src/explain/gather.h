@@ -21,6 +21,7 @@ enum tacho__cause {
 	TACHO__CAUSE_UNKNOWN = 6, /* nothing was seen that would explain it */
 	TACHO__CAUSE_OPEN = 7,	  /* it still runs where the records end */
 	TACHO__CAUSE_SIGNAL = 8,  /* it waited until another thread signalled a condition */
+	TACHO__CAUSE_WOKEN = 9, /* no poll: its loop could have come out of its wait long before */
 };
 
 #define TACHO__CASE_SAMPLES 128u

@@ -9,6 +9,10 @@
 #include "explain/rules.h"
 
 #define TURNS_OF_LOOP 50u
+#define WOKEN_ONES 3 /* times the share of the window that delays of callbacks must take */
+#define SCHED_ADVICE                                                                        \
+	"Other threads or processes take its CPU: give it more CPUs or a higher priority, " \
+	"pin it, or move its neighbours elsewhere."
 #define SAMPLED_NS UINT64_C(100000000)
 
 /* ------------------------------------------------------------------ findings */
@@ -19,7 +23,8 @@
  */
 static int matters(const struct tacho__explaining *x, const struct tacho__group *g)
 {
-	uint64_t sum = g->cause == TACHO__CAUSE_SCHED ? g->cause_ns : g->own_ns;
+	int sched = g->cause == TACHO__CAUSE_SCHED || g->cause == TACHO__CAUSE_WOKEN;
+	uint64_t sum = sched ? g->cause_ns : g->own_ns;
 	double share = 100.0 * (double)sum / tacho__window_ns(x);
 
 	/* Long polls with hardly a sample, and nobody says whether they had a CPU at all. */
@@ -295,9 +300,7 @@ static void find_sched(struct tacho__explaining *x, const struct tacho__group *g
 			   tacho__thread_text(x, name, g->process, f->thread),
 			   tacho__ns_text(all, (double)g->cause_ns), g->count,
 			   tacho__ns_text(ns, (double)g->longest_ns));
-	tacho__say_advice(f,
-			  "Other threads or processes take its CPU: give it more CPUs or a higher "
-			  "priority, pin it, or move its neighbours elsewhere.");
+	tacho__say_advice(f, "%s", SCHED_ADVICE);
 	for (uint32_t i = 0; i < TACHO__SHOWN && g->top[i]; i++) {
 		const struct tacho__poll *p = g->top[i];
 		/* The kernel also counts what was before the poll. */
@@ -308,6 +311,52 @@ static void find_sched(struct tacho__explaining *x, const struct tacho__group *g
 				    "%s of it runnable but not running, %u involuntary switches",
 				    tacho__ns_text(ns, (double)delay), p->spent.involuntary);
 	}
+}
+
+static struct tacho__finding *sched_finding(const struct tacho__explaining *x,
+					    const struct tacho__group *g)
+{
+	for (uint32_t i = 0; i < x->out->count; i++) {
+		struct tacho__finding *f = &x->out->findings[i];
+
+		if (strcmp(f->rule, "kernel-scheduling-delay") == 0 && f->process == g->process &&
+		    f->loop == g->top[0]->at.loop)
+			return f;
+	}
+	return NULL;
+}
+
+/* The same for loops that come out of their waits late: each wait for a CPU is short, as a rule, and
+   others are woken late once in a while as well. */
+static void find_woken(struct tacho__explaining *x, const struct tacho__group *g)
+{
+	double share = 100.0 * (double)g->cause_ns / tacho__window_ns(x);
+	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT];
+	struct tacho__finding *f = sched_finding(x, g);
+
+	if (!f && (share < WOKEN_ONES * tacho__limit(x, "kernel-scheduling-delay.share") ||
+		   g->count < tacho__limit(x, "blocked.count")))
+		return;
+	if (f) {
+		f->cost_ns += (double)g->cause_ns;
+	} else {
+		f = begin(x, g, "kernel-scheduling-delay");
+		if (!f)
+			return;
+		f->cost_ns = (double)g->cause_ns;
+		tacho__say_summary(f,
+				   "the kernel does not run %s when it could: %s in %u waits for a "
+				   "CPU of up to %s",
+				   tacho__thread_text(x, name, g->process, f->thread),
+				   tacho__ns_text(all, (double)g->cause_ns), g->count,
+				   tacho__ns_text(ns, (double)g->longest_ns));
+		tacho__say_advice(f, "%s", SCHED_ADVICE);
+	}
+	for (uint32_t i = 0; i < TACHO__SHOWN && g->top[i]; i++)
+		tacho__say_evidence(f, g->top[i]->at.thread, g->top[i]->begin_ns, g->top[i]->end_ns,
+				    (double)tacho__length(g->top[i]), "ns",
+				    "could run, and ran %s later",
+				    tacho__ns_text(ns, (double)tacho__length(g->top[i])));
 }
 
 static void find_pause(struct tacho__explaining *x, const struct tacho__group *g)
@@ -426,8 +475,13 @@ void tacho__rules_loop(struct tacho__explaining *x)
 	};
 
 	for (uint32_t i = 0; i < n; i++)
-		if (groups[i].count && matters(x, &groups[i]))
+		if (groups[i].count && groups[i].cause != TACHO__CAUSE_WOKEN &&
+		    matters(x, &groups[i]))
 			finders[groups[i].cause](x, &groups[i]);
+	for (uint32_t i = 0; i < n; i++)
+		if (groups[i].count && groups[i].cause == TACHO__CAUSE_WOKEN &&
+		    matters(x, &groups[i]))
+			find_woken(x, &groups[i]);
 	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
 		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);
 

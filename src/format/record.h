@@ -85,7 +85,8 @@ enum tacho_record_type {
 	TACHO_REC_LOCK_RELEASE = 0x80, /* arg: place or stack; w0: lock; w1: waiters */
 	TACHO_REC_STEAL = 0x81,	       /* arg: thief loop; w0: victim loop; w1: tasks taken */
 	TACHO_REC_ASYNC_BEGIN = 0x82,  /* arg: name; w0: span id; w1: parent span id or 0 */
-	TACHO_REC_SCHED = 0x83, /* of the poll that just ended: arg: involuntary switches; w0:
+	TACHO_REC_SCHED =
+		0x83, /* of the poll, or the wait, that just ended: arg: involuntary switches; w0:
 					  ns runnable but not running; w1: minor faults | major
 					  faults << 32 */
 

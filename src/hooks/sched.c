@@ -6,7 +6,8 @@
  * than most polls. So they are read when a loop comes out of its wait, unless that was
  * done less than TACHO_SLOW_POLL (10 ms) before, and at the end of a slow poll: what
  * is recorded is the difference. It belongs to the slow poll and to at most that much time
- * before the turn in which it ran. A fast poll costs a compare; a loop at full speed
+ * before the turn in which it ran. When a loop comes out of its wait, a difference that is as
+ * long as a slow poll is recorded as well: what it waited for was there, and others ran. A fast poll costs a compare; a loop at full speed
  * about a hundred readings a second, 3 us each.
  */
 #include <sys/resource.h>
@@ -113,10 +114,25 @@ static int rate_known(void)
 	return 1;
 }
 
+/* Its ticks, or 0. */
+static uint64_t record_since(const struct totals *before, const struct totals *now)
+{
+	const uint64_t words[2] = {
+		now->delay_ns - before->delay_ns,
+		least(now->minor - before->minor, UINT32_MAX) |
+			least(now->major - before->major, UINT32_MAX) << 32,
+	};
+
+	return tacho__record(tacho_record_head(TACHO_REC_SCHED,
+					       (uint32_t)least(now->preempted - before->preempted,
+							       TACHO_ARG_MAX)),
+			     words, 2, 0);
+}
+
 void tacho__sched_ended(uint64_t ticks, uint32_t id)
 {
 	struct totals now;
-	uint64_t words[2];
+	uint64_t delay;
 	int saved = errno;
 
 	if (!tacho__recording() || !rate_known() || ticks < tacho__load(&tacho__slow_ticks))
@@ -124,30 +140,31 @@ void tacho__sched_ended(uint64_t ticks, uint32_t id)
 	tacho__descriptors_doubted();
 	if (!totals_are_mine() || measure(&now))
 		goto out;
-	words[0] = now.delay_ns - last.delay_ns;
-	words[1] = least(now.minor - last.minor, UINT32_MAX) |
-		   least(now.major - last.major, UINT32_MAX) << 32;
-	tacho__hook.measured = tacho__record(
-		tacho_record_head(TACHO_REC_SCHED,
-				  (uint32_t)least(now.preempted - last.preempted, TACHO_ARG_MAX)),
-		words, 2, 0);
+	delay = now.delay_ns - last.delay_ns;
+	tacho__hook.measured = record_since(&last, &now);
 	last = now;
 	tacho__throttle_read();
-	if (words[0] && tacho__load(&tacho__watching) & TACHO__WATCH(SCHED))
-		tacho__above(TACHO_SENTINEL_SCHED, words[0], id);
+	if (delay && tacho__load(&tacho__watching) & TACHO__WATCH(SCHED))
+		tacho__above(TACHO_SENTINEL_SCHED, delay, id);
 out:
 	errno = saved;
 }
 
 void tacho__sched_turn(uint64_t ticks)
 {
-	uint64_t before = totals_are_mine() ? last.delay_ns : UINT64_MAX;
+	struct totals before = last;
+	int mine = totals_are_mine();
 
 	rate_known();
 	if (!tacho__hook.measured)
 		tacho__throttle_read();
 	tacho__hook.measured = measure(&last) ? 0 : ticks;
-	tacho__hook.delayed = before <= last.delay_ns ? last.delay_ns - before : UINT64_MAX;
+	tacho__hook.delayed = UINT64_MAX;
+	if (!mine || !tacho__hook.measured)
+		return;
+	tacho__hook.delayed = last.delay_ns - before.delay_ns;
+	if (tacho__hook.delayed >= tacho__slow_poll_ns())
+		record_since(&before, &last);
 }
 
 void tacho__sched_begin(void)

@@ -98,6 +98,7 @@ struct tacho__turn {
 	uint8_t cut;
 	uint64_t begin_ns, end_ns; /* from the end of one wait to the beginning of the next */
 	uint64_t parked_ns;	   /* how long that wait before it was; 0 also when not known */
+	uint64_t delay_ns;	   /* of that wait: runnable but not running, where that was long */
 	uint32_t polls;
 	uint64_t polls_ns; /* of outermost polls */
 };

@@ -214,8 +214,15 @@ static void sched(struct tacho__thread *s, const struct tacho_event *e)
 {
 	struct tacho__spent *p;
 
-	if (!s->has_ended || e->words < 2)
+	if (e->words < 2)
 		return;
+	/* Right after a wait it is of that. */
+	if (!s->has_ended) {
+		if (s->in_turn && s->turn.begin_ns == s->last_ns)
+			s->turn.delay_ns =
+				e->word[0] < s->turn.parked_ns ? e->word[0] : s->turn.parked_ns;
+		return;
+	}
 	p = &s->ended.spent;
 	p->sched = 1;
 	p->involuntary = e->arg;

@@ -74,6 +74,7 @@ FAULTS = [
     Case('epoll_rwlock', 'lock-contention', 'scan_table'),
     Case('epoll_fork', 'blocking-call', 'save_snapshot', alone=True),
     Case('epoll_sched', 'kernel-scheduling-delay', alone=True),
+    Case('epoll_starved', 'kernel-scheduling-delay', alone=True),
     Case('epoll_stopped', 'process-pause', alone=True, calm=True),
     Case('epoll_quota', 'cpu-throttled', alone=True, quota=0.25),
     Case('epoll_futile', 'futile-wakeups', 'main', alone=True),
