@@ -7,9 +7,9 @@
  * sends its signal on the way back to the program, so no call is interrupted; before, a
  * wait could be at its very beginning, and waits.c then goes on with it.
  *
- * The signal is a real-time signal that has its default action when the first thread is
- * sampled, and that the program has not named in a set of signals, the highest such. signals.c sees to it that the program neither sees it nor
- * loses a signal that it wants later.
+ * The signal is the highest real-time signal that has its default action when the first
+ * thread is sampled, and that the program has not named in a set of signals. signals.c sees
+ * to it that the program neither sees it nor loses a signal that it wants later.
  *
  * Threads are sampled from their beginning (pthread_create) or from when they first wait in a
  * loop. A thread that blocks all signals and never waits in a loop is sampled until it

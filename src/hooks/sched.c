@@ -7,8 +7,9 @@
  * done less than TACHO_SLOW_POLL (10 ms) before, and at the end of a slow poll: what
  * is recorded is the difference. It belongs to the slow poll and to at most that much time
  * before the turn in which it ran. When a loop comes out of its wait, a difference that is as
- * long as a slow poll is recorded as well: what it waited for was there, and others ran. A fast poll costs a compare; a loop at full speed
- * about a hundred readings a second, 3 us each.
+ * long as a slow poll is recorded as well: what it waited for was there, and others ran. A
+ * fast poll costs a compare; a loop at full speed about a hundred readings a second, 3 us
+ * each.
  */
 #include <sys/resource.h>
 

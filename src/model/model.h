@@ -86,9 +86,9 @@ struct tacho__poll {
 	uint64_t wake_ns;  /* of the wake that led to it; 0: none was seen */
 	uint32_t waker;	   /* thread, when wake_ns */
 	uint32_t wakes;	   /* since the poll before */
-	uint64_t
-		late_ns; /* its timer was so late; 0 also when it is no timer's. Of kind 0: the wait
-			      before it outlasted its time-out by so much */
+	/* Its timer was so late; 0 also when it is no timer's. Of kind 0: the wait before it
+	   outlasted its time-out by so much. */
+	uint64_t late_ns;
 	struct tacho__spent spent;
 };
 
