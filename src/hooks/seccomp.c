@@ -194,6 +194,7 @@ static int lets_us(const struct sock_filter *code, uint32_t count)
 		case SECCOMP_RET_ALLOW:
 		case SECCOMP_RET_LOG:
 			break;
+		case SECCOMP_RET_USER_NOTIF: /* somebody is asked, who answers with an error at worst */
 		case SECCOMP_RET_ERRNO:
 			if (may_fail(calls[i].number))
 				break;
