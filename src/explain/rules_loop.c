@@ -326,6 +326,19 @@ static struct tacho__finding *sched_finding(const struct tacho__explaining *x,
 	return NULL;
 }
 
+/* Whether the loop would wait for something to do most of the time if it had its CPU at once: one
+   that asks over and over, or is full, has to share its CPU if others want it. */
+static int waits_mostly(const struct tacho__explaining *x, const struct tacho__group *g)
+{
+	const struct tacho__poll *p = g->top[0];
+	const struct tacho__loop_sum *l = tacho__table_find(
+		&x->sum->loops, (uint64_t)g->process << 32 | p->at.loop, p->at.thread);
+	uint64_t busy = l ? l->busy_ns + l->short_waits_ns : 0;
+
+	return l && l->parked_ns >= g->cause_ns &&
+	       busy < (l->busy_ns + l->parked_ns - g->cause_ns) / 2;
+}
+
 /* The same for loops that come out of their waits late: each wait for a CPU is short, as a rule, and
    others are woken late once in a while as well. */
 static void find_woken(struct tacho__explaining *x, const struct tacho__group *g)
@@ -334,6 +347,8 @@ static void find_woken(struct tacho__explaining *x, const struct tacho__group *g
 	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT];
 	struct tacho__finding *f = sched_finding(x, g);
 
+	if (!waits_mostly(x, g))
+		return;
 	if (!f && (share < WOKEN_ONES * tacho__limit(x, "kernel-scheduling-delay.share") ||
 		   g->count < tacho__limit(x, "blocked.count")))
 		return;

@@ -341,6 +341,52 @@ static void what_a_thread_does_after_its_loop_keeps_no_loop(void **state)
 	end(&x);
 }
 
+/* Waits in which the thread was runnable for `delay` before it ran, and turns that take `busy`. */
+static void delayed(struct trace *m, uint64_t delay, uint64_t parked, uint64_t busy)
+{
+	uint64_t at = 0;
+
+	begin(m, 2);
+	trace_stream(m, 1, 0);
+	PUT(m, at, PARK, LOOP_1);
+	for (uint32_t i = 0; i < 60; i++) {
+		at += parked;
+		PUT(m, at, UNPARK, 1);
+		PUT(m, at + 1000, SCHED, 0, delay, 0);
+		at += busy;
+		PUT(m, at, PARK, LOOP_1);
+	}
+}
+
+static void a_loop_that_gets_its_cpu_late_is_told_from_one_that_idles(void **state)
+{
+	struct explained x;
+	const struct tacho__finding *f;
+
+	(void)state;
+	delayed(&x.m, 30 * MS, 40 * MS, MS / 10);
+	explain(&x);
+	f = found(x.e, "kernel-scheduling-delay", 0);
+	assert_non_null(f);
+	assert_true(says(f, "1.80 s in 60 waits for a CPU of up to 30.0 ms"));
+	end(&x);
+	delayed(&x.m, 2 * MS, 40 * MS, MS / 10);
+	explain(&x);
+	assert_string_equal(x.e->verdict.category, "none");
+	end(&x);
+}
+
+static void a_loop_that_never_waits_has_to_share_its_cpu(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	delayed(&x.m, 12 * MS, 12 * MS, 5 * MS);
+	explain(&x);
+	assert_null(found(x.e, "kernel-scheduling-delay", 0));
+	end(&x);
+}
+
 /* A loop that works beside two that idle. */
 static void an_imbalance_names_the_loop_and_its_thread(void **state)
 {
@@ -376,6 +422,8 @@ int main(void)
 		cmocka_unit_test(loops_that_idle_are_said_to_be_fine),
 		cmocka_unit_test(a_few_records_of_a_busy_loop_tell_nothing),
 		cmocka_unit_test(what_a_thread_does_after_its_loop_keeps_no_loop),
+		cmocka_unit_test(a_loop_that_gets_its_cpu_late_is_told_from_one_that_idles),
+		cmocka_unit_test(a_loop_that_never_waits_has_to_share_its_cpu),
 		cmocka_unit_test(an_imbalance_names_the_loop_and_its_thread),
 	};
 
