@@ -23,8 +23,7 @@
  */
 static int matters(const struct tacho__explaining *x, const struct tacho__group *g)
 {
-	int sched = g->cause == TACHO__CAUSE_SCHED || g->cause == TACHO__CAUSE_WOKEN;
-	uint64_t sum = sched ? g->cause_ns : g->own_ns;
+	uint64_t sum = g->cause == TACHO__CAUSE_SCHED ? g->cause_ns : g->own_ns;
 	double share = 100.0 * (double)sum / tacho__window_ns(x);
 
 	/* Long polls with hardly a sample, and nobody says whether they had a CPU at all. */
@@ -350,7 +349,8 @@ static void find_woken(struct tacho__explaining *x, const struct tacho__group *g
 	if (!waits_mostly(x, g))
 		return;
 	if (!f && (share < WOKEN_ONES * tacho__limit(x, "kernel-scheduling-delay.share") ||
-		   g->count < tacho__limit(x, "blocked.count")))
+		   (g->count < tacho__limit(x, "blocked.count") &&
+		    (double)g->longest_ns < tacho__limit(x, "long-callback.critical"))))
 		return;
 	if (f) {
 		f->cost_ns += (double)g->cause_ns;
@@ -494,8 +494,7 @@ void tacho__rules_loop(struct tacho__explaining *x)
 		    matters(x, &groups[i]))
 			finders[groups[i].cause](x, &groups[i]);
 	for (uint32_t i = 0; i < n; i++)
-		if (groups[i].count && groups[i].cause == TACHO__CAUSE_WOKEN &&
-		    matters(x, &groups[i]))
+		if (groups[i].count && groups[i].cause == TACHO__CAUSE_WOKEN)
 			find_woken(x, &groups[i]);
 	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
 		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);

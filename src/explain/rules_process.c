@@ -242,8 +242,9 @@ int tacho__is_idle(const struct tacho__explaining *x)
 	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
 		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
 
-		if (l && l->busy_ns > busy)
-			busy = l->busy_ns;
+		/* One that could run has something to do. */
+		if (l && l->busy_ns + l->delay_ns > busy)
+			busy = l->busy_ns + l->delay_ns;
 	}
 	return x->sum->loops.count &&
 	       tacho__window_ns(x) >= tacho__limit(x, "not-enough-data.ns") &&

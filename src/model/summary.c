@@ -171,6 +171,7 @@ static void sum_turn(void *arg, const struct tacho__turn *u)
 		l->parked_ns += u->parked_ns;
 		if (u->parked_ns < SHORT_WAIT_NS)
 			l->short_waits_ns += u->parked_ns;
+		l->delay_ns += u->delay_ns;
 		l->busy_ns += ns;
 		l->no_ready += is_futile(l, u) ? 1 : 0;
 		if (!(u->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)))

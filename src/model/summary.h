@@ -70,6 +70,7 @@ struct tacho__loop_sum {
 	uint64_t first_ns, last_ns; /* seen */
 	uint64_t parked_ns, busy_ns;
 	uint64_t short_waits_ns;   /* of parked_ns: waits that no thread sleeps for */
+	uint64_t delay_ns;	   /* of parked_ns: runnable but not running, where that was long */
 	uint64_t no_ready;	   /* waits that ended with nothing ready and nothing done after */
 	struct tacho__hist ns;	   /* turns */
 	struct tacho__series busy; /* ns */

@@ -342,14 +342,14 @@ static void what_a_thread_does_after_its_loop_keeps_no_loop(void **state)
 }
 
 /* Waits in which the thread was runnable for `delay` before it ran, and turns that take `busy`. */
-static void delayed(struct trace *m, uint64_t delay, uint64_t parked, uint64_t busy)
+static void delayed(struct trace *m, uint32_t waits, uint64_t delay, uint64_t parked, uint64_t busy)
 {
 	uint64_t at = 0;
 
 	begin(m, 2);
 	trace_stream(m, 1, 0);
 	PUT(m, at, PARK, LOOP_1);
-	for (uint32_t i = 0; i < 60; i++) {
+	for (uint32_t i = 0; i < waits; i++) {
 		at += parked;
 		PUT(m, at, UNPARK, 1);
 		PUT(m, at + 1000, SCHED, 0, delay, 0);
@@ -364,13 +364,17 @@ static void a_loop_that_gets_its_cpu_late_is_told_from_one_that_idles(void **sta
 	const struct tacho__finding *f;
 
 	(void)state;
-	delayed(&x.m, 30 * MS, 40 * MS, MS / 10);
+	delayed(&x.m, 60, 30 * MS, 40 * MS, MS / 10);
 	explain(&x);
 	f = found(x.e, "kernel-scheduling-delay", 0);
 	assert_non_null(f);
 	assert_true(says(f, "1.80 s in 60 waits for a CPU of up to 30.0 ms"));
 	end(&x);
-	delayed(&x.m, 2 * MS, 40 * MS, MS / 10);
+	delayed(&x.m, 2, 300 * MS, 1000 * MS, MS / 10);
+	explain(&x);
+	assert_string_equal(x.e->verdict.category, "scheduling");
+	end(&x);
+	delayed(&x.m, 60, 2 * MS, 40 * MS, MS / 10);
 	explain(&x);
 	assert_string_equal(x.e->verdict.category, "none");
 	end(&x);
@@ -381,7 +385,7 @@ static void a_loop_that_never_waits_has_to_share_its_cpu(void **state)
 	struct explained x;
 
 	(void)state;
-	delayed(&x.m, 12 * MS, 12 * MS, 5 * MS);
+	delayed(&x.m, 60, 12 * MS, 12 * MS, 5 * MS);
 	explain(&x);
 	assert_null(found(x.e, "kernel-scheduling-delay", 0));
 	end(&x);
