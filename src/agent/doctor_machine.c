@@ -206,27 +206,29 @@ struct limit {
 	bool bytes;
 	uint64_t wanted, needed; /* less: a warning; nothing can be recorded */
 	const char *means, *todo;
+	const char *less; /* to do instead, while it is not below `needed` */
 };
 
 static void check_limits(struct tacho__checks *checks)
 {
 	static const struct limit limits[] = {
 		{"limit-memlock", RLIMIT_MEMLOCK, true, 0, 0,
-		 "locked memory (ulimit -l); perf needs some beyond kernel.perf_event_mlock_kb",
+		 "locked memory (ulimit -l); perf needs some beyond kernel.perf_event_mlock_kb", "",
 		 ""},
 		{"limit-nofile", RLIMIT_NOFILE, false, 256, 0,
 		 "open files (ulimit -n); tacho needs some for each recorded process and, with "
 		 "perf, for each of its threads",
-		 "raise it: ulimit -n 4096"},
+		 "raise it: ulimit -n 4096", ""},
 		{"limit-fsize", RLIMIT_FSIZE, true, BUDGET, MIB,
 		 "size of files (ulimit -f); a box is a file of 32 MiB",
-		 "raise it: ulimit -f unlimited; or record with less: tacho run --memory 1M"},
-		{"limit-as", RLIMIT_AS, true, 256 * MIB, 64 * MIB,
+		 "raise it: ulimit -f unlimited", "; or record with less: tacho run --memory 1M"},
+		{"limit-as", RLIMIT_AS, true, 256 * MIB, BUDGET,
 		 "address space (ulimit -v); a box takes 32 MiB of it and little more",
-		 "raise it: ulimit -v unlimited; or record with less: tacho run --memory 8M"},
+		 "raise it: ulimit -v unlimited", "; or record with less: tacho run --memory 8M"},
 		{"limit-sigpending", RLIMIT_SIGPENDING, false, 512, 0,
 		 "pending signals (ulimit -i); each sampled thread has a timer that counts here",
-		 "raise it: ulimit -i 4096; threads above it are not sampled, which is counted"},
+		 "raise it: ulimit -i 4096; threads above it are not sampled, which is counted",
+		 ""},
 	};
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
@@ -248,7 +250,8 @@ static void check_limits(struct tacho__checks *checks)
 			tacho__check_number(c, (uint64_t)r.rlim_cur);
 		tacho__check_means(c, "%s", l->means);
 		if (state != TACHO__CHECK_OK)
-			tacho__check_todo(c, "%s", l->todo);
+			tacho__check_todo(c, "%s%s", l->todo,
+					  state == TACHO__CHECK_WARNING ? l->less : "");
 	}
 }
 

@@ -274,6 +274,15 @@ def bad_circumstances(tmp):
           p.returncode == 1 and told["verdict"] == "cannot" and
           state(checks, "limit-fsize") == "cannot" and value(checks, "limit-fsize") == 100000,
           said(p))
+    check("no box fits: less memory is not advised",
+          "--memory" not in checks["limit-fsize"]["todo"], checks.get("limit-fsize"))
+
+    def small_space():
+        resource.setrlimit(resource.RLIMIT_AS, (60 << 20, 60 << 20))
+    p, told, checks = ask(preexec_fn=small_space)
+    check("little address space: what was really recorded decides",
+          state(checks, "limit-as") == "warning" and
+          (told["verdict"] == "cannot") == (state(checks, "self-check") == "cannot"), said(p))
     p, told, checks = ask(env={"TACHO": "off"})
     check("TACHO=off is told", p.returncode == 1 and state(checks, "switched-off") == "cannot",
           said(p))
