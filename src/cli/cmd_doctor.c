@@ -69,9 +69,7 @@ static void judge_self(struct report *r)
 	if (!works) {
 		tacho__check_means(c, "a process that was to record did not: %s",
 				   s->reason[0] ? s->reason : "its box holds no wait of a loop");
-		tacho__check_todo(c,
-				  "see the lines above; 'tacho ls' shows what processes that could "
-				  "not record say");
+		tacho__check_todo(c, "put right what this line and those above name");
 		return;
 	}
 	tacho__check_means(c, "a process recorded for %s and was killed; its box was read (%s)",

@@ -64,7 +64,7 @@ bool run_attend_setup(struct run_boxes *b)
 {
 	const struct watch_options *o = b->watch;
 
-	b->keep = tacho__keep_new(o->keep, o->rules.sentinels.count ? o->max_bytes : 0);
+	b->keep = tacho__keep_new(o->keep, o->max_bytes);
 	if (o->exec)
 		b->exec = tacho__exec_new(o->exec, environ);
 	if (!b->keep || (o->exec && !b->exec)) {

@@ -58,6 +58,13 @@ def test_cap(tmp):
     numbers = [info(t)["segment"] for t in segments(place)]
     check("cap_holds", p.returncode == 0 and 0 < size <= 24 * 1024 and numbers[0] > 1 and
           numbers == list(range(numbers[0], numbers[0] + len(numbers))), (size, numbers, said(p)))
+    place = os.path.join(tmp, "windows-cap")
+    p = run("--continuous", "--segment-bytes", "8K", "--max-bytes", "8K", "--after", "0",
+            "--cooldown", "0", "-o", place, "--", watched(), "turns:5",
+            *["trigger:asked", "park:150"] * 12, cwd=tmp)
+    size = sum(os.path.getsize(t) for t in traces(place) if t not in segments(place))
+    check("cap_holds_for_windows_that_were_asked_for", p.returncode == 0 and
+          p.stderr.count("; asked") > 4 and 0 < size <= 8 * 1024, (size, said(p)))
     place = os.path.join(tmp, "tiny-cap")
     p = run("--continuous", "--memory", "1M", "--segment-bytes", "4K", "--max-bytes", "4K", "-o",
             place, "--", watched(), "turns:2000", cwd=tmp)
