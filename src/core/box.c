@@ -441,19 +441,33 @@ int tacho__box_make(const struct tacho__options *o, char *reason, size_t reason_
 	return 0;
 }
 
+/* Whether the note is there. */
+static int leave_note(const struct tacho__options *o, int dir, const void *note, size_t size)
+{
+	char name[48];
+	int fd, left = 0;
+
+	tacho__box_dir_prune(dir, o->dead_boxes);
+	fd = create_file(dir, name, sizeof(name));
+	if (fd >= 0) {
+		left = tacho__write(fd, note, size) == (long)size;
+		if (!left)
+			tacho__unlinkat(dir, name);
+		tacho__close(fd);
+	}
+	return left;
+}
+
 void tacho__box_make_off(const struct tacho__options *o, int error, const char *reason)
 {
 	union {
 		struct tacho_box_super super;
 		uint8_t bytes[TACHO_BOX_SUPER_SIZE];
 	} off;
-	char name[48];
-	int dir = tacho__note_dir_open(o);
-	int fd;
+	int dir, left = 0;
 
-	if (dir < 0)
+	if (check_file_limit(sizeof(off)))
 		return;
-	tacho__box_dir_prune(dir, o->dead_boxes);
 	memset(&off, 0, sizeof(off));
 	memcpy(off.super.magic, TACHO_BOX_MAGIC, 8);
 	off.super.box_size = TACHO_BOX_SUPER_SIZE;
@@ -462,13 +476,13 @@ void tacho__box_make_off(const struct tacho__options *o, int error, const char *
 	off.super.state = TACHO_BOX_OFF;
 	off.super.error = -error;
 	tacho__set_reason(&off.super, reason);
-	fd = check_file_limit(sizeof(off)) ? -EFBIG : create_file(dir, name, sizeof(name));
-	if (fd >= 0) {
-		if (tacho__write(fd, &off, sizeof(off)) != sizeof(off))
-			tacho__unlinkat(dir, name);
-		tacho__close(fd);
+	for (int i = 0; i < TACHO__NOTE_DIRS && !left; i++) {
+		dir = tacho__note_dir_open(o, i);
+		if (dir < 0)
+			continue;
+		left = leave_note(o, dir, &off, sizeof(off));
+		tacho__close(dir);
 	}
-	tacho__close(dir);
 }
 
 void tacho__box_path(char *buf, size_t size)

@@ -101,23 +101,18 @@ int tacho__box_dir_open(const struct tacho__options *options, char *path, size_t
 	return fd;
 }
 
-int tacho__note_dir_open(const struct tacho__options *options)
+int tacho__note_dir_open(const struct tacho__options *options, int nth)
 {
 	char path[TACHO__PATH_MAX], ignored[8];
 	struct tacho__text t;
-	int fd = -ENOENT;
 
-	if (options->box_dir[0])
-		fd = open_own_dir(options->box_dir, ignored, sizeof(ignored));
-	if (fd >= 0)
-		return fd;
 	tacho__text_init(&t, path, sizeof(path));
-	user_path(&t, "/dev/shm/tacho-");
-	fd = open_own_dir(path, ignored, sizeof(ignored));
-	if (fd >= 0)
-		return fd;
-	tacho__text_init(&t, path, sizeof(path));
-	user_path(&t, "/tmp/tacho-");
+	if (nth == 0 && !options->box_dir[0])
+		return -ENOENT;
+	if (nth == 0)
+		tacho__text_put(&t, options->box_dir);
+	else
+		user_path(&t, nth == 1 ? "/dev/shm/tacho-" : "/tmp/tacho-");
 	return open_own_dir(path, ignored, sizeof(ignored));
 }
 

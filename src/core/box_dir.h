@@ -15,8 +15,10 @@
 int tacho__box_dir_open(const struct tacho__options *options, char *path, size_t path_size,
 			char *reason, size_t reason_size);
 
-/* A folder on disk, for the note of a process that could not record. -errno if none. */
-int tacho__note_dir_open(const struct tacho__options *options);
+#define TACHO__NOTE_DIRS 3
+/* A folder for the note of a process that could not record, the nth that there may be. -errno if
+   that is none; also one that it opens may not be writable. */
+int tacho__note_dir_open(const struct tacho__options *options, int nth);
 
 /* Deletes the oldest boxes of dead processes in the folder, so that at most `keep` stay. */
 void tacho__box_dir_prune(int dir, uint32_t keep);
