@@ -32,6 +32,9 @@
 #define BOXES_MAX 16384u /* at a time: more are left to `tacho recover` */
 #define OTHERS_MAX 64u
 #define NAMES_SHOWN 5u
+/* Descriptors that are kept for looking around and for saving windows. */
+#define RESERVE 32u
+#define SEGMENT_FDS 3u /* that continuous recording opens later, for each process */
 /* How long the boxes of a `tacho run` are left to it before another agent takes them. */
 #define LEFT_TO_RUN_NS UINT64_C(2000000000)
 #define NS_PER_S UINT64_C(1000000000)
@@ -205,10 +208,37 @@ static void take(struct run_boxes *b, const struct box_file *file, struct tacho_
 		run_attend_begin(b, &b->boxes[b->count - 1]);
 }
 
+/* Whether so many descriptors are in use that those followed must end before others. The lowest
+   that is free tells how many are. */
+bool run_boxes_crowded(const struct run_boxes *b)
+{
+	int lowest = fcntl(b->poke, F_DUPFD_CLOEXEC, 0);
+	rlim_t followed = 0, wanted;
+	struct rlimit limit;
+
+	if (lowest >= 0)
+		close(lowest);
+	for (size_t i = 0; i < b->count; i++)
+		followed += b->boxes[i].follow != NULL;
+	if (followed == 0)
+		return false;
+	if (lowest < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return true;
+	wanted = limit.rlim_cur / 4 < RESERVE ? limit.rlim_cur / 4 : RESERVE;
+	if (b->segments)
+		wanted += SEGMENT_FDS * followed;
+	return (rlim_t)lowest + wanted >= limit.rlim_cur;
+}
+
 static void add(struct run_boxes *b, const struct box_file *file)
 {
 	struct tacho__follow *f = NULL;
 	enum kind kind = b->count < BOXES_MAX ? judge(b, file, &f) : FOREIGN;
+
+	if (kind == OURS && run_boxes_crowded(b)) {
+		b->waiting = true;
+		kind = FOREIGN;
+	}
 
 	if (kind == UNFINISHED && (f || box_process_runs(file->pid, file->start_time) != 0))
 		b->pending = true;
@@ -236,12 +266,17 @@ static bool is_left(const struct run_boxes *b, const struct run_box *box)
 
 static bool has_ended(const struct run_boxes *b, const struct run_box *box)
 {
+	struct pollfd fd = {.fd = box->pidfd, .events = POLLIN};
+	int runs;
+
 	/* How the command ended decides about its window: it is known when it was reaped. */
 	if (box->pid == b->command && !b->command_reaped)
 		return false;
 	if (b->recording == 0 && is_left(b, box))
 		return true;
-	return box_process_runs(box->pid, box->start_time) == 0;
+	runs = box_process_runs(box->pid, box->start_time);
+	/* That cannot be read: the process itself can still be asked. */
+	return runs < 0 ? poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN) : runs == 0;
 }
 
 static void scan(struct run_boxes *b)
@@ -254,7 +289,7 @@ static void scan(struct run_boxes *b)
 	result = b->silent ? box_list_read_quietly(&list, b->all_users)
 			   : box_list_read(&list, b->all_users);
 	b->silent = true;
-	b->pending = false;
+	b->pending = b->waiting = false;
 	if (result == 0) {
 		watch_folders(b, &list);
 		for (size_t i = 0; i < list.file_count; i++)
@@ -395,24 +430,39 @@ static void forget_gone(struct run_boxes *b)
 	b->count = kept;
 }
 
-void run_boxes_work(struct run_boxes *b, bool look)
+/* Whether one of them is dealt with for good, and its descriptors are free. */
+static bool attend_all(struct run_boxes *b)
 {
-	uint64_t now, pokes;
+	uint64_t now = cli_now_ns();
+	bool freed = false;
 
-	if (read(b->poke, &pokes, sizeof(pokes)) < 0 && errno != EAGAIN)
-		look = true;
-	if (look)
-		scan(b);
-	now = cli_now_ns();
 	for (size_t i = 0; i < b->count; i++) {
 		struct run_box *box = &b->boxes[i];
 
-		if (box->follow && !box->ended)
+		if (box->follow && !box->ended) {
 			run_attend(b, box, now);
-		else if (box->ended && !box->done && now >= box->retry_ns)
+		} else if (box->ended && !box->done && now >= box->retry_ns) {
 			run_save_ended(b, box);
+			freed |= box->done;
+		}
 	}
 	forget_gone(b);
+	return freed;
+}
+
+void run_boxes_work(struct run_boxes *b, bool look)
+{
+	uint64_t pokes;
+	bool freed;
+
+	if (read(b->poke, &pokes, sizeof(pokes)) < 0 && errno != EAGAIN)
+		look = true;
+	do {
+		if (look)
+			scan(b);
+		freed = attend_all(b);
+		look = true;
+	} while (freed && b->waiting);
 }
 
 int run_boxes_reaped(struct run_boxes *b, pid_t pid, int status)
@@ -514,6 +564,10 @@ static void end_box(struct run_boxes *b, struct run_box *box)
 void run_boxes_end(struct run_boxes *b)
 {
 	b->closing = true;
+	if (b->waiting)
+		cli_error("some windows are kept in their boxes, because too many files are open: "
+			  "save them with 'tacho recover -o FOLDER', and raise the limit (ulimit "
+			  "-n).");
 	for (size_t i = 0; i < b->count; i++)
 		end_box(b, &b->boxes[i]);
 	name_file(b);

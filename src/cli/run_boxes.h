@@ -71,6 +71,7 @@ struct run_boxes {
 	int inotify;
 	int poke;     /* eventfd: a recorder wants attention */
 	bool pending; /* a box is being made, or left to its tacho run: look again soon */
+	bool waiting; /* there are boxes of ours for which there were no descriptors */
 	bool silent;  /* folders that cannot be searched have been told */
 	uint64_t begun_ns;
 	struct run_box *boxes;
@@ -110,6 +111,7 @@ void run_boxes_work(struct run_boxes *b, bool look);
 int run_boxes_reaped(struct run_boxes *b, pid_t pid, int status);
 /* Saves the windows of those that run; they go on. */
 void run_boxes_snapshot(struct run_boxes *b, const char *why);
+bool run_boxes_crowded(const struct run_boxes *b);
 /* Recorded processes that run. */
 size_t run_boxes_alive(const struct run_boxes *b);
 /* "nginx (17), nginx (18) and 3 more"; returns out. */

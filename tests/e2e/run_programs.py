@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tacho run and what programs do: daemons, crashes, workers, and what they leave behind."""
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -35,6 +36,17 @@ def test_worker_that_cannot_record(tmp):
             os.chmod(folder_of_boxes, before)
         check(f"worker_that_cannot_record_in_a_folder_that_is_{name}_is_told", p.returncode == 0 and
               count(out, "park") == 3 and p.stderr.count("could not record") == 1, said(p))
+
+
+def test_few_descriptors(tmp):
+    """There are more processes than descriptors to follow them with: they are saved in turn."""
+    place = fresh(tmp, "descriptors")
+    code = LOOP + "for i in range(40):\n    if os.fork() == 0:\n        turn(3, 0.1)\n" \
+        "        os._exit(0)\nfor i in range(40): os.wait()\n"
+    p = run("--memory", "1M", "-o", place, "--", PYTHON, "-c", code, cwd=tmp, timeout=300,
+            preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
+    check("few_descriptors_are_enough", p.returncode == 0 and len(traces(place)) == 41 and
+          boxes() == [], (len(traces(place)), len(boxes()), p.stderr[-500:]))
 
 
 def test_refused_option(tmp):
@@ -238,6 +250,7 @@ def main():
     with folder() as tmp:
         os.chmod(tmp, 0o755)
         test_worker_that_cannot_record(tmp)
+        test_few_descriptors(tmp)
         test_refused_option(tmp)
         test_address_sanitizer(tmp)
         test_threads_outlive_main(tmp)
