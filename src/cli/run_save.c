@@ -357,8 +357,13 @@ void run_save_ended(struct run_boxes *b, struct run_box *box)
 	struct stat st = *tacho__follow_file(box->follow);
 	struct stat now;
 
-	/* Somebody may have deleted it. */
 	box->done = lstat(box->path, &now) < 0 || now.st_ino != st.st_ino;
+	if (box->done && b->recording) {
+		b->failed++;
+		cli_warn("the window of %s (%" PRIu32
+			 ") is not saved: somebody deleted its box, %s.",
+			 box->comm, box->pid, box->path);
+	}
 	if (!box->done && box->retry_ns == 0)
 		run_attend_last(b, box);
 	if (!box->done && save_last(b, box) == 0) {

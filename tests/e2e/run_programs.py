@@ -49,6 +49,14 @@ def test_few_descriptors(tmp):
           boxes() == [], (len(traces(place)), len(boxes()), p.stderr[-500:]))
 
 
+def test_deleted_box(tmp):
+    code = LOOP + "import glob\nfor b in glob.glob(os.environ['TACHO_BOX_DIR'] + '/*.box'): " \
+        "os.unlink(b)\nturn()\n"
+    p = run("--", PYTHON, "-c", code, cwd=fresh(tmp, "deleted"))
+    check("deleted_box_is_told", p.returncode == 0 and "somebody deleted its box" in p.stderr and
+          "nothing was recorded" not in p.stderr, said(p))
+
+
 def test_refused_option(tmp):
     p = run("--", PYTHON, "-c", LOOP, cwd=tmp, env={"TACHO_MIN_AGE": "old"})
     check("refused_option_is_told", p.returncode == 0 and "TACHO_MIN_AGE=old" in p.stderr and
@@ -251,6 +259,7 @@ def main():
         os.chmod(tmp, 0o755)
         test_worker_that_cannot_record(tmp)
         test_few_descriptors(tmp)
+        test_deleted_box(tmp)
         test_refused_option(tmp)
         test_address_sanitizer(tmp)
         test_threads_outlive_main(tmp)
