@@ -36,8 +36,9 @@
 static struct {
 	uint8_t *base;
 	uint64_t size;
-	uint64_t pool; /* offset */
-	uint32_t pid;
+	uint64_t pool;	  /* offset */
+	uint32_t pid;	  /* as the box says */
+	int here;	  /* as the process says */
 	uint32_t storing; /* a store into it was interrupted by the fork, and goes on */
 } before;
 
@@ -235,9 +236,8 @@ static void describe_process(struct tacho_box_super *s, const struct tacho__opti
 
 	s->version = TACHO_BOX_VERSION;
 	s->super_size = TACHO_BOX_SUPER_SIZE;
-	s->pid = (uint32_t)tacho__getpid();
+	s->pid = tacho__known_pid(&s->start_time);
 	s->uid = tacho__geteuid();
-	s->start_time = tacho__start_time((int)s->pid);
 	read_boot_id(s->boot_id);
 	s->clock = tacho__clock_kind;
 	s->region_count = TACHO_REGION_COUNT;
@@ -264,14 +264,15 @@ static void describe_process(struct tacho_box_super *s, const struct tacho__opti
 static int create_file(int dir, char *name, size_t name_size)
 {
 	struct tacho__text t;
-	int pid = tacho__getpid();
+	uint64_t start;
+	uint32_t pid = tacho__known_pid(&start);
 	int fd = -EEXIST;
 
 	for (uint64_t n = 0; n < 1000 && fd == -EEXIST; n++) {
 		tacho__text_init(&t, name, name_size);
-		tacho__text_put_u64(&t, (uint64_t)pid);
+		tacho__text_put_u64(&t, pid);
 		tacho__text_put(&t, "-");
-		tacho__text_put_u64(&t, tacho__start_time(pid));
+		tacho__text_put_u64(&t, start);
 		tacho__text_put(&t, "-");
 		tacho__text_put_u64(&t, n);
 		tacho__text_put(&t, ".box");
@@ -359,11 +360,16 @@ static void make_private(uint8_t *at, uint64_t size)
 		    MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1, 0);
 }
 
+int tacho__box_is_own(void)
+{
+	return before.base && before.here == tacho__getpid();
+}
+
 /* Lets go of what is still mapped of the box before this one. */
 static void drop_before(void)
 {
 	/* Of this process: other threads may still be looking at it. */
-	if (before.base && (before.storing || before.pid == (uint32_t)tacho__getpid()))
+	if (before.base && (before.storing || tacho__box_is_own()))
 		make_private(before.base, before.pool);
 	else if (before.base)
 		tacho__munmap(before.base, before.pool);
@@ -411,6 +417,7 @@ static int make(struct tacho__recorder *r, const struct tacho__options *o, int d
 	before.size = r->size;
 	before.pool = (uint64_t)(r->pool - r->base);
 	before.pid = r->super->pid;
+	before.here = tacho__getpid();
 	before.storing = 0;
 	return 0;
 }

@@ -36,6 +36,9 @@ void tacho__box_is_full(int error);
 /* Path of the box into `buf`. */
 void tacho__box_path(char *buf, size_t size);
 
+/* Whether the last box that was made is of this process, and not of one that it was forked from. */
+int tacho__box_is_own(void);
+
 /* After fork, in the child, before anything else: see box.c. */
 void tacho__box_forked(int storing);
 

@@ -116,35 +116,57 @@ int tacho__note_dir_open(const struct tacho__options *options, int nth)
 	return open_own_dir(path, ignored, sizeof(ignored));
 }
 
-uint64_t tacho__start_time(int pid)
+static uint64_t number_at(const char *p)
 {
-	char path[32], buf[1024];
-	struct tacho__text t;
 	uint64_t v = 0;
-	const char *p;
-	long n;
-	int fd;
 
-	tacho__text_init(&t, path, sizeof(path));
-	tacho__text_put(&t, "/proc/");
-	tacho__text_put_u64(&t, (uint64_t)pid);
-	tacho__text_put(&t, "/stat");
-	fd = tacho__openat(AT_FDCWD, path, O_RDONLY, 0);
-	if (fd < 0)
-		return 0;
-	n = tacho__read_all(fd, buf, sizeof(buf) - 1);
-	tacho__close(fd);
-	if (n <= 0)
-		return 0;
-	buf[n] = 0;
+	for (; *p >= '0' && *p <= '9'; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	return v;
+}
+
+/* Number and start time of a process from the text of its stat; 0 and 0 when there is none. */
+static void read_stat(const char *path, uint64_t *pid, uint64_t *start)
+{
+	char buf[1024];
+	const char *p;
+	long n = -ENOENT;
+	int fd = tacho__openat(AT_FDCWD, path, O_RDONLY, 0);
+
+	if (fd >= 0) {
+		n = tacho__read_all(fd, buf, sizeof(buf) - 1);
+		tacho__close(fd);
+	}
+	buf[n > 0 ? n : 0] = 0;
+	*pid = number_at(buf);
 	/* The name, in brackets, may hold anything; the start time is field 22, the 20th
 	   after it. */
 	p = strrchr(buf, ')');
 	for (int field = 2; p && field < 22; field++)
 		p = strchr(p + 1, ' ');
-	for (p = p ? p + 1 : ""; *p >= '0' && *p <= '9'; p++)
-		v = v * 10 + (uint64_t)(*p - '0');
-	return v;
+	*start = number_at(p ? p + 1 : "");
+}
+
+uint64_t tacho__start_time(int pid)
+{
+	char path[32];
+	struct tacho__text t;
+	uint64_t ignored, start;
+
+	tacho__text_init(&t, path, sizeof(path));
+	tacho__text_put(&t, "/proc/");
+	tacho__text_put_u64(&t, (uint64_t)pid);
+	tacho__text_put(&t, "/stat");
+	read_stat(path, &ignored, &start);
+	return start;
+}
+
+uint32_t tacho__known_pid(uint64_t *start_time)
+{
+	uint64_t pid;
+
+	read_stat("/proc/self/stat", &pid, start_time);
+	return pid ? (uint32_t)pid : (uint32_t)tacho__getpid();
 }
 
 /* "<pid>-<start time>-<n>.box" into its numbers; 0 when it is not such a name. */

@@ -26,4 +26,11 @@ void tacho__box_dir_prune(int dir, uint32_t keep);
 /* Start time of a process in clock ticks since boot, 0 when it is gone or not known. */
 uint64_t tacho__start_time(int pid);
 
+/*
+ * The number of this process for others that see the same /proc, and its start time. In a pid
+ * namespace of its own, with the /proc of the one around it, its own number is another process
+ * there.
+ */
+uint32_t tacho__known_pid(uint64_t *start_time);
+
 #endif

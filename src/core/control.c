@@ -375,7 +375,7 @@ int tacho__give_up(int error, const char *reason)
 	if (!started)
 		return 0;
 	/* A child of vfork shares our memory, and is on its way to another program. */
-	if (ready() && r->super->pid != (uint32_t)tacho__getpid())
+	if (ready() && !tacho__box_is_own())
 		return -ESRCH;
 	if (ready()) {
 		tacho__set_reason(r->super, reason);
@@ -412,7 +412,7 @@ void tacho_resume(void)
 /* Orderly end of the process. */
 __attribute__((destructor)) static void at_exit(void)
 {
-	if (ready() && tacho__rec->super->pid == (uint32_t)tacho__getpid())
+	if (ready() && tacho__box_is_own())
 		finish_file();
 }
 

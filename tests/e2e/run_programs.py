@@ -63,6 +63,18 @@ def test_refused_option(tmp):
           boxes() == [], said(p))
 
 
+def test_pid_namespace(tmp):
+    """A process that is another number to itself, and that has the same /proc as we."""
+    out = os.path.join(tmp, "namespace.tacho")
+    if subprocess.run(["unshare", "-pf", "true"], capture_output=True).returncode != 0:
+        skip("pid_namespace", "no rights to make one")
+        return
+    p = run("-o", out, "--", "unshare", "-pf", PYTHON, "-c",
+            LOOP + "assert os.getpid() == 1\nturn()\nsys.exit(9)", cwd=tmp)
+    check("pid_namespace_is_followed_to_its_end", p.returncode == 9 and count(out, "park") == 6 and
+          boxes() == [] and "go on" not in p.stderr, (said(p), count(out, "park")))
+
+
 def test_address_sanitizer(tmp):
     """Programs of gcc's AddressSanitizer refuse preloaded libraries, unless they are told."""
     program = os.path.join(tmp, "sanitized")
@@ -261,6 +273,7 @@ def main():
         test_few_descriptors(tmp)
         test_deleted_box(tmp)
         test_refused_option(tmp)
+        test_pid_namespace(tmp)
         test_address_sanitizer(tmp)
         test_threads_outlive_main(tmp)
         test_crash(tmp)
