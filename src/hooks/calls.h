@@ -94,17 +94,7 @@ void tacho__modules_later(void);
 	type tacho__hooked_##name params __asm__(#name); \
 	TACHO_HOOK type tacho__hooked_##name params
 
-#define TACHO__NEXT(name)                                                                 \
-	(__extension__({                                                                  \
-		static __typeof__(&tacho__hooked_##name) tacho__found;                    \
-		__typeof__(&tacho__hooked_##name) tacho__f =                              \
-			__atomic_load_n(&tacho__found, __ATOMIC_RELAXED);                 \
-		if (tacho__unlikely(!tacho__f)) {                                         \
-			tacho__f = (__typeof__(&tacho__hooked_##name))tacho__real(#name); \
-			__atomic_store_n(&tacho__found, tacho__f, __ATOMIC_RELAXED);      \
-		}                                                                         \
-		tacho__f;                                                                 \
-	}))
+#define TACHO__NEXT(name) TACHO__FIND(#name, __typeof__(&tacho__hooked_##name))
 
 /* What a call is about: initializers of struct tacho__call. */
 #define TACHO__FD(n) .number = (n), .is_descriptor = 1

@@ -73,6 +73,7 @@ open_function *tacho__dlopen_way(const char *file, int mode, const void *caller)
 	struct search s = {(uintptr_t)caller, 0};
 
 	(void)mode;
+	tacho__look_up_all();
 	if (!tacho__recording())
 		return real_dlopen();
 	if (file && strchr(file, '$'))

@@ -29,19 +29,32 @@
 /* The next definition of `name` after ours, or NULL. */
 void *tacho__real(const char *name);
 
+/* A real function, looked up when it is called first or by tacho__look_up_all. All of these lie in
+   one section, for that. */
+struct tacho__next {
+	const char *name;
+	void *found;
+};
+void *tacho__look_up(struct tacho__next *next) __attribute__((cold));
+
 /*
- * The real function, looked up once: TACHO_REAL(epoll_wait)(epfd, ...).
+ * Looks up what was not called yet: before dlopen, as looking up forgets what dlerror would have
+ * told the program of it.
  */
-#define TACHO_REAL(name)                                                                       \
-	(__extension__({                                                                       \
-		static __typeof__(&name) tacho__found;                                         \
-		__typeof__(&name) tacho__f = __atomic_load_n(&tacho__found, __ATOMIC_RELAXED); \
-		if (__builtin_expect(!tacho__f, 0)) {                                          \
-			tacho__f = (__typeof__(&name))tacho__real(#name);                      \
-			__atomic_store_n(&tacho__found, tacho__f, __ATOMIC_RELAXED);           \
-		}                                                                              \
-		tacho__f;                                                                      \
+void tacho__look_up_all(void);
+
+#define TACHO__FIND(text, type)                                                        \
+	(__extension__({                                                               \
+		static struct tacho__next tacho__one                                   \
+			__attribute__((section("tacho_next"), used)) = {(text), NULL}; \
+		void *tacho__f = __atomic_load_n(&tacho__one.found, __ATOMIC_RELAXED); \
+		if (__builtin_expect(!tacho__f, 0))                                    \
+			tacho__f = tacho__look_up(&tacho__one);                        \
+		(type) tacho__f;                                                       \
 	}))
+
+/* The real function: TACHO_REAL(epoll_wait)(epfd, ...). */
+#define TACHO_REAL(name) TACHO__FIND(#name, __typeof__(&name))
 
 /* What hooks know of the calling thread. */
 struct tacho__hook_thread {

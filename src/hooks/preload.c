@@ -21,6 +21,29 @@ void *tacho__real(const char *name)
 	return found;
 }
 
+void *tacho__look_up(struct tacho__next *next)
+{
+	void *found = tacho__real(next->name);
+
+	__atomic_store_n(&next->found, found, __ATOMIC_RELAXED);
+	return found;
+}
+
+extern struct tacho__next __start_tacho_next[] __attribute__((visibility("hidden")));
+extern struct tacho__next __stop_tacho_next[] __attribute__((visibility("hidden")));
+
+void tacho__look_up_all(void)
+{
+	static uint32_t done;
+	uintptr_t size = (uintptr_t)__stop_tacho_next - (uintptr_t)__start_tacho_next;
+
+	if (__atomic_exchange_n(&done, 1, __ATOMIC_RELAXED))
+		return;
+	for (size_t i = 0; i < size / sizeof(struct tacho__next); i++)
+		if (!__atomic_load_n(&__start_tacho_next[i].found, __ATOMIC_RELAXED))
+			(void)tacho__look_up(&__start_tacho_next[i]);
+}
+
 /* 1 when `name` is one of those that `list` names, separated by commas. */
 static int is_listed(const char *list, const char *name)
 {

@@ -12,6 +12,7 @@
 #include <malloc.h>
 #include <mqueue.h>
 #include <netdb.h>
+#include <poll.h>
 #include <pthread.h>
 #include <pwd.h>
 #include <resolv.h>
@@ -597,11 +598,26 @@ static void system_calls(void)
 	SAY("syscall", syscall(100000));
 }
 
+/* What a library's loading went wrong with is told after other calls, too, that are the first of
+   their kind. */
+static void told_later(void)
+{
+	const char *told;
+
+	SAY("dlopen", (intptr_t)dlopen("/nowhere/none.so", RTLD_NOW));
+	SAY("rmdir", rmdir("/nowhere"));
+	SAY("access", access("/nowhere", F_OK));
+	poll(NULL, 0, 0);
+	told = dlerror();
+	puts(told ? told : "dlerror: nothing");
+}
+
 void answers(void)
 {
 	int fd = open(in_folder("file"), O_RDWR | O_CREAT, 0600);
 
 	need(fd >= 0, "open");
+	told_later();
 	turn();
 	by_descriptor(fd);
 	copying(fd);
