@@ -10,12 +10,14 @@
 
 static struct tacho_name loops = TACHO_LOOP("worker");
 static struct tacho_name job = TACHO_KIND("job");
+static pthread_barrier_t all_there; /* else the tasks grow in number, which is a fault as well */
 static uint64_t end;
 
 static void *worker(void *arg)
 {
 	uint64_t task = tacho_task_new();
 
+	pthread_barrier_wait(&all_there);
 	while (case_now() < end) {
 		tacho_park(&loops);
 		usleep(20000);
@@ -35,11 +37,13 @@ int main(void)
 	int err = tacho_start(NULL);
 
 	case_check(err && err != -EALREADY, "tacho_start");
-	end = case_end(1.5);
+	pthread_barrier_init(&all_there, NULL, THREADS + 1);
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 131072);
 	for (int i = 0; i < THREADS; i++)
 		case_check(pthread_create(&threads[i], &attr, worker, NULL), "pthread_create");
+	end = case_end(1.5);
+	pthread_barrier_wait(&all_there);
 	for (int i = 0; i < THREADS; i++)
 		pthread_join(threads[i], NULL);
 	return 0;
