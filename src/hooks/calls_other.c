@@ -71,10 +71,6 @@ JOIN_CALL(pthread_clockjoin_np,
 	  (thread, value, clock, until), result)
 JOIN_CALL(thrd_join, (pthread_t thread, int *value), (thread, value), 0)
 
-/* -1 is for the one thread that came last. */
-TACHO__CALL_ERROR(int, pthread_barrier_wait, (pthread_barrier_t * barrier), (barrier),
-		  result > 0 ? result : 0, TACHO__NOTHING)
-
 /* -------------------------------------------- messages and semaphores */
 
 TACHO__CALL(int, msgsnd, (int queue, const void *message, size_t size, int flags),

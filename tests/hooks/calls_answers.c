@@ -492,7 +492,6 @@ static int thread_answer(void *arg)
 static void threads(void)
 {
 	struct timespec later = {time(NULL) + 1000, 0};
-	pthread_barrier_t barrier;
 	pthread_t thread;
 	thrd_t other;
 	void *value = NULL;
@@ -509,9 +508,6 @@ static void threads(void)
 	need(thrd_create(&other, thread_answer, &seven) == thrd_success, "thrd_create");
 	SAY("thrd_join", thrd_join(other, &returned));
 	printf("seven %d\n", returned);
-	pthread_barrier_init(&barrier, NULL, 1);
-	SAY("pthread_barrier_wait", pthread_barrier_wait(&barrier));
-	pthread_barrier_destroy(&barrier);
 }
 
 static void messages(void)
