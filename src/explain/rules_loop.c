@@ -10,9 +10,6 @@
 
 #define TURNS_OF_LOOP 50u
 #define WOKEN_ONES 3 /* times the share of the window that delays of callbacks must take */
-#define SCHED_ADVICE                                                                        \
-	"Other threads or processes take its CPU: give it more CPUs or a higher priority, " \
-	"pin it, or move its neighbours elsewhere."
 #define SAMPLED_NS UINT64_C(100000000)
 
 /* ------------------------------------------------------------------ findings */
@@ -280,26 +277,39 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__group *
 	show_polls(x, f, g);
 }
 
+/* `what`: that the kernel kept waiting. */
+static struct tacho__finding *begin_sched(struct tacho__explaining *x, const struct tacho__group *g,
+					  const char *what)
+{
+	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT];
+	struct tacho__finding *f = begin(x, g, "kernel-scheduling-delay");
+
+	if (!f)
+		return NULL;
+	f->cost_ns = (double)g->cause_ns;
+	tacho__say_summary(f, "the kernel does not run %s when it could: %s in %u %s of up to %s",
+			   tacho__thread_text(x, name, g->process, f->thread),
+			   tacho__ns_text(all, (double)g->cause_ns), g->count, what,
+			   tacho__ns_text(ns, (double)g->longest_ns));
+	tacho__say_advice(
+		f,
+		"Other threads or processes take its CPU: give it more CPUs or a higher priority, "
+		"pin it, or move its neighbours elsewhere.");
+	return f;
+}
+
 static void find_sched(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	double share = 100.0 * (double)g->cause_ns / tacho__window_ns(x);
-	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT];
+	char ns[TACHO__TEXT];
 	struct tacho__finding *f;
 
 	if (share < tacho__limit(x, "kernel-scheduling-delay.share") ||
 	    g->count < tacho__limit(x, "blocked.count"))
 		return;
-	f = begin(x, g, "kernel-scheduling-delay");
+	f = begin_sched(x, g, "callbacks");
 	if (!f)
 		return;
-	f->cost_ns = (double)g->cause_ns;
-	tacho__say_summary(f,
-			   "the kernel does not run %s when it could: %s in %u callbacks of up to "
-			   "%s",
-			   tacho__thread_text(x, name, g->process, f->thread),
-			   tacho__ns_text(all, (double)g->cause_ns), g->count,
-			   tacho__ns_text(ns, (double)g->longest_ns));
-	tacho__say_advice(f, "%s", SCHED_ADVICE);
 	for (uint32_t i = 0; i < TACHO__SHOWN && g->top[i]; i++) {
 		const struct tacho__poll *p = g->top[i];
 		/* The kernel also counts what was before the poll. */
@@ -343,7 +353,7 @@ static int waits_mostly(const struct tacho__explaining *x, const struct tacho__g
 static void find_woken(struct tacho__explaining *x, const struct tacho__group *g)
 {
 	double share = 100.0 * (double)g->cause_ns / tacho__window_ns(x);
-	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT];
+	char ns[TACHO__TEXT];
 	struct tacho__finding *f = sched_finding(x, g);
 
 	if (!waits_mostly(x, g))
@@ -355,17 +365,9 @@ static void find_woken(struct tacho__explaining *x, const struct tacho__group *g
 	if (f) {
 		f->cost_ns += (double)g->cause_ns;
 	} else {
-		f = begin(x, g, "kernel-scheduling-delay");
+		f = begin_sched(x, g, "waits for a CPU");
 		if (!f)
 			return;
-		f->cost_ns = (double)g->cause_ns;
-		tacho__say_summary(f,
-				   "the kernel does not run %s when it could: %s in %u waits for a "
-				   "CPU of up to %s",
-				   tacho__thread_text(x, name, g->process, f->thread),
-				   tacho__ns_text(all, (double)g->cause_ns), g->count,
-				   tacho__ns_text(ns, (double)g->longest_ns));
-		tacho__say_advice(f, "%s", SCHED_ADVICE);
 	}
 	for (uint32_t i = 0; i < TACHO__SHOWN && g->top[i]; i++)
 		tacho__say_evidence(f, g->top[i]->at.thread, g->top[i]->begin_ns, g->top[i]->end_ns,
