@@ -17,8 +17,9 @@ struct tacho__group {
 	uint64_t sum_ns, cause_ns, longest_ns;
 	uint64_t own_ns, longest_own_ns, sample_ns;
 	uint32_t count, unsure;
-	const struct tacho__poll
-		*top[TACHO__SHOWN]; /* the longest of all; NULL: there are no more */
+	/* The longest of all; NULL: there are no more. The first is NULL when the threads of all
+	   that are remembered had left their loops: it is no finding then. */
+	const struct tacho__poll *top[TACHO__SHOWN];
 };
 
 static inline uint64_t tacho__length(const struct tacho__poll *p)

@@ -492,11 +492,11 @@ void tacho__rules_loop(struct tacho__explaining *x)
 	};
 
 	for (uint32_t i = 0; i < n; i++)
-		if (groups[i].count && groups[i].cause != TACHO__CAUSE_WOKEN &&
+		if (groups[i].top[0] && groups[i].cause != TACHO__CAUSE_WOKEN &&
 		    matters(x, &groups[i]))
 			finders[groups[i].cause](x, &groups[i]);
 	for (uint32_t i = 0; i < n; i++)
-		if (groups[i].count && groups[i].cause == TACHO__CAUSE_WOKEN)
+		if (groups[i].top[0] && groups[i].cause == TACHO__CAUSE_WOKEN)
 			find_woken(x, &groups[i]);
 	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
 		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);

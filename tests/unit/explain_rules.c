@@ -314,16 +314,18 @@ static void a_few_records_of_a_busy_loop_tell_nothing(void **state)
 }
 
 /* As node does when it ends: the thread leaves its loop, joins others, and looks at another one. */
-static void leave_loop(struct trace *m, uint64_t state)
+static void leave_loop(struct trace *m, uint64_t state, uint32_t threads)
 {
 	begin(m, state);
-	trace_stream(m, 1, 0);
-	PUT(m, 0, PARK, LOOP_1);
-	for (uint64_t i = 1; i < 60; i++)
-		turn(m, 20 * i * MS, (20 * i + (i == 30 ? 12 : 1)) * MS);
-	PUT(m, 1300 * MS, UNPARK, 1);
-	PUT(m, 1900 * MS, PARK, LOOP_2);
-	PUT(m, 1901 * MS, UNPARK, 0);
+	for (uint32_t t = 1; t <= threads; t++) {
+		trace_stream(m, t, 0);
+		PUT(m, 0, PARK, LOOP_1);
+		for (uint64_t i = 1; i < 60; i++)
+			turn(m, 20 * i * MS, (20 * i + (i == 30 && t == 1 ? 12 : 1)) * MS);
+		PUT(m, 1300 * MS, UNPARK, 1);
+		PUT(m, 1900 * MS, PARK, LOOP_2);
+		PUT(m, 1901 * MS, UNPARK, 0);
+	}
 }
 
 static void what_a_thread_does_after_its_loop_keeps_no_loop(void **state)
@@ -331,13 +333,25 @@ static void what_a_thread_does_after_its_loop_keeps_no_loop(void **state)
 	struct explained x;
 
 	(void)state;
-	leave_loop(&x.m, 4);
+	leave_loop(&x.m, 4, 1);
 	explain(&x);
 	assert_string_equal(x.e->verdict.category, "none");
 	end(&x);
-	leave_loop(&x.m, 2);
+	leave_loop(&x.m, 2, 1);
 	explain(&x);
 	assert_non_null(found(x.e, "long-callback", 0));
+	end(&x);
+}
+
+/* More of them than are remembered of each cause. */
+static void threads_that_all_leave_their_loops_keep_none(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	leave_loop(&x.m, 4, TACHO__WORST + 4);
+	explain(&x);
+	assert_string_equal(x.e->verdict.category, "none");
 	end(&x);
 }
 
@@ -426,6 +440,7 @@ int main(void)
 		cmocka_unit_test(loops_that_idle_are_said_to_be_fine),
 		cmocka_unit_test(a_few_records_of_a_busy_loop_tell_nothing),
 		cmocka_unit_test(what_a_thread_does_after_its_loop_keeps_no_loop),
+		cmocka_unit_test(threads_that_all_leave_their_loops_keep_none),
 		cmocka_unit_test(a_loop_that_gets_its_cpu_late_is_told_from_one_that_idles),
 		cmocka_unit_test(a_loop_that_never_waits_has_to_share_its_cpu),
 		cmocka_unit_test(an_imbalance_names_the_loop_and_its_thread),
