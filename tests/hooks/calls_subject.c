@@ -606,7 +606,7 @@ static void cleaned(void *arg)
 	*(int *)arg += 1;
 }
 
-static int cleanups, cancelled_fd[2];
+static int cleanups, will_clean, cancelled_fd[2];
 
 static void *cancelled(void *arg)
 {
@@ -614,6 +614,7 @@ static void *cancelled(void *arg)
 
 	turn();
 	pthread_cleanup_push(cleaned, &cleanups);
+	__atomic_store_n(&will_clean, 1, __ATOMIC_RELEASE);
 	need(read(cancelled_fd[0], &c, 1) == 1, "read");
 	pthread_cleanup_pop(0);
 	return arg;
@@ -628,6 +629,8 @@ static void cancel(void)
 
 	need(!pipe(cancelled_fd), "pipe");
 	pthread_create(&thread, NULL, cancelled, NULL);
+	while (!__atomic_load_n(&will_clean, __ATOMIC_ACQUIRE))
+		sched_yield();
 	nanosleep(&t, NULL);
 	pthread_cancel(thread);
 	pthread_join(thread, &result);
