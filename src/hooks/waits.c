@@ -237,11 +237,9 @@ static void record_ready(const struct epoll_event *events, int n, uint64_t ticks
 static void epoll_waited(const struct wait *w, const struct epoll_event *events, int n, int timeout)
 {
 	uint64_t ticks = unpark(w, n);
-	int saved = errno;
 
 	look_overslept(w, ticks, timeout);
 	record_ready(events, n, ticks);
-	errno = saved;
 }
 
 TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)
