@@ -88,6 +88,20 @@ void case_pin(unsigned cpu)
 	case_check(sched_setaffinity(0, sizeof(one), &one), "sched_setaffinity");
 }
 
+pid_t case_neighbour(double seconds)
+{
+	pid_t child = fork();
+	uint64_t end = case_end(seconds);
+
+	case_check(child < 0, "fork");
+	while (!child) {
+		case_work(1000);
+		if (case_now() > end)
+			_exit(0);
+	}
+	return child;
+}
+
 int case_listen(int backlog, uint16_t *port)
 {
 	struct sockaddr_in a = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};

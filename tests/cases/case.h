@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/types.h>
 
 #define CASE_MS UINT64_C(1000000)
 
@@ -23,6 +24,8 @@ void case_work(uint64_t us);
 void case_check(int what, const char *text);
 /* This thread runs on that CPU of those it may run on, the last if there are fewer. */
 void case_pin(unsigned cpu);
+/* A process on the same CPUs that never waits; it ends after that time if nobody ends it. */
+pid_t case_neighbour(double seconds);
 /* A socket that listens on 127.0.0.1, and its port. */
 int case_listen(int backlog, uint16_t *port);
 /* A socket that is connected to it. */

@@ -5,20 +5,6 @@
 
 #include "case.h"
 
-static pid_t neighbour(void)
-{
-	pid_t child = fork();
-	uint64_t end = case_end(10); /* in case nobody ends it */
-
-	case_check(child < 0, "fork");
-	while (!child) {
-		case_work(1000);
-		if (case_now() > end)
-			_exit(0);
-	}
-	return child;
-}
-
 int main(void)
 {
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -29,7 +15,7 @@ int main(void)
 	case_rounds_per_ms();
 	case_pin(0);
 	for (int i = 0; i < 2; i++)
-		others[i] = neighbour();
+		others[i] = case_neighbour(10);
 	end = case_end(2.5);
 	while (case_now() < end) {
 		epoll_wait(epoll, &e, 1, 1);

@@ -8,21 +8,6 @@
 
 #define NEIGHBOURS 4
 
-/* They never wait. */
-static pid_t neighbour(void)
-{
-	pid_t child = fork();
-	uint64_t end = case_end(40); /* in case nobody ends it */
-
-	case_check(child < 0, "fork");
-	while (!child) {
-		case_work(1000);
-		if (case_now() > end)
-			_exit(0);
-	}
-	return child;
-}
-
 int main(void)
 {
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
@@ -33,7 +18,7 @@ int main(void)
 	case_rounds_per_ms();
 	case_pin(0);
 	for (int i = 0; i < NEIGHBOURS; i++)
-		others[i] = neighbour();
+		others[i] = case_neighbour(40);
 	/* It is last in line. */
 	case_check(setpriority(PRIO_PROCESS, 0, 19), "setpriority");
 	/* Also where more than these want the CPU. */
