@@ -24,7 +24,8 @@ def forgotten_calls(root):
     known = set(re.findall(r'\{SYS_(\w+)', tried.read_text())) if tried.exists() else set()
     for folder in ('base', 'core', 'hooks'):
         for path in sorted((root / 'src' / folder).glob('*.[ch]')):
-            for call in set(re.findall(r'\bSYS_([a-z]\w+)', path.read_text())) - known - NOT_RECORDING:
+            used = set(re.findall(r'\bSYS_([a-z]\w+)', path.read_text()))
+            for call in sorted(used - known - NOT_RECORDING):
                 yield f'{path}: SYS_{call} is not in hooks/seccomp.c, so no filter is tried on it'
 
 
