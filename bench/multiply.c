@@ -16,9 +16,9 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/columns_encode.h"
-#include "agent/trace_output.h"
-#include "agent/trace_parts.h"
+#include "write/columns_encode.h"
+#include "write/trace_output.h"
+#include "write/trace_parts.h"
 #include "format/record.h"
 #include "read/records.h"
 #include "tacho_read.h"

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "agent/segment_blocks.h"
-#include "agent/trace_parts.h"
+#include "write/trace_parts.h"
 #include "read/news.h"
 #include "read/reader.h"
 #include "tacho_read.h"

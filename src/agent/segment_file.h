@@ -17,12 +17,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/columns_encode.h"
+#include "write/columns_encode.h"
 #include "agent/segment_folder.h"
 #include "agent/segment_streams.h"
-#include "agent/symbols.h"
-#include "agent/trace_output.h"
-#include "agent/trace_write.h"
+#include "symbols/addresses.h"
+#include "write/trace_output.h"
+#include "write/trace_write.h"
 
 struct tacho_reader;
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/doctor.h"
+#include "doctor/doctor.h"
 #include "cli/cli.h"
 #include "cli/doctor.h"
 #include "cli/json.h"

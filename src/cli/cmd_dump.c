@@ -8,7 +8,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "agent/trace_write.h"
+#include "write/trace_write.h"
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/parse.h"

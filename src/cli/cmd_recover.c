@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "agent/trace_write.h"
+#include "write/trace_write.h"
 #include "cli/boxes.h"
 #include "cli/cli.h"
 #include "cli/json.h"

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "agent/debuginfod.h"
+#include "symbols/debuginfod.h"
 #include "cli/cli.h"
 
 static void show_progress(void *arg, uint64_t done, uint64_t total)

@@ -16,7 +16,7 @@
 #include "agent/keep.h"
 #include "agent/kernel.h"
 #include "agent/segments.h"
-#include "agent/trace_write.h"
+#include "write/trace_write.h"
 #include "cli/boxes.h"
 #include "cli/cli.h"
 #include "cli/output.h"

@@ -1,6 +1,6 @@
 /*
  * The columns of an EVENTS block (format/trace.h), decoded. The encoder is in
- * src/agent/columns_encode.h; both follow the description there.
+ * src/write/columns_encode.h; both follow the description there.
  */
 #ifndef TACHO_READ_COLUMNS_H
 #define TACHO_READ_COLUMNS_H

@@ -26,7 +26,7 @@
 #include <unistd.h>
 
 #include "agent/kernel.h"
-#include "agent/trace_write.h"
+#include "write/trace_write.h"
 #include "format/trace.h"
 #include "read/records.h"
 #include "tacho_read.h"

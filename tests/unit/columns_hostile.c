@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <cmocka.h>
 
-#include "agent/columns_encode.h"
+#include "write/columns_encode.h"
 #include "columns_random.h"
 #include "read/columns.h"
 

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
-#include "agent/columns_encode.h"
+#include "write/columns_encode.h"
 #include "columns_random.h"
 #include "read/columns.h"
 

@@ -13,7 +13,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "agent/trace_write.h"
+#include "write/trace_write.h"
 #include "tacho.h"
 #include "tacho_read.h"
 

@@ -14,7 +14,7 @@
 
 #include <cmocka.h>
 
-#include "agent/doctor_elf.h"
+#include "doctor/program_elf.h"
 
 /* One that this program defines, and one that it does not. */
 int doctor_elf_is_here(void);

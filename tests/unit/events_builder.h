@@ -4,7 +4,7 @@
 
 #include <zstd.h>
 
-#include "agent/columns_encode.h"
+#include "write/columns_encode.h"
 #include "box_builder.h"
 
 struct eb {

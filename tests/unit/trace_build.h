@@ -10,9 +10,9 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "agent/columns_encode.h"
-#include "agent/trace_output.h"
-#include "agent/trace_write.h"
+#include "write/columns_encode.h"
+#include "write/trace_output.h"
+#include "write/trace_write.h"
 #include "columns_random.h"
 #include "format/definition.h"
 #include "tacho_read.h"

@@ -1,0 +1,29 @@
+/* Looking up one code address: in an ELF file with libdw, or in a perf map. */
+#ifndef TACHO_SYMBOLS_RESOLVE_H
+#define TACHO_SYMBOLS_RESOLVE_H
+
+#include <stdint.h>
+
+#include "tacho_read.h"
+
+struct tacho__resolver;
+
+/* One function that an address lies in. Texts live until the next call for the resolver. */
+struct tacho__resolved {
+	const char *function; /* NULL: not known */
+	const char *file;     /* NULL: not known */
+	uint32_t line;
+};
+
+/* NULL: out of memory. */
+struct tacho__resolver *tacho__resolver_new(const struct tacho_process *process);
+void tacho__resolver_free(struct tacho__resolver *r);
+
+/*
+ * The functions that `address` lies in, the innermost first, at most `most`; how many.
+ * `module` is what held it, or NULL.
+ */
+uint32_t tacho__resolve(struct tacho__resolver *r, const struct tacho_definition *module,
+			uint64_t address, struct tacho__resolved *out, uint32_t most);
+
+#endif

@@ -1,0 +1,346 @@
+#include "symbols/resolve_elf.h"
+
+#include <dwarf.h>
+#include <elfutils/libdwfl.h>
+#include <fcntl.h>
+#include <libiberty/demangle.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "symbols/debuginfod.h"
+
+#define SEGMENTS_MAX 32u
+#define BUILD_ID_MAX 64u
+
+struct tacho__elf {
+	Dwfl *dwfl;
+	Dwfl_Module *module;
+	struct {
+		uint64_t offset, size, address;
+	} segments[SEGMENTS_MAX];
+	unsigned segment_count;
+};
+
+/* ------------------------------------------------------------------ opening */
+
+/* A file that is not on this host, if somebody allowed to ask for it. */
+static int fetch_debuginfo(Dwfl_Module *module)
+{
+	const unsigned char *bits;
+	GElf_Addr address;
+	int size = dwfl_module_build_id(module, &bits, &address);
+
+	return size > 0 ? tacho__debuginfod_find(TACHO__DEBUGINFOD_DEBUG, bits, (size_t)size) : -1;
+}
+
+/* libdw asks debuginfod servers by itself when this variable is set, for as long as it likes.
+   It is not to: whether they are asked is for the user to say. */
+static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
+			  const char *file, const char *link, GElf_Word crc, char **found)
+{
+	const char *urls = getenv("DEBUGINFOD_URLS");
+	char *kept = urls ? strdup(urls) : NULL;
+	int fd;
+
+	if (urls)
+		unsetenv("DEBUGINFOD_URLS");
+	fd = dwfl_standard_find_debuginfo(module, user, name, base, file, link, crc, found);
+	if (kept)
+		setenv("DEBUGINFOD_URLS", kept, 1);
+	free(kept);
+	/* Without `file` it is what several debug files share, which has a build-id of its own. */
+	if (fd < 0 && file)
+		fd = fetch_debuginfo(module);
+	return fd < 0 ? -1 : fd;
+}
+
+static int find_elf(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
+		    char **file, Elf **elf)
+{
+	(void)module;
+	(void)user;
+	(void)name;
+	(void)base;
+	(void)file;
+	(void)elf;
+	return -1;
+}
+
+static const Dwfl_Callbacks callbacks = {
+	.find_elf = find_elf,
+	.find_debuginfo = find_debuginfo,
+	.section_address = dwfl_offline_section_address,
+};
+
+/* A regular file that whoever runs the recorded process could read as well; or -1. */
+static int open_file(const char *path, uint32_t uid)
+{
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    (uid == geteuid() || uid == st.st_uid || st.st_mode & S_IROTH))
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int same_build(Dwfl_Module *file, const struct tacho_definition *module)
+{
+	const unsigned char *bits;
+	GElf_Addr address;
+	int size = dwfl_module_build_id(file, &bits, &address);
+
+	if (!module->build_id_size)
+		return 1;
+	return size == (int)module->build_id_size && !memcmp(bits, module->build_id, (size_t)size);
+}
+
+/*
+ * A file of debug information alone has kept where code is in memory but not where it is in the
+ * file that ran. What was mapped tells: all of one segment, from the page that it begins in.
+ */
+static int put_back(GElf_Phdr *ph, const struct tacho_definition *module)
+{
+	uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+	uint64_t before = ph->p_vaddr & (page - 1);
+	uint64_t size = before + ph->p_memsz;
+
+	if (!(ph->p_flags & PF_X) || size < before || size > UINT64_MAX - page ||
+	    (size + page - 1) / page * page != module->end - module->start)
+		return 0;
+	ph->p_offset = module->offset + before;
+	ph->p_filesz = ph->p_memsz;
+	return 1;
+}
+
+static void take_segments(struct tacho__elf *e, const struct tacho_definition *module)
+{
+	GElf_Addr bias;
+	Elf *elf = dwfl_module_getelf(e->module, &bias);
+	size_t count = 0;
+
+	if (!elf || elf_getphdrnum(elf, &count))
+		return;
+	for (size_t i = 0; i < count && e->segment_count < SEGMENTS_MAX; i++) {
+		GElf_Phdr ph;
+
+		if (!gelf_getphdr(elf, (int)i, &ph) || ph.p_type != PT_LOAD)
+			continue;
+		if (!ph.p_filesz && !put_back(&ph, module))
+			continue;
+		e->segments[e->segment_count].offset = ph.p_offset;
+		e->segments[e->segment_count].size = ph.p_filesz;
+		e->segments[e->segment_count++].address = ph.p_vaddr + bias;
+	}
+}
+
+/* Takes fd over; -1: there is none. */
+static struct tacho__elf *open_fd(int fd, const char *path, const struct tacho_definition *module)
+{
+	struct tacho__elf *e = fd < 0 ? NULL : calloc(1, sizeof(*e));
+
+	if (!e) {
+		if (fd >= 0)
+			close(fd);
+		return NULL;
+	}
+	e->dwfl = dwfl_begin(&callbacks);
+	if (e->dwfl)
+		e->module = dwfl_report_elf(e->dwfl, path, path, fd, 0, true);
+	if (!e->module)
+		close(fd);
+	if (!e->module || dwfl_report_end(e->dwfl, NULL, NULL) || !same_build(e->module, module)) {
+		tacho__elf_close(e);
+		return NULL;
+	}
+	take_segments(e, module);
+	return e;
+}
+
+static struct tacho__elf *open_path(const char *path, const struct tacho_definition *module,
+				    uint32_t uid)
+{
+	return open_fd(open_file(path, uid), path, module);
+}
+
+/* The file itself is worth more than its debug file, which is found from it. */
+static struct tacho__elf *fetch(const struct tacho_definition *module)
+{
+	struct tacho__elf *e = NULL;
+
+	for (int what = TACHO__DEBUGINFOD_EXECUTABLE; !e && what <= TACHO__DEBUGINFOD_DEBUG; what++)
+		e = open_fd(tacho__debuginfod_find((enum tacho__debuginfod_file)what,
+						   module->build_id, module->build_id_size),
+			    module->name, module);
+	return e;
+}
+
+struct tacho__elf *tacho__elf_open(const struct tacho_definition *module, uint32_t uid)
+{
+	struct tacho__elf *e = NULL;
+	char path[64 + 2 * BUILD_ID_MAX];
+	int n;
+
+	if (module->name[0] == '/')
+		e = open_path(module->name, module, uid);
+	if (e || module->build_id_size < 2 || module->build_id_size > BUILD_ID_MAX)
+		return e;
+	n = snprintf(path, sizeof(path), "/usr/lib/debug/.build-id/%02x/", module->build_id[0]);
+	for (uint32_t i = 1; i < module->build_id_size; i++)
+		n += snprintf(path + n, sizeof(path) - (size_t)n, "%02x", module->build_id[i]);
+	snprintf(path + n, sizeof(path) - (size_t)n, ".debug");
+	e = open_path(path, module, uid);
+	return e ? e : fetch(module);
+}
+
+void tacho__elf_close(struct tacho__elf *e)
+{
+	if (!e)
+		return;
+	if (e->dwfl)
+		dwfl_end(e->dwfl);
+	free(e);
+}
+
+/* ---------------------------------------------------------------- resolving */
+
+static int is_function(Dwarf_Die *die)
+{
+	int tag = dwarf_tag(die);
+
+	return tag == DW_TAG_subprogram || tag == DW_TAG_inlined_subroutine ||
+	       tag == DW_TAG_entry_point;
+}
+
+/* With its class and namespace where the language has such. */
+static const char *function_name(Dwarf_Die *die)
+{
+	Dwarf_Attribute attr;
+	const char *name = NULL;
+
+	if (dwarf_attr_integrate(die, DW_AT_linkage_name, &attr) ||
+	    dwarf_attr_integrate(die, DW_AT_MIPS_linkage_name, &attr))
+		name = dwarf_formstring(&attr);
+	return name ? name : dwarf_diename(die);
+}
+
+/* Where the call stood that was replaced by the body of the function. */
+static void call_place(Dwarf_Die *inlined, Dwarf_Files *files, struct tacho__resolved *out)
+{
+	Dwarf_Attribute attr;
+	Dwarf_Word value;
+
+	if (files && !dwarf_formudata(dwarf_attr(inlined, DW_AT_call_file, &attr), &value))
+		out->file = dwarf_filesrc(files, (size_t)value, NULL, NULL);
+	if (!dwarf_formudata(dwarf_attr(inlined, DW_AT_call_line, &attr), &value))
+		out->line = (uint32_t)value;
+}
+
+static Dwarf_Die *find_unit(struct tacho__elf *e, uint64_t address, Dwarf_Addr *bias)
+{
+	Dwarf_Die *unit = dwfl_module_addrdie(e->module, address, bias);
+
+	/* Not every compiler writes the table that this uses. */
+	for (Dwarf_Die *next = NULL; !unit;) {
+		next = dwfl_module_nextcu(e->module, next, bias);
+		if (!next)
+			break;
+		if (dwarf_haspc(next, address - *bias) > 0)
+			unit = next;
+	}
+	return unit;
+}
+
+/* The scopes around an address, from the innermost outwards, inlined ones as they stand in the
+   code; to be freed. How many, or less than 1. */
+static int find_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **out)
+{
+	Dwarf_Die *around = NULL, inner;
+	int count = dwarf_getscopes(unit, address, &around);
+
+	if (count <= 0)
+		return 0;
+	inner = around[0];
+	free(around);
+	return dwarf_getscopes_die(&inner, out);
+}
+
+static uint32_t by_dwarf(struct tacho__elf *e, uint64_t address, struct tacho__resolved *out,
+			 uint32_t most)
+{
+	Dwarf_Addr bias = 0;
+	Dwarf_Die *unit = find_unit(e, address, &bias), *scopes = NULL;
+	int count = unit ? find_scopes(unit, address - bias, &scopes) : 0;
+	Dwarf_Files *files = NULL;
+	size_t file_count;
+	uint32_t n = 0;
+
+	if (unit && dwarf_getsrcfiles(unit, &files, &file_count))
+		files = NULL;
+	for (int i = 0, before = -1; i < count && n < most; i++) {
+		if (!is_function(&scopes[i]))
+			continue;
+		out[n] = (struct tacho__resolved){.function = function_name(&scopes[i])};
+		if (before >= 0)
+			call_place(&scopes[before], files, &out[n]);
+		before = i;
+		n++;
+		if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine)
+			break;
+	}
+	free(scopes);
+	return n;
+}
+
+static void take_line(struct tacho__elf *e, uint64_t address, struct tacho__resolved *out)
+{
+	Dwfl_Line *line = dwfl_module_getsrc(e->module, address);
+	int number = 0;
+
+	if (!line)
+		return;
+	out->file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
+	out->line = number > 0 ? (uint32_t)number : 0;
+}
+
+uint32_t tacho__elf_resolve(struct tacho__elf *e, uint64_t offset, int quick,
+			    struct tacho__resolved *out, uint32_t most)
+{
+	uint64_t address = 0;
+	uint32_t n = 0;
+	int found = 0;
+
+	for (unsigned i = 0; i < e->segment_count && !found; i++) {
+		found = offset - e->segments[i].offset < e->segments[i].size;
+		address = offset - e->segments[i].offset + e->segments[i].address;
+	}
+	if (!found)
+		return 0;
+	if (!quick)
+		n = by_dwarf(e, address, out, most);
+	if (!n) {
+		GElf_Off into;
+		GElf_Sym symbol;
+
+		out[0] = (struct tacho__resolved){
+			.function = dwfl_module_addrinfo(e->module, address, &into, &symbol, NULL,
+							 NULL, NULL),
+		};
+		n = out[0].function != NULL;
+	}
+	if (n && !quick)
+		take_line(e, address, &out[0]);
+	return n;
+}
+
+char *tacho__demangle(const char *name)
+{
+	/* C++ of all compilers and both manglings of Rust. */
+	return cplus_demangle(name, DMGL_ANSI | DMGL_AUTO);
+}

@@ -1,0 +1,509 @@
+#include "write/columns_encode.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "write/columns_cost.h"
+#include "write/columns_list.h"
+#include "write/columns_put.h"
+#include "format/record.h"
+
+#define WORD_COLUMNS (1 + TACHO_COLUMN_WORDS)
+
+/* What the words of a record are, so that columns about the same things share a list. */
+enum list_of { LIST_TASKS, LIST_LOCKS, LIST_SPANS, LIST_RESOURCES, LIST_COUNT, LIST_NONE };
+
+struct values {
+	uint64_t *v;	 /* the values */
+	uint64_t *coded; /* what DICT would store for them, where it may be chosen */
+	uint32_t count;
+	uint8_t list;
+};
+
+struct type_values {
+	uint8_t type;
+	uint8_t variable; /* 1: the first word is made of words and data */
+	uint8_t mate;	  /* arg is a kind: see MATE */
+	uint32_t records;
+	uint32_t rest_words;
+	struct values next; /* what follows: places in follow */
+	uint8_t follow[256];
+	uint8_t follow_count;
+	struct values time; /* until the next record */
+	struct values arg, words, data;
+	struct values new_mate, mates; /* arg as MATE */
+	struct values w[WORD_COLUMNS];
+};
+
+struct list_choice {
+	struct tacho__list list;
+	uint32_t uses;
+	uint8_t used;	/* its columns are DICT */
+	uint8_t mated;	/* and their args MATE */
+	uint8_t number; /* in the block */
+};
+
+struct tacho__encoder_scratch {
+	uint64_t *values;
+	size_t capacity, taken;
+	uint64_t *part;	   /* of a column: as many values as there are records */
+	uint8_t slot[256]; /* of a type in types, if it occurs */
+	uint32_t type_count;
+	struct type_values types[256];
+	struct list_choice lists[LIST_COUNT];
+};
+
+static enum list_of word_list(unsigned type, unsigned k)
+{
+	switch (type) {
+	case TACHO_REC_POLL_BEGIN:
+	case TACHO_REC_POLL_SWITCH:
+	case TACHO_REC_WAKE:
+	case TACHO_REC_TASK_END:
+		return LIST_TASKS;
+	case TACHO_REC_SPAWN:
+		return k <= 2 ? LIST_TASKS : LIST_NONE;
+	case TACHO_REC_TASK_WAITS:
+		return k == 1 ? LIST_TASKS : k == 2 ? LIST_RESOURCES : LIST_NONE;
+	case TACHO_REC_LOCK_WAIT:
+	case TACHO_REC_LOCK_WAITED:
+		return LIST_LOCKS;
+	case TACHO_REC_LOCK_RELEASE:
+		return k == 0 ? LIST_LOCKS : LIST_NONE;
+	case TACHO_REC_ASYNC_BEGIN:
+	case TACHO_REC_ASYNC_END:
+		return LIST_SPANS;
+	case TACHO_REC_TRACE_ID:
+		return k == 1 ? LIST_SPANS : LIST_NONE;
+	default:
+		return LIST_NONE;
+	}
+}
+
+static int arg_is_kind(unsigned type)
+{
+	return type == TACHO_REC_POLL_BEGIN || type == TACHO_REC_POLL_SWITCH ||
+	       type == TACHO_REC_SPAWN;
+}
+
+/* --------------------------------------------------------------- gathering */
+
+static int check_records(const struct tacho__records *r)
+{
+	uint32_t count = r->head.count;
+
+	if (count > TACHO_BLOCK_EVENTS_MAX || r->head.open_listed > TACHO_OPEN_MAX)
+		return -EINVAL;
+	for (uint32_t i = 0; i < count; i++) {
+		unsigned type = r->type_arg[i] & 0xff;
+		uint32_t at = r->word_at[i];
+		uint32_t n = r->word_at[i + 1] - at;
+
+		if (type == TACHO_REC_NONE || type == TACHO_REC_TIME ||
+		    (i && r->ns[i] < r->ns[i - 1]) || n > TACHO_RECORD_MAX_WORDS)
+			return -EINVAL;
+		if (n != tacho_record_words(type, n ? r->words[at] : 0))
+			return -EINVAL;
+		if (TACHO_REC_CLASS(type) == TACHO_REC_CLASS_VARIABLE && !n)
+			return -EINVAL;
+	}
+	return 0;
+}
+
+/* How many values each column will have. */
+static void count_values(struct tacho__encoder_scratch *s, const struct tacho__records *r)
+{
+	uint32_t records[256] = {0};
+
+	for (uint32_t i = 0; i < r->head.count; i++)
+		records[r->type_arg[i] & 0xff]++;
+	s->type_count = 0;
+	for (unsigned t = 0; t < 256; t++) {
+		if (!records[t])
+			continue;
+		s->slot[t] = (uint8_t)s->type_count;
+		s->types[s->type_count++] = (struct type_values){
+			.type = (uint8_t)t,
+			.variable = TACHO_REC_CLASS(t) == TACHO_REC_CLASS_VARIABLE,
+			.records = records[t],
+		};
+	}
+	for (uint32_t i = 0; i < r->head.count; i++) {
+		struct type_values *t = &s->types[s->slot[r->type_arg[i] & 0xff]];
+		uint32_t n = r->word_at[i + 1] - r->word_at[i];
+		uint32_t k = t->variable;
+
+		for (; k < n && k < WORD_COLUMNS; k++)
+			t->w[k].count++;
+		t->rest_words += n - k;
+	}
+}
+
+static void place(struct tacho__encoder_scratch *s, struct values *c, uint32_t count, int coded)
+{
+	c->count = 0;
+	c->v = s->values + s->taken;
+	s->taken += count;
+	if (coded) {
+		c->coded = s->values + s->taken;
+		s->taken += count;
+	}
+}
+
+static int scratch_room(struct tacho__encoder_scratch *s)
+{
+	size_t need = 1;
+
+	for (uint32_t i = 0; i < s->type_count; i++) {
+		/* part, next, time, arg as it is and in the two parts of MATE, words,
+		   data; each word as it is and as DICT. */
+		need += (size_t)s->types[i].records * 8;
+		for (unsigned k = 0; k < WORD_COLUMNS; k++)
+			need += (size_t)s->types[i].w[k].count * 2;
+	}
+	if (need <= s->capacity)
+		return 0;
+	free(s->values);
+	s->values = malloc(need * sizeof(*s->values));
+	s->capacity = s->values ? need : 0;
+	return s->values ? 0 : -ENOMEM;
+}
+
+/* Gives each column its place in the scratch memory, and each list its room. */
+static int place_columns(struct tacho__encoder_scratch *s, uint32_t count)
+{
+	if (scratch_room(s))
+		return -ENOMEM;
+	s->part = s->values;
+	s->taken = count;
+	for (unsigned i = 0; i < LIST_COUNT; i++)
+		s->lists[i].uses = s->lists[i].used = s->lists[i].mated = 0;
+	for (uint32_t i = 0; i < s->type_count; i++) {
+		struct type_values *t = &s->types[i];
+
+		t->mate = arg_is_kind(t->type) && t->w[t->variable].count == t->records;
+		place(s, &t->next, t->records, 0);
+		place(s, &t->time, t->records, 0);
+		place(s, &t->arg, t->records, 0);
+		place(s, &t->new_mate, t->mate ? t->records : 0, 0);
+		place(s, &t->mates, t->mate ? t->records : 0, 0);
+		place(s, &t->words, t->variable ? t->records : 0, 0);
+		place(s, &t->data, t->variable ? t->records : 0, 0);
+		for (unsigned k = 0; k < WORD_COLUMNS; k++) {
+			t->w[k].list = (uint8_t)word_list(t->type, k);
+			if (t->w[k].list != LIST_NONE)
+				s->lists[t->w[k].list].uses += t->w[k].count;
+			place(s, &t->w[k], t->w[k].count, t->w[k].list != LIST_NONE);
+		}
+	}
+	for (unsigned i = 0; i < LIST_COUNT; i++) {
+		struct list_choice *l = &s->lists[i];
+
+		if (l->uses && tacho__list_reset(&l->list, l->uses))
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+static void gather_record(struct tacho__encoder_scratch *s, struct type_values *t, uint32_t arg,
+			  const uint64_t *words, uint32_t n)
+{
+	uint32_t key = 0;
+
+	if (t->variable) {
+		t->words.v[t->words.count++] = n;
+		t->data.v[t->data.count++] = words[0] >> 16;
+	}
+	for (uint32_t k = t->variable; k < n && k < WORD_COLUMNS; k++) {
+		struct values *c = &t->w[k];
+		uint32_t item;
+
+		if (c->list != LIST_NONE) {
+			c->coded[c->count] =
+				tacho__list_use(&s->lists[c->list].list, words[k], &item);
+			if (k == t->variable)
+				key = item;
+		}
+		c->v[c->count++] = words[k];
+	}
+	if (t->mate) {
+		int first;
+		uint64_t code = tacho__list_mate(&s->lists[LIST_TASKS].list, key, arg, &first);
+		struct values *c = first ? &t->new_mate : &t->mates;
+
+		c->v[c->count++] = code;
+	}
+	t->arg.v[t->arg.count++] = arg;
+}
+
+/* A record of type t is followed by one of `type`, after `ns`. */
+static void gather_next(struct type_values *t, uint8_t type, uint64_t ns)
+{
+	unsigned place = 0;
+
+	while (place < t->follow_count && t->follow[place] != type)
+		place++;
+	if (place == t->follow_count)
+		t->follow[t->follow_count++] = type;
+	t->next.v[t->next.count++] = place;
+	t->time.v[t->time.count++] = ns;
+}
+
+static void gather(struct tacho__encoder_scratch *s, const struct tacho__records *r)
+{
+	for (uint32_t i = 0; i < r->head.count; i++) {
+		struct type_values *t = &s->types[s->slot[r->type_arg[i] & 0xff]];
+		uint32_t at = r->word_at[i];
+
+		gather_record(s, t, r->type_arg[i] >> 8, r->words + at, r->word_at[i + 1] - at);
+		if (i + 1 < r->head.count)
+			gather_next(t, (uint8_t)r->type_arg[i + 1], r->ns[i + 1] - r->ns[i]);
+	}
+}
+
+/* ---------------------------------------------------------------- choosing */
+
+static uint64_t cheaper(const uint64_t *v, uint32_t count)
+{
+	struct tacho__cost plain, delta;
+
+	tacho__cost_simple(v, count, &plain, &delta);
+	return plain.bits < delta.bits ? plain.bits : delta.bits;
+}
+
+static uint64_t as_stored(const uint64_t *v, uint32_t count)
+{
+	struct tacho__cost plain;
+
+	tacho__cost_plain(v, count, &plain);
+	return plain.bits;
+}
+
+/* Whether a list makes its columns smaller, and its mates their args. */
+static void choose_list(struct tacho__encoder_scratch *s, unsigned which)
+{
+	struct list_choice *l = &s->lists[which];
+	uint64_t apart = 0, args = 0, mates = 0;
+	uint64_t together = 0;
+	int doubtful = l->list.distinct > l->uses / 2; /* else there is no need to look closer */
+
+	if (doubtful)
+		together = cheaper(l->list.value, l->list.distinct);
+	for (uint32_t i = 0; i < s->type_count; i++) {
+		struct type_values *t = &s->types[i];
+
+		for (unsigned k = 0; k < WORD_COLUMNS; k++) {
+			if (doubtful && t->w[k].list == which && t->w[k].count) {
+				apart += cheaper(t->w[k].v, t->w[k].count);
+				together += as_stored(t->w[k].coded, t->w[k].count);
+			}
+		}
+		if (t->mate && which == LIST_TASKS) {
+			args += as_stored(t->arg.v, t->records);
+			mates += as_stored(t->new_mate.v, t->new_mate.count);
+			mates += as_stored(t->mates.v, t->mates.count);
+		}
+	}
+	l->used = !doubtful || together < apart;
+	l->mated = l->used && mates < args;
+}
+
+/* ----------------------------------------------------------------- columns */
+
+static int put_head(struct tacho__encoder *e, const struct tacho__records *r)
+{
+	struct tacho_trace_events head = r->head;
+	int err;
+
+	head.size = sizeof(head);
+	head.reserved = 0;
+	if (head.count) {
+		head.first_ns = r->ns[0];
+		head.last_ns = r->ns[head.count - 1];
+	} else {
+		head.last_ns = head.first_ns;
+	}
+	err = tacho__put_raw(e, &head, sizeof(head));
+	return err ? err : tacho__put_raw(e, r->open, head.open_listed * sizeof(r->open[0]));
+}
+
+static int put_types(struct tacho__encoder *e, const struct tacho__records *r)
+{
+	struct tacho__encoder_scratch *s = e->scratch;
+	uint32_t count = r->head.count;
+	const uint8_t start[3] = {(uint8_t)s->type_count, (uint8_t)(count ? r->type_arg[0] : 0),
+				  (uint8_t)(count ? r->type_arg[count - 1] : 0)};
+	int err = tacho__put_raw(e, start, sizeof(start));
+
+	for (uint32_t i = 0; !err && i < s->type_count; i++) {
+		err = tacho__put_raw(e, &s->types[i].type, 1);
+		if (!err)
+			err = tacho__put_raw(e, &s->types[i].records, 4);
+	}
+	for (uint32_t i = 0; !err && i < s->type_count; i++) {
+		struct type_values *t = &s->types[i];
+
+		err = tacho__put_cut(e, 0);
+		if (!err)
+			err = tacho__put_raw(e, &t->follow_count, 1);
+		if (!err)
+			err = tacho__put_raw(e, t->follow, t->follow_count);
+		if (!err)
+			err = tacho__put_column(e, TACHO_TRANSFORM_PLAIN, 0, t->next.v,
+						t->next.count);
+	}
+	return err;
+}
+
+static int put_times(struct tacho__encoder *e)
+{
+	struct tacho__encoder_scratch *s = e->scratch;
+	int err = 0;
+
+	for (uint32_t i = 0; i < s->type_count; i++) {
+		struct type_values *t = &s->types[i];
+
+		for (unsigned place = 0; !err && place < t->follow_count; place++) {
+			uint32_t count = 0;
+
+			for (uint32_t k = 0; k < t->next.count; k++) {
+				if (t->next.v[k] == place)
+					s->part[count++] = t->time.v[k];
+			}
+			err = tacho__put_simple(e, s->part, count);
+		}
+	}
+	return err;
+}
+
+static int put_lists(struct tacho__encoder *e)
+{
+	struct tacho__encoder_scratch *s = e->scratch;
+	uint8_t count = 0;
+	int err;
+
+	for (unsigned i = 0; i < LIST_COUNT; i++) {
+		if (s->lists[i].uses)
+			choose_list(s, i);
+		if (s->lists[i].used)
+			s->lists[i].number = count++;
+	}
+	err = tacho__put_cut(e, 0);
+	if (!err)
+		err = tacho__put_raw(e, &count, 1);
+	for (unsigned i = 0; !err && i < LIST_COUNT; i++) {
+		struct tacho__list *l = &s->lists[i].list;
+
+		if (!s->lists[i].used)
+			continue;
+		err = tacho__put_raw(e, &l->distinct, 4);
+		if (!err)
+			err = tacho__put_simple(e, l->value, l->distinct);
+	}
+	return err;
+}
+
+static int put_arg(struct tacho__encoder *e, struct type_values *t)
+{
+	const uint8_t head[2] = {TACHO_TRANSFORM_MATE, 0};
+	int err;
+
+	if (!t->mate || !e->scratch->lists[LIST_TASKS].mated)
+		return tacho__put_simple(e, t->arg.v, t->records);
+	err = tacho__put_cut(e, 0);
+	if (!err)
+		err = tacho__put_raw(e, head, sizeof(head));
+	if (!err)
+		err = tacho__put_raw(e, &t->new_mate.count, 4);
+	if (!err)
+		err = tacho__put_simple(e, t->new_mate.v, t->new_mate.count);
+	return err ? err : tacho__put_simple(e, t->mates.v, t->mates.count);
+}
+
+static int put_word_column(struct tacho__encoder *e, const struct type_values *t, struct values *c)
+{
+	int err;
+
+	if (t->type == TACHO_REC_LOG) {
+		err = tacho__put_words_head(e, c->count);
+		return err ? err : tacho__put_raw(e, c->v, (size_t)c->count * 8);
+	}
+	if (c->list == LIST_NONE || !e->scratch->lists[c->list].used)
+		return tacho__put_simple(e, c->v, c->count);
+	return tacho__put_column(e, TACHO_TRANSFORM_DICT, e->scratch->lists[c->list].number,
+				 c->coded, c->count);
+}
+
+static int put_rest(struct tacho__encoder *e, const struct type_values *t,
+		    const struct tacho__records *r)
+{
+	int err = tacho__put_words_head(e, t->rest_words);
+
+	for (uint32_t i = 0; !err && t->rest_words && i < r->head.count; i++) {
+		uint32_t at = r->word_at[i] + WORD_COLUMNS;
+
+		if ((r->type_arg[i] & 0xff) == t->type && r->word_at[i + 1] > at)
+			err = tacho__put_raw(e, r->words + at,
+					     (size_t)(r->word_at[i + 1] - at) * 8);
+	}
+	return err;
+}
+
+static int put_type(struct tacho__encoder *e, struct type_values *t, const struct tacho__records *r)
+{
+	unsigned end = t->variable ? WORD_COLUMNS : TACHO_REC_CLASS(t->type);
+	int err = put_arg(e, t);
+
+	if (!err && t->variable)
+		err = tacho__put_bytes(e, t->words.v, t->records);
+	if (!err && t->variable)
+		err = tacho__put_simple(e, t->data.v, t->records);
+	for (unsigned k = t->variable; !err && k < end; k++)
+		err = put_word_column(e, t, &t->w[k]);
+	if (!err && t->variable)
+		err = put_rest(e, t, r);
+	return err;
+}
+
+int tacho__columns_encode(struct tacho__encoder *e, const struct tacho__records *r)
+{
+	int err = check_records(r);
+
+	e->size = 0;
+	e->cut_count = 0;
+	e->after_large = 0;
+	if (err)
+		return err;
+	if (!e->scratch)
+		e->scratch = calloc(1, sizeof(*e->scratch));
+	if (!e->scratch)
+		return -ENOMEM;
+	count_values(e->scratch, r);
+	err = place_columns(e->scratch, r->head.count);
+	if (err)
+		return err;
+	gather(e->scratch, r);
+	err = put_head(e, r);
+	if (!err)
+		err = put_types(e, r);
+	if (!err)
+		err = put_times(e);
+	if (!err)
+		err = put_lists(e);
+	for (uint32_t i = 0; !err && i < e->scratch->type_count; i++)
+		err = put_type(e, &e->scratch->types[i], r);
+	return err;
+}
+
+void tacho__encoder_free(struct tacho__encoder *e)
+{
+	for (unsigned i = 0; e->scratch && i < LIST_COUNT; i++)
+		tacho__list_free(&e->scratch->lists[i].list);
+	if (e->scratch)
+		free(e->scratch->values);
+	free(e->scratch);
+	free(e->data);
+	free(e->cuts);
+	*e = (struct tacho__encoder){0};
+}

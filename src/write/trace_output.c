@@ -1,0 +1,330 @@
+#include "write/trace_output.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/crc32c.h"
+
+/*
+ * What the columns leave is mostly noise, in which short matches cost more than they
+ * save; entropy coding does the work. Measured on two loops with 1,000 tasks, bytes
+ * and nanoseconds per event: level 1 2.52 and 25, level 3 2.52 and 29, level 9 2.48 and
+ * 57, level 12 2.48 and 100.
+ */
+#define DEFAULT_LEVEL 9
+#define EVENTS_MIN_MATCH 6
+
+static size_t padded(size_t size)
+{
+	return (size + 7) & ~(size_t)7;
+}
+
+int tacho__output_fail(struct tacho__output *o, int err, const char *format, ...)
+{
+	va_list args;
+
+	if (!o->message || !o->message_size)
+		return err;
+	va_start(args, format);
+	vsnprintf(o->message, o->message_size, format, args);
+	va_end(args);
+	return err;
+}
+
+static int no_memory(struct tacho__output *o)
+{
+	return tacho__output_fail(o, -ENOMEM,
+				  "cannot write the trace: out of memory; free some and try again");
+}
+
+/* ------------------------------------------------------------------- bytes */
+
+int tacho__bytes_put(struct tacho__bytes *b, const void *data, size_t size)
+{
+	size_t capacity = b->capacity ? b->capacity : 4096;
+	uint8_t *p;
+
+	if (size > SIZE_MAX / 4 - b->size)
+		return -ENOMEM;
+	while (capacity < b->size + size)
+		capacity *= 2;
+	if (capacity > b->capacity) {
+		p = realloc(b->data, capacity);
+		if (!p)
+			return -ENOMEM;
+		b->data = p;
+		b->capacity = capacity;
+	}
+	if (size)
+		memcpy(b->data + b->size, data, size);
+	b->size += size;
+	return 0;
+}
+
+int tacho__bytes_pad(struct tacho__bytes *b)
+{
+	static const uint8_t zeros[8];
+
+	return tacho__bytes_put(b, zeros, padded(b->size) - b->size);
+}
+
+void tacho__bytes_free(struct tacho__bytes *b)
+{
+	free(b->data);
+	*b = (struct tacho__bytes){0};
+}
+
+/* ----------------------------------------------------------------- writing */
+
+static int write_failed(struct tacho__output *o, int error)
+{
+	unsigned long long done = o->offset;
+
+	switch (error) {
+	case ENOSPC:
+	case EDQUOT:
+		return tacho__output_fail(o, -error,
+					  "cannot write the trace: no space left after %llu bytes; "
+					  "free some or write it elsewhere",
+					  done);
+	case EPIPE:
+		return tacho__output_fail(o, -error,
+					  "cannot write the trace: its reader went away after "
+					  "%llu bytes",
+					  done);
+	case EFBIG:
+		return tacho__output_fail(
+			o, -error,
+			"cannot write the trace: the limit for the size of a file "
+			"was reached after %llu bytes; raise it (ulimit -f) or "
+			"take a shorter stretch of time",
+			done);
+	default:
+		return tacho__output_fail(o, -error, "cannot write the trace after %llu bytes: %s",
+					  done, strerror(error));
+	}
+}
+
+static int write_all(struct tacho__output *o, const uint8_t *data, size_t size)
+{
+	while (size) {
+		ssize_t n = write(o->fd, data, size);
+
+		if (n > 0) {
+			data += n;
+			size -= (size_t)n;
+			o->offset += (uint64_t)n;
+		} else if (n < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) {
+			struct pollfd p = {.fd = o->fd, .events = POLLOUT};
+
+			if (poll(&p, 1, -1) < 0 && errno != EINTR)
+				return write_failed(o, errno);
+		} else if (n == 0 || errno != EINTR) {
+			return write_failed(o, n == 0 ? EIO : errno);
+		}
+	}
+	return 0;
+}
+
+static uint32_t make_tag(void)
+{
+	uint32_t tag = 0;
+	struct timespec now;
+
+	/* The tag only has to differ from that of other files on the same disk. */
+	if (getrandom(&tag, sizeof(tag), GRND_NONBLOCK) != sizeof(tag)) {
+		clock_gettime(CLOCK_REALTIME, &now);
+		tag = (uint32_t)now.tv_nsec ^ (uint32_t)now.tv_sec << 12 ^ (uint32_t)getpid();
+	}
+	return tag ? tag : 1;
+}
+
+int tacho__output_begin(struct tacho__output *o)
+{
+	struct tacho_trace_file head = {
+		.major = TACHO_TRACE_MAJOR,
+		.minor = TACHO_TRACE_MINOR,
+		.header_size = sizeof(head),
+	};
+	struct timespec now;
+
+	o->zstd = ZSTD_createCCtx();
+	if (!o->zstd)
+		return no_memory(o);
+	o->tag = make_tag();
+	clock_gettime(CLOCK_REALTIME, &now);
+	memcpy(head.magic, TACHO_TRACE_MAGIC, sizeof(head.magic));
+	head.tag = o->tag;
+	head.created_real_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	head.crc = tacho__crc32c(0, &head, offsetof(struct tacho_trace_file, crc));
+	return write_all(o, (const uint8_t *)&head, sizeof(head));
+}
+
+/* ------------------------------------------------------------------ blocks */
+
+static void set_parameters(struct tacho__output *o, enum tacho_block_type type, size_t size)
+{
+	int events = type == TACHO_BLOCK_EVENTS;
+
+	/* None of these fails but for values out of range, which zstd puts in range. */
+	ZSTD_CCtx_reset(o->zstd, ZSTD_reset_session_only);
+	ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_compressionLevel,
+			       o->level ? o->level : DEFAULT_LEVEL);
+	ZSTD_CCtx_setParameter(o->zstd, ZSTD_c_minMatch, events ? EVENTS_MIN_MATCH : 0);
+	ZSTD_CCtx_setPledgedSrcSize(o->zstd, size);
+}
+
+/* One zstd frame into `out`; its size, or 0 when it is no smaller than the payload. */
+static size_t compress(struct tacho__output *o, uint8_t *out, const uint8_t *payload, size_t size,
+		       const struct tacho__cuts *cuts)
+{
+	ZSTD_outBuffer to = {out, size, 0};
+	uint32_t next = 0;
+	size_t at = 0;
+	size_t left;
+
+	do {
+		size_t end = cuts && next < cuts->count ? cuts->at[next++] : size;
+		ZSTD_inBuffer from = {payload + at, end - at, 0};
+
+		do {
+			left = ZSTD_compressStream2(o->zstd, &to, &from,
+						    end == size ? ZSTD_e_end : ZSTD_e_flush);
+			if (ZSTD_isError(left) || (left && to.pos == to.size))
+				return 0;
+		} while (left || from.pos < from.size);
+		at = end;
+	} while (at < size);
+	return to.pos < size ? to.pos : 0;
+}
+
+static int note_in_index(struct tacho__output *o, enum tacho_block_type type, uint64_t size,
+			 const struct tacho_trace_events *events)
+{
+	struct tacho_trace_index *entry;
+
+	if (o->index_count == o->index_capacity) {
+		uint32_t capacity = o->index_capacity ? 2 * o->index_capacity : 256;
+
+		entry = realloc(o->index, capacity * sizeof(*entry));
+		if (!entry)
+			return no_memory(o);
+		o->index = entry;
+		o->index_capacity = capacity;
+	}
+	entry = &o->index[o->index_count++];
+	*entry = (struct tacho_trace_index){
+		.offset = o->offset,
+		.size = (uint32_t)size,
+		.type = (uint16_t)type,
+	};
+	if (events) {
+		entry->stream = events->stream;
+		entry->thread = events->thread;
+		entry->count = events->count;
+		entry->first_ns = events->first_ns;
+		entry->last_ns = events->last_ns;
+	}
+	return 0;
+}
+
+int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, const void *payload,
+			size_t size, const struct tacho__cuts *cuts,
+			const struct tacho_trace_events *events)
+{
+	struct tacho_trace_block head = {.magic = TACHO_BLOCK_MAGIC, .type = (uint16_t)type};
+	size_t stored, need = sizeof(head) + padded(size);
+	uint8_t *body;
+	int err;
+
+	if (size > TACHO_BLOCK_MAX)
+		return tacho__output_fail(o, -EFBIG,
+					  "cannot write the trace: a block of type %d "
+					  "would be larger than %u bytes",
+					  (int)type, TACHO_BLOCK_MAX);
+	if (need > o->capacity) {
+		free(o->buffer);
+		o->buffer = malloc(need);
+		o->capacity = o->buffer ? need : 0;
+		if (!o->buffer)
+			return no_memory(o);
+	}
+	body = o->buffer + sizeof(head);
+	set_parameters(o, type, size);
+	stored = compress(o, body, payload, size, cuts);
+	head.encoding = stored ? TACHO_ENCODING_ZSTD : TACHO_ENCODING_PLAIN;
+	if (!stored) {
+		stored = size;
+		if (size)
+			memcpy(body, payload, size);
+	}
+	memset(body + stored, 0, padded(stored) - stored);
+	head.stored_size = (uint32_t)stored;
+	head.raw_size = (uint32_t)size;
+	head.number = o->blocks;
+	head.tag = o->tag;
+	head.payload_crc = tacho__crc32c(0, body, padded(stored));
+	head.crc = tacho__crc32c(0, &head, offsetof(struct tacho_trace_block, crc));
+	memcpy(o->buffer, &head, sizeof(head));
+	need = sizeof(head) + padded(stored);
+	/* The index does not list itself: the end says where it is. */
+	err = type == TACHO_BLOCK_INDEX ? 0 : note_in_index(o, type, need, events);
+	if (!err)
+		err = write_all(o, o->buffer, need);
+	if (!err)
+		o->blocks++;
+	return err;
+}
+
+static int put_index(struct tacho__output *o)
+{
+	struct tacho_trace_array array = {sizeof(o->index[0]), o->index_count};
+	struct tacho__bytes bytes = {0};
+	int err = tacho__bytes_put(&bytes, &array, sizeof(array));
+
+	if (!err)
+		err = tacho__bytes_put(&bytes, o->index, o->index_count * sizeof(o->index[0]));
+	if (err)
+		err = no_memory(o);
+	else
+		err = tacho__output_block(o, TACHO_BLOCK_INDEX, bytes.data, bytes.size, NULL, NULL);
+	tacho__bytes_free(&bytes);
+	return err;
+}
+
+int tacho__output_end(struct tacho__output *o)
+{
+	struct tacho_trace_end end = {.index_offset = 0};
+	const size_t room = TACHO_BLOCK_MAX - sizeof(struct tacho_trace_array);
+	int err = 0;
+
+	/* A file with more blocks than an index can list is read without one. */
+	if (o->index_count <= room / sizeof(o->index[0])) {
+		end.index_offset = o->offset;
+		err = put_index(o);
+	}
+	if (err)
+		return err;
+	end.blocks = o->blocks;
+	memcpy(end.magic, TACHO_TRACE_END_MAGIC, sizeof(end.magic));
+	end.crc = tacho__crc32c(0, &end, offsetof(struct tacho_trace_end, crc));
+	end.crc = tacho__crc32c(end.crc, end.magic, sizeof(end.magic));
+	return write_all(o, (const uint8_t *)&end, sizeof(end));
+}
+
+void tacho__output_free(struct tacho__output *o)
+{
+	ZSTD_freeCCtx(o->zstd);
+	free(o->buffer);
+	free(o->index);
+	o->zstd = NULL;
+	o->buffer = NULL;
+	o->index = NULL;
+}

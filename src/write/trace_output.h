@@ -1,0 +1,59 @@
+/* A trace file being written: its header, its blocks one by one, its index, its end. */
+#ifndef TACHO_WRITE_TRACE_OUTPUT_H
+#define TACHO_WRITE_TRACE_OUTPUT_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <zstd.h>
+
+#include "format/trace.h"
+
+struct tacho__output {
+	int fd;
+	int level; /* of zstd; 0: the default */
+	uint32_t tag;
+	uint32_t blocks; /* written */
+	uint64_t offset; /* bytes written */
+	uint8_t *buffer; /* one block */
+	size_t capacity;
+	ZSTD_CCtx *zstd;
+	struct tacho_trace_index *index;
+	uint32_t index_count, index_capacity;
+	char *message; /* the sentence behind a negative return value; may be NULL */
+	size_t message_size;
+};
+
+/* Where a compressor may better begin anew; see columns_encode.h. */
+struct tacho__cuts {
+	const uint32_t *at;
+	uint32_t count;
+};
+
+/* Bytes being put together for a payload. */
+struct tacho__bytes {
+	uint8_t *data;
+	size_t size;
+	size_t capacity;
+};
+
+/* All return 0 or a negative errno with a sentence in o->message. */
+
+int tacho__output_begin(struct tacho__output *o);
+/* `events` names what is in an EVENTS block, for the index; else NULL. */
+int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, const void *payload,
+			size_t size, const struct tacho__cuts *cuts,
+			const struct tacho_trace_events *events);
+int tacho__output_end(struct tacho__output *o);
+void tacho__output_free(struct tacho__output *o);
+
+/* Says what failed; returns `err`. */
+int tacho__output_fail(struct tacho__output *o, int err, const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+
+/* -ENOMEM, or 0. Pads with zeros to 8 bytes. */
+int tacho__bytes_put(struct tacho__bytes *b, const void *data, size_t size);
+int tacho__bytes_pad(struct tacho__bytes *b);
+void tacho__bytes_free(struct tacho__bytes *b);
+
+#endif
