@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tacho_events.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -72,68 +74,36 @@ TACHO_READ_API void tacho_read_close(struct tacho_reader *reader);
 
 /* ------------------------------------------------------------------ events */
 
-/* What kind of event. Arguments and payload words are described one by one; "data"
-   is word[0] >> 16 of the types with TACHO_EV_IS_VARIABLE. Unknown types may come
-   from newer recorders: skip them. */
+/* What kind of event: tacho_events.h has them one by one, with what they hold. */
+#define TACHO__EVENT_TYPE(name, number, ...) TACHO_EV_##name = (number),
+#define TACHO__SKIP_FIELD(...)
 enum tacho_event_type {
-	TACHO_EV_PARK = 0x01,	    /* arg: loop */
-	TACHO_EV_UNPARK = 0x02,	    /* arg: number ready */
-	TACHO_EV_POLL_END = 0x03,   /* arg: 0 unknown, 1 pending, 2 done */
-	TACHO_EV_SPAN_BEGIN = 0x04, /* arg: name */
-	TACHO_EV_SPAN_END = 0x05,   /* arg: name */
-	TACHO_EV_PAUSE = 0x06,	    /* arg: 1 paused, 0 resumed */
-	TACHO_EV_LOOP = 0x07,	    /* arg: loop that the thread runs from now on; 0: none */
-	TACHO_EV_SWITCH_OUT = 0x08, /* the thread left its CPU; arg: 1 runnable, 0 it waits */
-	TACHO_EV_SWITCH_IN = 0x09,  /* it runs again; arg: CPU */
 	/* Not recorded but made by the reader: the stream's records begin here, or go on
 	   after a hole. event.resume says what is known. */
 	TACHO_EV_RESUME = 0x3f,
-	TACHO_EV_POLL_BEGIN = 0x41,  /* arg: kind; word[0]: task */
-	TACHO_EV_POLL_SWITCH = 0x42, /* one poll ends, the next begins: as POLL_BEGIN */
-	TACHO_EV_WAKE = 0x43,	     /* word[0]: task */
-	TACHO_EV_TASK_END = 0x44,    /* word[0]: task */
-	TACHO_EV_LOCK_WAIT = 0x45,   /* arg: place or stack; word[0]: lock */
-	TACHO_EV_LOCK_WAITED = 0x46, /* arg: bit 0: 1 got it, 0 gave up; bit 1: 1 it is a
-					condition variable or semaphore; word[0]: lock */
-	TACHO_EV_QUEUE_DEPTH = 0x47, /* arg: loop; word[0]: depth */
-	TACHO_EV_COUNTER = 0x48,     /* arg: counter or gauge; word[0]: value */
-	TACHO_EV_ASYNC_END = 0x49,   /* arg: name; word[0]: span id */
-	TACHO_EV_TRIGGER = 0x4a,     /* arg: reason; word[0]: number */
-	TACHO_EV_WORK_SUBMIT = 0x4b, /* arg: kind; word[0]: work for a thread pool */
-	TACHO_EV_WORK_BEGIN = 0x4c,  /* arg: kind; word[0]: work */
-	TACHO_EV_WORK_END = 0x4d,    /* word[0]: work */
-	TACHO_EV_READY = 0x4e,	     /* arg: events; word[0]: descriptor, or 1 << 63 | epoll_data */
-	TACHO_EV_LATE = 0x4f,	     /* word[0]: ns by which the next poll's timer is late; without
-				      callbacks: by which a wait outlasted its time-out */
-	TACHO_EV_STACK = 0x50,	     /* arg: stack; word[0]: lock or task that it belongs to */
-	TACHO_EV_SAMPLE = 0x51,	     /* arg: stack; word[0]: ns of CPU time since the one before */
-	TACHO_EV_LOCK_RELEASE = 0x80, /* arg: place or stack; word[0]: lock; word[1]: waiters */
-	TACHO_EV_STEAL = 0x81,	      /* arg: thief loop; word[0]: victim loop; word[1]: tasks */
-	TACHO_EV_ASYNC_BEGIN = 0x82,  /* arg: name; word[0]: span id; word[1]: parent or 0 */
-	TACHO_EV_SCHED = 0x83, /* of the poll, or wait, that just ended: arg: involuntary switches;
-					 word[0]: ns runnable but not running; word[1]: minor faults
-					 | major faults << 32 */
-	TACHO_EV_SPAWN = 0xc0, /* arg: kind; data: place; word[1]: task; word[2]: parent */
-	TACHO_EV_TASK_WAITS = 0xc1,    /* arg: text or 0; data: stack or 0; word[1]: task;
-					 word[2]: resource or 0 */
-	TACHO_EV_TRACE_ID = 0xc2,      /* word[1]: async span or 0; word[2], word[3]: id */
-	TACHO_EV_LOG = 0xc3,	       /* arg: level; text: tacho_read_text */
-	TACHO_EV_EVENT = 0xc4,	       /* arg: schema; fields: tacho_read_field */
-	TACHO_EV_POLL_HIST = 0xc5,     /* arg: kind; data: loop; word[2]: since when, ns;
-					 word[3]: total ns; word[4]...: bucket << 48 | count */
-	TACHO_EV_CALL = 0xc6,	       /* a blocking call that returned: arg: name; data: stack or
-					 0; word[1]: ns; word[2]: descriptor, process, thread or
-					 ~0; word[3]: path or 0 | errno << 32 | kind of descriptor
-					 << 48: 0 unknown, 1 file, 2 folder, 3 pipe, 4 terminal, 5
-					 TCP, 6 UDP, 7 UNIX, 8 other socket, 9 eventfd and kin, 10
-					 device */
-	TACHO_EV_SAMPLE_FRAMES = 0xc7, /* as SAMPLE, with its stack: data: 1 there were more;
-					  word[1]: ns; word[2]...: frames, innermost first */
-	TACHO_EV_KERNEL_SAMPLE = 0xc8, /* from perf: arg: frames of the kernel; data: 1 there were
-					  more; word[1]: ns; word[2]...: those frames, then the
-					  program's, each innermost first */
+	TACHO_EVENTS(TACHO__EVENT_TYPE, TACHO__SKIP_FIELD)
 };
+#undef TACHO__EVENT_TYPE
 #define TACHO_EV_IS_VARIABLE(type) (((type) >> 6) == 3)
+
+/* What tacho_events.h says of a type. */
+struct tacho_event_field {
+	const char *name;
+	uint8_t type; /* of the event */
+	uint8_t role; /* enum tacho_role */
+	int8_t word;  /* that it stands in; -1: the argument */
+	uint8_t from; /* its lowest bit there */
+	uint8_t bits; /* 0: all words from there on */
+};
+struct tacho_event_info {
+	const char *name; /* "poll-begin" */
+	const char *text; /* how it reads */
+	const struct tacho_event_field *fields;
+	uint32_t field_count;
+	uint32_t words; /* that it has at least */
+};
+/* NULL: not known. */
+TACHO_READ_API const struct tacho_event_info *tacho_read_event_info(unsigned type);
 
 /* A poll or span that was open where a stream's records begin. */
 struct tacho_open_item {

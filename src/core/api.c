@@ -37,7 +37,7 @@ _Static_assert(TACHO_SCHEMA_FIELDS == 16 && TACHO_RECORD_MAX_WORDS == 128, "as i
 
 void tacho__loop(uint32_t loop)
 {
-	tacho__record(tacho_record_head(TACHO_REC_LOOP, loop), NULL, 0, 1);
+	tacho__record(tacho_record_head(TACHO_REC_LOOP, loop), NULL, 0);
 }
 
 static inline int watches(uint32_t what)
@@ -50,17 +50,17 @@ void tacho__park(uint32_t loop)
 	if (tacho__unlikely(watches(TACHO__WATCH(LAG))))
 		tacho__watched_park(loop, tacho__frame());
 	else
-		tacho__record(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0, 1);
+		tacho__record(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0);
 }
 
 void tacho__unpark(uint32_t loop, uint32_t ready)
 {
 	/* The record says how many are ready; the loop is the one that was parked on. */
-	if (tacho__unlikely(tacho__self->loop != loop))
+	if (tacho__unlikely(tacho__self->now.loop != loop))
 		tacho__loop(loop);
 	if (ready > TACHO_ARG_MAX)
 		ready = TACHO_ARG_MAX;
-	tacho__record(tacho_record_head(TACHO_REC_UNPARK, ready), NULL, 0, 1);
+	tacho__record(tacho_record_head(TACHO_REC_UNPARK, ready), NULL, 0);
 	tacho__unparked();
 }
 
@@ -69,7 +69,7 @@ void tacho__poll_begin(uint32_t kind, uint64_t task)
 	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))))
 		tacho__watched_poll_begin(kind, task, tacho__frame());
 	else
-		tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1, 1);
+		tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1);
 }
 
 void tacho__poll_switch(uint32_t kind, uint64_t task)
@@ -77,7 +77,7 @@ void tacho__poll_switch(uint32_t kind, uint64_t task)
 	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE) | TACHO__WATCH(POLL))))
 		tacho__watched_poll_switch(kind, task, tacho__frame());
 	else
-		tacho__record(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1, 1);
+		tacho__record(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1);
 }
 
 void tacho__poll_end(uint32_t result)
@@ -85,17 +85,17 @@ void tacho__poll_end(uint32_t result)
 	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL))))
 		tacho__watched_poll_end(result & 3, tacho__frame());
 	else
-		tacho__record(tacho_record_head(TACHO_REC_POLL_END, result & 3), NULL, 0, 1);
+		tacho__record(tacho_record_head(TACHO_REC_POLL_END, result & 3), NULL, 0);
 }
 
 void tacho__span_begin(uint32_t name)
 {
-	tacho__record(tacho_record_head(TACHO_REC_SPAN_BEGIN, name), NULL, 0, 1);
+	tacho__record(tacho_record_head(TACHO_REC_SPAN_BEGIN, name), NULL, 0);
 }
 
 void tacho__span_end(uint32_t name)
 {
-	tacho__record(tacho_record_head(TACHO_REC_SPAN_END, name), NULL, 0, 1);
+	tacho__record(tacho_record_head(TACHO_REC_SPAN_END, name), NULL, 0);
 }
 
 void tacho__put1(uint32_t type, uint32_t arg, uint64_t a)
@@ -103,14 +103,14 @@ void tacho__put1(uint32_t type, uint32_t arg, uint64_t a)
 	if (tacho__unlikely(watches(TACHO__WATCH(WAKE) | TACHO__WATCH(QUEUE))))
 		tacho__watched_put1(type, arg, a, tacho__frame());
 	else
-		tacho__record(tacho_record_head(type, arg), &a, 1, 0);
+		tacho__record(tacho_record_head(type, arg), &a, 1);
 }
 
 void tacho__put2(uint32_t type, uint32_t arg, uint64_t a, uint64_t b)
 {
 	uint64_t words[2] = {a, b};
 
-	tacho__record(tacho_record_head(type, arg), words, 2, 0);
+	tacho__record(tacho_record_head(type, arg), words, 2);
 }
 
 void tacho__put(uint32_t type, uint32_t arg, uint64_t data, const uint64_t *words, uint32_t count)
@@ -121,7 +121,7 @@ void tacho__put(uint32_t type, uint32_t arg, uint64_t data, const uint64_t *word
 	if (tacho__likely(count == 2)) {
 		uint64_t three[3] = {3 | data << 16, words[0], words[1]};
 
-		tacho__record(tacho_record_head(type, arg), three, 3, 0);
+		tacho__record(tacho_record_head(type, arg), three, 3);
 		/* One that had its number before was never polled. */
 		if (tacho__unlikely(watches(TACHO__WATCH(WAKE)) && type == TACHO_REC_SPAWN))
 			tacho__wake_forgotten(words[0]);
@@ -134,7 +134,7 @@ void tacho__put(uint32_t type, uint32_t arg, uint64_t data, const uint64_t *word
 	}
 	all[0] = (count + 1) | data << 16;
 	memcpy(all + 1, words, count * sizeof(words[0]));
-	tacho__record(tacho_record_head(type, arg), all, count + 1, 0);
+	tacho__record(tacho_record_head(type, arg), all, count + 1);
 }
 
 /* Bytes into words, the last padded with zeros; how many words. */
@@ -242,7 +242,7 @@ void tacho__event_string(struct tacho__event *e, const char *text)
 void tacho__event_put(struct tacho__event *e)
 {
 	e->words[0] = e->used | (uint64_t)e->present << 16;
-	tacho__record(tacho_record_head(TACHO_REC_EVENT, e->schema), e->words, e->used, 0);
+	tacho__record(tacho_record_head(TACHO_REC_EVENT, e->schema), e->words, e->used);
 }
 
 /* ------------------------------------------------------------- other */

@@ -393,7 +393,7 @@ void tacho_pause(void)
 {
 	if (!tacho__load(&tacho__on))
 		return;
-	tacho__record(tacho_record_head(TACHO_REC_PAUSE, 1), NULL, 0, 0);
+	tacho__record(tacho_record_head(TACHO_REC_PAUSE, 1), NULL, 0);
 	tacho__store(&tacho__on, 0);
 	if (ready())
 		set_state(TACHO_BOX_PAUSED);
@@ -406,7 +406,7 @@ void tacho_resume(void)
 	tacho__store(&tacho__on, 1);
 	if (ready())
 		set_state(TACHO_BOX_RECORDING);
-	tacho__record(tacho_record_head(TACHO_REC_PAUSE, 0), NULL, 0, 0);
+	tacho__record(tacho_record_head(TACHO_REC_PAUSE, 0), NULL, 0);
 }
 
 /* Orderly end of the process. */

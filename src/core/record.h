@@ -34,37 +34,6 @@ uint64_t tacho__record_slow_at(uint32_t head, const uint64_t *words, uint32_t co
    deeper in the stack; a call from as deep or less deep means that it is gone. */
 #define tacho__frame() ((uintptr_t)__builtin_frame_address(0))
 
-static inline void tacho__open_push(struct tacho__writer *w, uint32_t what, uint32_t id,
-				    uint64_t task, uint64_t t)
-{
-	if (tacho__likely(w->depth < TACHO_OPEN_MAX)) {
-		struct tacho_open *o = &w->open[w->depth];
-
-		o->id = id;
-		o->what = what;
-		o->task = task;
-		o->since = t;
-	}
-	w->depth++;
-}
-
-/* The innermost poll ends, and with it the spans that were left open in it. */
-static inline void tacho__open_pop_poll(struct tacho__writer *w)
-{
-	while (w->depth) {
-		w->depth--;
-		if (w->depth >= TACHO_OPEN_MAX || w->open[w->depth].what == TACHO_REC_POLL_BEGIN)
-			return;
-	}
-}
-
-static inline void tacho__open_pop_span(struct tacho__writer *w)
-{
-	if (w->depth > TACHO_OPEN_MAX ||
-	    (w->depth && w->open[w->depth - 1].what == TACHO_REC_SPAN_BEGIN))
-		w->depth--;
-}
-
 /*
  * What a record of stream 0 changes in the state that the next chunk begins with.
  * On the hot path `head` has a constant type, and this is a few stores or nothing.
@@ -72,52 +41,22 @@ static inline void tacho__open_pop_span(struct tacho__writer *w)
 static inline __attribute__((always_inline)) void
 tacho__apply(struct tacho__writer *w, uint32_t head, uint64_t task, uint64_t t)
 {
-	uint32_t arg = tacho_record_arg(head);
+	unsigned type = tacho_record_type(head);
 
-	switch (tacho_record_type(head)) {
-	case TACHO_REC_POLL_SWITCH:
-		tacho__open_pop_poll(w);
-		tacho__open_push(w, TACHO_REC_POLL_BEGIN, arg, task, t);
-		break;
-	case TACHO_REC_POLL_BEGIN:
-		tacho__open_push(w, TACHO_REC_POLL_BEGIN, arg, task, t);
-		break;
-	case TACHO_REC_POLL_END:
-		tacho__open_pop_poll(w);
-		break;
-	case TACHO_REC_SPAN_BEGIN:
-		tacho__open_push(w, TACHO_REC_SPAN_BEGIN, arg, 0, t);
-		break;
-	case TACHO_REC_SPAN_END:
-		tacho__open_pop_span(w);
-		break;
-	case TACHO_REC_PARK:
-		w->loop = arg;
-		w->parked = 1;
-		w->park_ticks = t;
-		break;
-	case TACHO_REC_UNPARK:
-		w->parked = 0;
-		w->park_ticks = t;
-		/* Here, where the stream is busy: a handler that forks leaves the memory of the box
-		   mapped in the child. */
+	tacho_underway_apply(&w->now, type, tacho_record_arg(head), task, t);
+	/* Here, where the stream is busy: a handler that forks leaves the memory of the box mapped
+	   in the child. */
+	if (type == TACHO_REC_UNPARK)
 		w->called = tacho__load(w->calls) != w->calls_heeded;
-		break;
-	case TACHO_REC_LOOP:
-		w->loop = arg;
-		break;
-	default:
-		break;
-	}
 }
 
 /*
- * Stores a record with `count` payload words; the ticks at which it happened, or 0.
- * `stateful`, a constant: whether its type is one that tacho__apply knows. `at`: ticks that
- * were read just before, when the same thing was recorded, or a constant 0: the clock is read.
+ * Stores a record with `count` payload words; the ticks at which it happened, or 0. `at`: ticks
+ * that were read just before, when the same thing was recorded, or a constant 0: the clock is
+ * read.
  */
 static inline __attribute__((always_inline)) uint64_t
-tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, int stateful, uint64_t at,
+tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, uint64_t at,
 		   uintptr_t frame)
 {
 	struct tacho__writer *w = tacho__self;
@@ -148,7 +87,7 @@ tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, int sta
 	s->records++;
 	__atomic_store_n(&s->chunk->commit, (uint64_t)(s->cur - (uint8_t *)s->chunk),
 			 __ATOMIC_RELEASE);
-	if (stateful)
+	if (tacho_record_is_stateful(tacho_record_type(head)))
 		tacho__apply(w, head, count ? words[0] : 0, t);
 	tacho__signal_fence();
 	tacho__store(&s->busy, 0);
@@ -159,9 +98,9 @@ slow:
 }
 
 static inline __attribute__((always_inline)) uint64_t
-tacho__record(uint32_t head, const uint64_t *words, uint32_t count, int stateful)
+tacho__record(uint32_t head, const uint64_t *words, uint32_t count)
 {
-	return tacho__record_from(head, words, count, stateful, 0, tacho__frame());
+	return tacho__record_from(head, words, count, 0, tacho__frame());
 }
 
 #endif

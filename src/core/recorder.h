@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "format/box.h"
 #include "format/definition.h"
+#include "format/underway.h"
 
 #define TACHO__THREADS_MAX 8192u
 #define TACHO__HIST_WAYS 8u
@@ -58,11 +59,7 @@ struct tacho__writer {
 	struct tacho_box_hist *hists;
 	uint32_t number;
 	uint32_t tid;
-	uint32_t loop;	/* that the thread runs, or 0 */
-	uint32_t depth; /* of open polls and spans, also those that open[] has no room for */
-	uint32_t parked;
-	uint32_t next_free;  /* index + 1 in the list of free writers */
-	uint64_t park_ticks; /* since when it is parked, or not parked; 0: it never was */
+	uint32_t next_free; /* index + 1 in the list of free writers */
 	/* `config` and `idle` of the control area, as one word, and what it was when it was heeded
 	   last. They are compared when a loop unparks, and `called` says that they differed. */
 	const tacho__calls *calls;
@@ -73,7 +70,7 @@ struct tacho__writer {
 	uint32_t pending_kind; /* 0: none */
 	uint32_t hist_count;
 	uint32_t hist[TACHO__HIST_WAYS]; /* slots in HISTOGRAMS, by kind */
-	struct tacho_open open[TACHO_OPEN_MAX];
+	struct tacho_underway now;	 /* times are ticks */
 } __attribute__((aligned(64)));
 
 enum tacho__phase {

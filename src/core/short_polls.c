@@ -118,7 +118,7 @@ static uint32_t hist_take(struct tacho__writer *w, uint32_t kind)
 		if (!__atomic_compare_exchange_n(&h->kind, &none, UINT32_MAX, 0, __ATOMIC_ACQUIRE,
 						 __ATOMIC_RELAXED))
 			continue;
-		h->loop = w->loop;
+		h->loop = w->now.loop;
 		h->thread = w->number;
 		h->total = 0;
 		memset(h->count, 0, sizeof(h->count));
@@ -138,7 +138,7 @@ static uint32_t hist_find(struct tacho__writer *w, uint32_t kind)
 	for (uint32_t i = 0; i < w->hist_count; i++) {
 		struct tacho_box_hist *h = &w->hists[w->hist[i]];
 
-		if (h->kind == kind && h->loop == w->loop)
+		if (h->kind == kind && h->loop == w->now.loop)
 			return w->hist[i];
 	}
 	if (w->hist_count == TACHO__HIST_WAYS) {
@@ -175,7 +175,7 @@ static void pending_clear(struct tacho__writer *w)
 static void put_end(struct tacho__writer *w, uint64_t t, uint32_t result)
 {
 	tacho__stream_put(w, 0, t, tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0);
-	tacho__open_pop_poll(w);
+	tacho_underway_pop_poll(&w->now);
 }
 
 /* A poll that cannot be pending, for want of room, begins. */
@@ -279,7 +279,7 @@ uint64_t tacho__short_poll_switch(uint32_t kind, uint64_t task, uintptr_t frame)
 	t = tacho__ticks();
 	if (w->pending_kind)
 		pending_end(w, t, 0);
-	else if (w->depth)
+	else if (w->now.depth)
 		put_end(w, t, 0); /* of a poll that was recorded; the next may be short again */
 	/* A record of its histogram may have come after t. */
 	if (t < w->stream[0].last)

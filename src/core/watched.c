@@ -20,6 +20,7 @@ static struct running running_poll(void)
 {
 	const struct tacho__writer *w = tacho__self;
 	struct running none = {0, 0};
+	const struct tacho_open *open;
 
 	/* In a signal handler that interrupts the storing of a record: what it records is of
 	   another stream. */
@@ -27,10 +28,8 @@ static struct running running_poll(void)
 		return none;
 	if (w->pending_kind)
 		return (struct running){w->pending_ticks, w->pending_kind};
-	for (uint32_t d = w->depth; d && d <= TACHO_OPEN_MAX; d--)
-		if (w->open[d - 1].what == TACHO_REC_POLL_BEGIN)
-			return (struct running){w->open[d - 1].since, w->open[d - 1].id};
-	return none;
+	open = tacho_underway_poll(&w->now);
+	return open ? (struct running){open->since, open->id} : none;
 }
 
 static void ended(const struct running *r, uint64_t t)
@@ -42,9 +41,8 @@ static void ended(const struct running *r, uint64_t t)
 void tacho__watched_park(uint32_t loop, uintptr_t frame)
 {
 	const struct tacho__writer *w = tacho__self;
-	uint64_t since = w->parked || tacho__load(&w->stream[0].busy) ? 0 : w->park_ticks;
-	uint64_t t =
-		tacho__record_from(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0, 1, 0, frame);
+	uint64_t since = w->now.parked || tacho__load(&w->stream[0].busy) ? 0 : w->now.park_time;
+	uint64_t t = tacho__record_from(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0, 0, frame);
 
 	if (since && t > since)
 		tacho__turn_took(t - since, loop, 0);
@@ -54,7 +52,7 @@ void tacho__watched_poll_begin(uint32_t kind, uint64_t task, uintptr_t frame)
 {
 	uint32_t head = tacho_record_head(TACHO_REC_POLL_BEGIN, kind);
 	uint64_t t = watches(TACHO__WATCH_SHORT) ? tacho__short_poll_begin(kind, task, frame)
-						 : tacho__record_from(head, &task, 1, 1, 0, frame);
+						 : tacho__record_from(head, &task, 1, 0, frame);
 
 	if (watches(TACHO__WATCH(WAKE)))
 		tacho__wake_polled(task, t, kind);
@@ -65,7 +63,7 @@ void tacho__watched_poll_switch(uint32_t kind, uint64_t task, uintptr_t frame)
 	uint32_t head = tacho_record_head(TACHO_REC_POLL_SWITCH, kind);
 	struct running before = running_poll();
 	uint64_t t = watches(TACHO__WATCH_SHORT) ? tacho__short_poll_switch(kind, task, frame)
-						 : tacho__record_from(head, &task, 1, 1, 0, frame);
+						 : tacho__record_from(head, &task, 1, 0, frame);
 
 	ended(&before, t);
 	if (watches(TACHO__WATCH(WAKE)))
@@ -77,14 +75,14 @@ void tacho__watched_poll_end(uint32_t result, uintptr_t frame)
 	uint32_t head = tacho_record_head(TACHO_REC_POLL_END, result);
 	struct running before = running_poll();
 	uint64_t t = watches(TACHO__WATCH_SHORT) ? tacho__short_poll_end(result, frame)
-						 : tacho__record_from(head, NULL, 0, 1, 0, frame);
+						 : tacho__record_from(head, NULL, 0, 0, frame);
 
 	ended(&before, t);
 }
 
 void tacho__watched_put1(uint32_t type, uint32_t arg, uint64_t a, uintptr_t frame)
 {
-	uint64_t t = tacho__record_from(tacho_record_head(type, arg), &a, 1, 0, 0, frame);
+	uint64_t t = tacho__record_from(tacho_record_head(type, arg), &a, 1, 0, frame);
 
 	switch (type) {
 	case TACHO_REC_WAKE:

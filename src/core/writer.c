@@ -54,7 +54,7 @@ static void stream_seal(struct tacho__stream *s)
 static void chunk_describe(struct tacho_chunk *c, const struct tacho__writer *w, unsigned level)
 {
 	struct tacho_box_thread *t = w->entry;
-	uint32_t depth = level ? 0 : w->depth;
+	uint32_t depth = level ? 0 : w->now.depth;
 	uint32_t listed = depth < TACHO_OPEN_MAX ? depth : TACHO_OPEN_MAX;
 
 	c->thread = w->number;
@@ -62,11 +62,11 @@ static void chunk_describe(struct tacho_chunk *c, const struct tacho__writer *w,
 	c->stream = (uint16_t)level;
 	c->sequence = w->stream[level].sequence;
 	c->prior_records = w->stream[level].prior;
-	c->loop = w->loop;
-	c->flags = w->parked && !level ? TACHO_CHUNK_PARKED : 0;
-	c->park_ticks = w->park_ticks;
+	c->loop = w->now.loop;
+	c->flags = w->now.parked && !level ? TACHO_CHUNK_PARKED : 0;
+	c->park_ticks = w->now.park_time;
 	c->open_count = (uint16_t)(depth < UINT16_MAX ? depth : UINT16_MAX);
-	memcpy(c->open, w->open, listed * sizeof(c->open[0]));
+	memcpy(c->open, w->now.open, listed * sizeof(c->open[0]));
 	c->drops = level ? 0 : __atomic_exchange_n(&t->drops, 0, __ATOMIC_RELAXED);
 	TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, c->name, 0, 0, 0, 0);
 	if (!level)
@@ -246,8 +246,7 @@ static void writer_begin(struct tacho__writer *w)
 	w->hists = r->hists;
 	w->number = __atomic_add_fetch(&r->super->threads_seen, 1, __ATOMIC_RELAXED);
 	w->tid = (uint32_t)tacho__gettid();
-	w->loop = w->depth = w->parked = 0;
-	w->park_ticks = 0;
+	w->now = (struct tacho_underway){0};
 	w->calls = tacho__calls_of(r->control);
 	w->calls_heeded = w->called = 0;
 	w->pending_kind = 0;

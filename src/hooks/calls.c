@@ -302,7 +302,7 @@ static void record(const struct tacho__call *c, uint64_t ns)
 	words[1] = ns;
 	words[2] = c->number >= 0 ? (uint64_t)c->number : NO_NUMBER;
 	words[3] = id | (uint64_t)(c->error & 0xffff) << 32 | (uint64_t)kind << 48;
-	tacho__record(tacho_record_head(TACHO_REC_CALL, name), words, 4, 0);
+	tacho__record(tacho_record_head(TACHO_REC_CALL, name), words, 4);
 }
 
 /* 1 when this thread's loop belongs to the box that there is: not so in a child between

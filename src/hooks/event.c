@@ -136,7 +136,7 @@ static void change_loop(tacho__word base, uint32_t depth)
 	tacho__hook.base_depth = depth;
 	tacho__hook.loop_fd = TACHO__NO_LOOP_FD;
 	loop = tacho__recording() ? tacho__event_loop() : 0;
-	if (loop && tacho__self->loop != loop) {
+	if (loop && tacho__self->now.loop != loop) {
 		tacho__hook.loop = loop;
 		tacho__loop(loop);
 	}

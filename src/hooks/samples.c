@@ -107,12 +107,12 @@ static void take(struct sampler *s, const ucontext_t *uc)
 		tacho__count(TACHO_LOSS_STACK_CUT, 1);
 	s->cpu_ns = now;
 	if (id) {
-		tacho__record(tacho_record_head(TACHO_REC_SAMPLE, id), &since, 1, 0);
+		tacho__record(tacho_record_head(TACHO_REC_SAMPLE, id), &since, 1);
 		return;
 	}
 	s->words[0] = (2 + n) | (uint64_t)(more != 0) << 16;
 	s->words[1] = since;
-	tacho__record(tacho_record_head(TACHO_REC_SAMPLE_FRAMES, 0), s->words, 2 + n, 0);
+	tacho__record(tacho_record_head(TACHO_REC_SAMPLE_FRAMES, 0), s->words, 2 + n);
 }
 
 /* The signal, but not from one of our timers: what would have happened without us. */

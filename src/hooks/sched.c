@@ -127,7 +127,7 @@ static uint64_t record_since(const struct totals *before, const struct totals *n
 	return tacho__record(tacho_record_head(TACHO_REC_SCHED,
 					       (uint32_t)least(now->preempted - before->preempted,
 							       TACHO_ARG_MAX)),
-			     words, 2, 0);
+			     words, 2);
 }
 
 void tacho__sched_ended(uint64_t ticks, uint32_t id)

@@ -60,7 +60,7 @@ static void record_begin(const struct birth *b)
 		return;
 	kind = tacho__define_name(TACHO_CLASS_KIND, "thread", NULL, 0, start, 0, NULL);
 	words[0] |= (uint64_t)tacho__place(b->caller) << 16;
-	tacho__record(tacho_record_head(TACHO_REC_SPAWN, kind), words, 3, 0);
+	tacho__record(tacho_record_head(TACHO_REC_SPAWN, kind), words, 3);
 }
 
 static void *begin(void *arg)

@@ -186,7 +186,7 @@ void tacho__uv_poll_begin(struct tacho__uv_poll *poll, const struct tacho__uv_en
 		poll->since = tacho__ticks();
 	} else {
 		poll->since =
-			tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &word, 1, 1);
+			tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &word, 1);
 		if (tacho__unlikely(tacho__load(&tacho__watching) & TACHO__WATCH(WAKE)))
 			tacho__wake_polled(word, poll->since, kind);
 	}
@@ -203,7 +203,7 @@ void tacho__uv_poll_end(struct tacho__uv_poll *poll, uint32_t result)
 		tacho__poll_end(result);
 		now = tacho__ticks();
 	} else {
-		now = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0, 1);
+		now = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0);
 		if (now)
 			tacho__took(TACHO_SENTINEL_POLL, now - poll->since, poll->kind);
 	}
@@ -316,7 +316,7 @@ static void enter_loop(void)
 	if (id && (h->loop != id || h->loop_fd != running.fd))
 		tacho__loop_known(running.fd, id, TACHO_LEVEL_CALLBACKS);
 	/* Callbacks may come before the first wait, and never let it come. */
-	if (id && tacho__self->loop != id)
+	if (id && tacho__self->now.loop != id)
 		tacho__loop(id);
 	if (tacho__load(&misses) != tacho__load(&misses_told))
 		tell_misses(tacho__load(&misses));

@@ -311,7 +311,7 @@ static void on_work(void *req)
 	record_work(TACHO_REC_WORK_BEGIN, e.type, e.fn, req);
 	((uv_object_cb)e.fn)(req);
 	if (tacho__recording())
-		tacho__record(tacho_record_head(TACHO_REC_WORK_END, 0), &task, 1, 0);
+		tacho__record(tacho_record_head(TACHO_REC_WORK_END, 0), &task, 1);
 }
 
 static void on_after_work(void *req, int status)

@@ -262,7 +262,7 @@ void tacho__wait_begin(struct tacho__wait *w, enum tacho__wait_for what, const v
 	w->what = what;
 	w->address = (uint64_t)(uintptr_t)address;
 	w->begun = tacho__record(tacho_record_head(TACHO_REC_LOCK_WAIT, tacho__place(caller)),
-				 &w->address, 1, 0);
+				 &w->address, 1);
 	/* Last: a release that is recorded lies after the begin of the wait. */
 	enter_table(w);
 }
@@ -275,12 +275,12 @@ void tacho__wait_end(struct tacho__wait *w, int got)
 	leave_table(w);
 	if (!tacho__recording())
 		return;
-	now = tacho__record(tacho_record_head(TACHO_REC_LOCK_WAITED, arg), &w->address, 1, 0);
+	now = tacho__record(tacho_record_head(TACHO_REC_LOCK_WAITED, arg), &w->address, 1);
 	if (w->begun && now && tacho__load(&tacho__stacks_ready) && is_long(now - w->begun)) {
 		int saved = errno;
 		uint32_t stack = tacho__stack();
 
-		tacho__record(tacho_record_head(TACHO_REC_STACK, stack), &w->address, 1, 0);
+		tacho__record(tacho_record_head(TACHO_REC_STACK, stack), &w->address, 1);
 		errno = saved;
 	}
 }
@@ -327,6 +327,6 @@ void tacho__released(const void *address, uint64_t waiters, const void *caller)
 
 	if (!last || is_repeated(tacho__load(last), mark_of(words[0])))
 		return;
-	tacho__record(tacho_record_head(TACHO_REC_LOCK_RELEASE, tacho__place(caller)), words, 2, 0);
+	tacho__record(tacho_record_head(TACHO_REC_LOCK_RELEASE, tacho__place(caller)), words, 2);
 	tacho__store(last, mark_of(words[0]));
 }

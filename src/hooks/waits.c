@@ -120,7 +120,7 @@ static struct wait park(int fd, const char *what)
 	process = tacho__load(&tacho__rec->process);
 	if (tacho__unlikely(h->sampled != process || !process))
 		tacho__samples_thread();
-	w.since = tacho__record(tacho_record_head(TACHO_REC_PARK, w.loop), NULL, 0, 1);
+	w.since = tacho__record(tacho_record_head(TACHO_REC_PARK, w.loop), NULL, 0);
 	if (h->turn && w.since > h->turn)
 		turn_ended(w.loop, w.since - h->turn);
 	h->turn = 0;
@@ -134,11 +134,11 @@ static uint64_t unpark(const struct wait *w, int ready)
 	int saved = errno;
 	uint64_t ticks;
 
-	if (tacho__unlikely(tacho__self->loop != w->loop))
+	if (tacho__unlikely(tacho__self->now.loop != w->loop))
 		tacho__loop(w->loop);
 	ticks = tacho__record(
 		tacho_record_head(TACHO_REC_UNPARK, count < TACHO_ARG_MAX ? count : TACHO_ARG_MAX),
-		NULL, 0, 1);
+		NULL, 0);
 	tacho__hook.turn = ticks;
 	if (tacho__unlikely(ticks - tacho__hook.measured >= tacho__measure_ticks))
 		tacho__sched_turn(ticks);
@@ -217,7 +217,7 @@ static void look_overslept(const struct wait *w, uint64_t ticks, int timeout)
 	if (ns < due || ns - due < OVERSLEPT_NS)
 		return;
 	ns -= due;
-	tacho__record(tacho_record_head(TACHO_REC_LATE, 0), &ns, 1, 0);
+	tacho__record(tacho_record_head(TACHO_REC_LATE, 0), &ns, 1);
 }
 
 /* What is ready since the unpark at `ticks`, as the program will see it: descriptors where it keeps
@@ -230,7 +230,7 @@ static void record_ready(const struct epoll_event *events, int n, uint64_t ticks
 
 		tacho__record_from(
 			tacho_record_head(TACHO_REC_READY, events[i].events & TACHO_ARG_MAX), &word,
-			1, 0, ticks, tacho__frame());
+			1, ticks, tacho__frame());
 	}
 }
 

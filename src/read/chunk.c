@@ -11,29 +11,10 @@ static uint64_t get64(const uint8_t *p)
 	return v;
 }
 
-/* Words that users of the public header may rely on, by type. */
-static uint32_t least_words(unsigned type)
-{
-	switch (type) {
-	case TACHO_REC_SPAWN:
-	case TACHO_REC_TASK_WAITS:
-		return 3;
-	case TACHO_REC_TRACE_ID:
-	case TACHO_REC_POLL_HIST:
-	case TACHO_REC_CALL:
-		return 4;
-	case TACHO_REC_SAMPLE_FRAMES:
-	case TACHO_REC_KERNEL_SAMPLE:
-		return 2;
-	default:
-		return 0;
-	}
-}
-
 int tacho__record_is_bad(unsigned type, uint32_t words)
 {
-	return type == TACHO_REC_NONE || type == TACHO_REC_TIME || type == TACHO_EV_RESUME ||
-	       words < least_words(type);
+	return type == TACHO_REC_NONE || type == TACHO_REC_TIME || type == TACHO_REC_RESUME ||
+	       words < tacho_record_least_words(type);
 }
 
 void tacho__chunk_begin(struct tacho__chunk_cursor *c, const uint8_t *chunk, uint32_t size)

@@ -1,89 +1,52 @@
 /*
  * Cutting a stretch. Where records are left out at its beginning, what they opened and
  * did not close goes into the head, just as the recorder would have put it into the
- * header of a chunk that began there (tacho__apply in core/record.h).
+ * header of a chunk that began there (format/underway.h).
  */
 #include <string.h>
 
+#include "format/underway.h"
 #include "read/reader.h"
 
-static void push(struct tacho__records *r, uint32_t what, uint32_t id, uint64_t task, uint64_t ns)
+/* What was under way before record n. The list in a file may be shorter than the count says; what
+   it lacks is unknown. */
+static struct tacho_underway underway_at(const struct tacho__records *r, uint32_t n)
 {
-	if (r->head.open_count < TACHO_OPEN_MAX)
-		r->open[r->head.open_count] = (struct tacho_open){id, what, task, ns};
-	if (r->head.open_count < UINT16_MAX)
-		r->head.open_count++;
+	struct tacho_underway now = {
+		.loop = r->head.loop,
+		.depth = r->head.open_count,
+		.parked = (r->head.flags & TACHO_CHUNK_PARKED) != 0,
+		.park_time = r->head.park_ns,
+	};
+
+	memcpy(now.open, r->open, r->head.open_listed * sizeof(now.open[0]));
+	for (uint32_t i = 0; r->head.stream == 0 && i < n; i++)
+		tacho_underway_apply(&now, tacho_record_type(r->type_arg[i]),
+				     tacho_record_arg(r->type_arg[i]), r->words[r->word_at[i]],
+				     r->ns[i]);
+	return now;
 }
 
-/* The innermost poll ends, and with it the spans that were left open in it. */
-static void pop_poll(struct tacho__records *r)
+static void begin_with(struct tacho__records *r, const struct tacho_underway *now)
 {
-	while (r->head.open_count) {
-		r->head.open_count--;
-		if (r->head.open_count >= TACHO_OPEN_MAX ||
-		    r->open[r->head.open_count].what == TACHO_REC_POLL_BEGIN)
-			return;
-	}
-}
-
-static void pop_span(struct tacho__records *r)
-{
-	uint16_t n = r->head.open_count;
-
-	if (n > TACHO_OPEN_MAX || (n && r->open[n - 1].what == TACHO_REC_SPAN_BEGIN))
-		r->head.open_count--;
-}
-
-static void apply(struct tacho__records *r, uint32_t i)
-{
-	uint32_t arg = r->type_arg[i] >> 8;
-	uint64_t ns = r->ns[i];
-
-	switch (tacho_record_type(r->type_arg[i])) {
-	case TACHO_REC_POLL_SWITCH:
-		pop_poll(r);
-		push(r, TACHO_REC_POLL_BEGIN, arg, r->words[r->word_at[i]], ns);
-		break;
-	case TACHO_REC_POLL_BEGIN:
-		push(r, TACHO_REC_POLL_BEGIN, arg, r->words[r->word_at[i]], ns);
-		break;
-	case TACHO_REC_POLL_END:
-		pop_poll(r);
-		break;
-	case TACHO_REC_SPAN_BEGIN:
-		push(r, TACHO_REC_SPAN_BEGIN, arg, 0, ns);
-		break;
-	case TACHO_REC_SPAN_END:
-		pop_span(r);
-		break;
-	case TACHO_REC_PARK:
-		r->head.loop = arg;
+	r->head.loop = now->loop;
+	r->head.open_count = (uint16_t)(now->depth < UINT16_MAX ? now->depth : UINT16_MAX);
+	r->head.open_listed = now->depth < TACHO_OPEN_MAX ? now->depth : TACHO_OPEN_MAX;
+	r->head.flags &= ~(uint32_t)TACHO_CHUNK_PARKED;
+	if (now->parked) {
 		r->head.flags |= TACHO_CHUNK_PARKED;
-		r->head.park_ns = ns;
-		break;
-	case TACHO_REC_UNPARK:
-		r->head.flags &= ~(uint32_t)TACHO_CHUNK_PARKED;
-		break;
-	case TACHO_REC_LOOP:
-		r->head.loop = arg;
-		break;
-	default:
-		break;
+		r->head.park_ns = now->park_time;
 	}
+	memcpy(r->open, now->open, sizeof(r->open));
 }
 
 static void cut_front(struct tacho__records *r, uint32_t n, uint64_t from_ns)
 {
 	uint32_t left = r->head.count - n;
 	uint32_t words = r->word_at[n];
+	struct tacho_underway now = underway_at(r, n);
 
-	/* The list in a file may be shorter than the count says; what it lacks is unknown. */
-	for (uint32_t i = r->head.open_listed; i < TACHO_OPEN_MAX; i++)
-		r->open[i] = (struct tacho_open){0};
-	for (uint32_t i = 0; r->head.stream == 0 && i < n; i++)
-		apply(r, i);
-	r->head.open_listed =
-		r->head.open_count < TACHO_OPEN_MAX ? r->head.open_count : TACHO_OPEN_MAX;
+	begin_with(r, &now);
 	memmove(r->ns, r->ns + n, left * sizeof(*r->ns));
 	memmove(r->type_arg, r->type_arg + n, left * sizeof(*r->type_arg));
 	memmove(r->words, r->words + words,

@@ -6,38 +6,30 @@
 #include "format/record.h"
 #include "read/reader.h"
 
-/* The numbers of tacho_read.h are those of the records. */
-#define SAME(name) _Static_assert((int)TACHO_EV_##name == (int)TACHO_REC_##name, #name)
-SAME(PARK);
-SAME(UNPARK);
-SAME(POLL_END);
-SAME(SPAN_BEGIN);
-SAME(SPAN_END);
-SAME(PAUSE);
-SAME(LOOP);
-SAME(SWITCH_OUT);
-SAME(SWITCH_IN);
-SAME(KERNEL_SAMPLE);
-SAME(POLL_BEGIN);
-SAME(POLL_SWITCH);
-SAME(WAKE);
-SAME(TASK_END);
-SAME(LOCK_WAIT);
-SAME(LOCK_WAITED);
-SAME(QUEUE_DEPTH);
-SAME(COUNTER);
-SAME(ASYNC_END);
-SAME(TRIGGER);
-SAME(LOCK_RELEASE);
-SAME(STEAL);
-SAME(ASYNC_BEGIN);
-SAME(SPAWN);
-SAME(TASK_WAITS);
-SAME(TRACE_ID);
-SAME(LOG);
-SAME(EVENT);
-SAME(POLL_HIST);
-#undef SAME
+/* The table of tacho_events.h as data: an array of fields for each event, and how many these are. */
+/* clang-format off */
+#define EVENT(name, ...) }; static const struct tacho_event_field fields_##name[] = {
+#define FIELD(name, field, at, role, what) \
+	{#field, TACHO_EV_##name, TACHO_ROLE_##role, TACHO__AT_##at},
+static const struct tacho_event_field no_fields[] __attribute__((unused)) = {{0}
+	TACHO_EVENTS(EVENT, FIELD)
+};
+#undef EVENT
+#undef FIELD
+
+#define EVENT(name, number, text_name, words, state, text, what) \
+	[number] = {text_name, text, fields_##name, sizeof(fields_##name) / sizeof(fields_##name[0]), words},
+static const struct tacho_event_info infos[256] = {
+	[TACHO_EV_RESUME] = {.name = "resume", .text = ""},
+	TACHO_EVENTS(EVENT, TACHO__SKIP_FIELD)
+};
+#undef EVENT
+/* clang-format on */
+
+const struct tacho_event_info *tacho_read_event_info(unsigned type)
+{
+	return type < 256 && infos[type].name ? &infos[type] : NULL;
+}
 
 #define TEXT_CUT (1u << 15)
 
