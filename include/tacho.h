@@ -223,6 +223,8 @@ TACHO_API void tacho__unpark(uint32_t loop, uint32_t ready);
 TACHO_API void tacho__poll_begin(uint32_t kind, uint64_t task);
 TACHO_API void tacho__poll_switch(uint32_t kind, uint64_t task);
 TACHO_API void tacho__poll_end(uint32_t result);
+TACHO_API void tacho__poll_end_park(uint32_t result, uint32_t loop);
+TACHO_API void tacho__unpark_poll(uint32_t loop, uint32_t ready, uint32_t kind, uint64_t task);
 TACHO_API void tacho__span_begin(uint32_t name);
 TACHO_API void tacho__span_end(uint32_t name);
 TACHO_API void tacho__put1(uint32_t type, uint32_t arg, uint64_t a);
@@ -329,6 +331,21 @@ static inline void tacho_poll_switch(struct tacho_name *kind, uint64_t task)
 {
 	if (tacho__recording())
 		tacho__poll_switch(tacho__id(kind), task);
+}
+
+/* poll_end and park in one, with one read of the clock: where a runtime waits right after a poll. */
+static inline void tacho_poll_end_park(uint32_t result, struct tacho_name *loop)
+{
+	if (tacho__recording())
+		tacho__poll_end_park(result, tacho__id(loop));
+}
+
+/* unpark and poll_begin in one, with one read of the clock: where a runtime runs `task` at once. */
+static inline void tacho_unpark_poll(struct tacho_name *loop, uint32_t ready,
+				     struct tacho_name *kind, uint64_t task)
+{
+	if (tacho__recording())
+		tacho__unpark_poll(tacho__id(loop), ready, tacho__id(kind), task);
 }
 
 /* `task` can go on. Who woke it is what this thread is doing now. */

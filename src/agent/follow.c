@@ -44,7 +44,7 @@ static int check_super(const struct tacho__follow *f)
 	if (s->magic[0] == 0)
 		return -ENODATA;
 	if (memcmp(s->magic, TACHO_BOX_MAGIC, sizeof(s->magic)) != 0 ||
-	    s->version != TACHO_BOX_VERSION)
+	    s->version > TACHO_BOX_VERSION)
 		return -EBADMSG;
 	return 0;
 }

@@ -109,7 +109,7 @@ static int read_super(struct tacho__stall *s)
 	if (err)
 		return err;
 	if (memcmp(s->super.magic, TACHO_BOX_MAGIC, sizeof(s->super.magic)) ||
-	    s->super.version != TACHO_BOX_VERSION || s->super.region_count > 16)
+	    s->super.version > TACHO_BOX_VERSION || s->super.region_count > 16)
 		return -EBADMSG;
 	return 0;
 }

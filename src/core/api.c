@@ -53,15 +53,34 @@ void tacho__park(uint32_t loop)
 		tacho__record(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0);
 }
 
-void tacho__unpark(uint32_t loop, uint32_t ready)
+/* Its ticks, or 0. */
+static inline uint64_t unpark(uint32_t loop, uint32_t ready, uintptr_t frame)
 {
+	uint64_t t;
+
 	/* The record says how many are ready; the loop is the one that was parked on. */
 	if (tacho__unlikely(tacho__self->now.loop != loop))
 		tacho__loop(loop);
 	if (ready > TACHO_ARG_MAX)
 		ready = TACHO_ARG_MAX;
-	tacho__record(tacho_record_head(TACHO_REC_UNPARK, ready), NULL, 0);
+	t = tacho__record_from(tacho_record_head(TACHO_REC_UNPARK, ready), NULL, 0, 0, frame);
 	tacho__unparked();
+	return t;
+}
+
+void tacho__unpark(uint32_t loop, uint32_t ready)
+{
+	unpark(loop, ready, tacho__frame());
+}
+
+void tacho__unpark_poll(uint32_t loop, uint32_t ready, uint32_t kind, uint64_t task)
+{
+	uint64_t t = unpark(loop, ready, tacho__frame());
+
+	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))))
+		tacho__watched_poll_begin(kind, task, tacho__frame());
+	else
+		tacho__record_poll_begin(kind, task, t, tacho__frame());
 }
 
 void tacho__poll_begin(uint32_t kind, uint64_t task)
@@ -69,7 +88,7 @@ void tacho__poll_begin(uint32_t kind, uint64_t task)
 	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))))
 		tacho__watched_poll_begin(kind, task, tacho__frame());
 	else
-		tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1);
+		tacho__record_poll_begin(kind, task, 0, tacho__frame());
 }
 
 void tacho__poll_switch(uint32_t kind, uint64_t task)
@@ -88,6 +107,19 @@ void tacho__poll_end(uint32_t result)
 		tacho__record(tacho_record_head(TACHO_REC_POLL_END, result & 3), NULL, 0);
 }
 
+void tacho__poll_end_park(uint32_t result, uint32_t loop)
+{
+	uint32_t arg = loop | (result & 3) << TACHO_END_PARK_LOOP_BITS;
+
+	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL) | TACHO__WATCH(LAG)) ||
+			    loop >> TACHO_END_PARK_LOOP_BITS)) {
+		tacho__poll_end(result);
+		tacho__park(loop);
+	} else {
+		tacho__record(tacho_record_head(TACHO_REC_END_PARK, arg), NULL, 0);
+	}
+}
+
 void tacho__span_begin(uint32_t name)
 {
 	tacho__record(tacho_record_head(TACHO_REC_SPAN_BEGIN, name), NULL, 0);
@@ -103,7 +135,11 @@ void tacho__put1(uint32_t type, uint32_t arg, uint64_t a)
 	if (tacho__unlikely(watches(TACHO__WATCH(WAKE) | TACHO__WATCH(QUEUE))))
 		tacho__watched_put1(type, arg, a, tacho__frame());
 	else
-		tacho__record(tacho_record_head(type, arg), &a, 1);
+		tacho__record_word(tacho_record_head(type, arg), a,
+				   type == TACHO_REC_WAKE	? TACHO_REC_WAKE_SMALL
+				   : type == TACHO_REC_TASK_END ? TACHO_REC_TASK_END_SMALL
+								: 0,
+				   tacho__frame());
 }
 
 void tacho__put2(uint32_t type, uint32_t arg, uint64_t a, uint64_t b)

@@ -46,61 +46,130 @@ tacho__apply(struct tacho__writer *w, uint32_t head, uint64_t task, uint64_t t)
 	tacho_underway_apply(&w->now, type, tacho_record_arg(head), task, t);
 	/* Here, where the stream is busy: a handler that forks leaves the memory of the box mapped
 	   in the child. */
-	if (type == TACHO_REC_UNPARK)
+	if (type == TACHO_REC_UNPARK || type == TACHO_REC_UNPARK_READY ||
+	    type == TACHO_REC_UNPARK_LIST)
 		w->called = tacho__load(w->calls) != w->calls_heeded;
 }
 
 /*
- * Stores a record with `count` payload words; the ticks at which it happened, or 0. `at`: ticks
- * that were read just before, when the same thing was recorded, or a constant 0: the clock is
- * read.
+ * Makes the stream busy, for `frame`, and finds room for `bytes`. `at`: ticks that were read just
+ * before, when the same thing was recorded, or a constant 0: the clock is read. 0: it is not busy,
+ * and the slow path is to be taken. 1: *t is when it happened; what is stored at s->cur is to be
+ * handed to tacho__commit.
  */
+static inline __attribute__((always_inline)) int
+tacho__claim(struct tacho__stream *s, uint32_t bytes, uint64_t at, uintptr_t frame, uint64_t *t)
+{
+	if (tacho__unlikely(tacho__load(&s->busy)))
+		return 0;
+	tacho__store(&s->busy, frame);
+	tacho__signal_fence();
+	if (tacho__unlikely((uintptr_t)s->cur + bytes > (uintptr_t)tacho__load(&s->end)))
+		goto slow;
+	*t = at ? at : tacho__ticks();
+	/* A handler may have recorded since `at`: ticks never run backwards. */
+	if (at && tacho__unlikely(*t < s->last))
+		*t = s->last;
+	if (tacho__unlikely(*t - s->last > UINT32_MAX))
+		goto slow;
+	return 1;
+slow:
+	tacho__store(&s->busy, 0);
+	return 0;
+}
+
+/* What was stored up to `next`, for `events` events, is there for readers. */
+static inline __attribute__((always_inline)) void
+tacho__commit(struct tacho__stream *s, uint64_t *next, uint64_t t, uint32_t events)
+{
+	s->cur = (uint8_t *)next;
+	s->last = t;
+	s->records += events;
+	__atomic_store_n(&s->chunk->commit, (uint64_t)((uint8_t *)next - (uint8_t *)s->chunk),
+			 __ATOMIC_RELEASE);
+}
+
+static inline __attribute__((always_inline)) void tacho__unclaim(struct tacho__stream *s)
+{
+	tacho__signal_fence();
+	tacho__store(&s->busy, 0);
+}
+
+/* Stores a record with `count` payload words; the ticks at which it happened, or 0. */
 static inline __attribute__((always_inline)) uint64_t
 tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, uint64_t at,
 		   uintptr_t frame)
 {
 	struct tacho__writer *w = tacho__self;
 	struct tacho__stream *s = &w->stream[0];
-	uint32_t bytes = 8 + 8 * count;
-	uint64_t t, delta;
+	unsigned type = tacho_record_type(head);
 	uint64_t *p;
+	uint64_t t;
 
-	if (tacho__unlikely(tacho__load(&s->busy)))
+	if (tacho__unlikely(!tacho__claim(s, 8 + 8 * count, at, frame, &t)))
 		return tacho__record_slow_at(head, words, count, at, frame);
-	tacho__store(&s->busy, frame);
-	tacho__signal_fence();
 	p = (uint64_t *)s->cur;
-	if (tacho__unlikely((uintptr_t)p + bytes > (uintptr_t)tacho__load(&s->end)))
-		goto slow;
-	t = at ? at : tacho__ticks();
-	/* A handler may have recorded since `at`: ticks never run backwards. */
-	if (at && tacho__unlikely(t < s->last))
-		t = s->last;
-	delta = t - s->last;
-	if (tacho__unlikely(delta > UINT32_MAX))
-		goto slow;
-	p[0] = head | delta << 32;
+	p[0] = head | (t - s->last) << 32;
 	for (uint32_t i = 0; i < count; i++)
 		p[1 + i] = words[i];
-	s->cur = (uint8_t *)p + bytes;
-	s->last = t;
-	s->records++;
-	__atomic_store_n(&s->chunk->commit, (uint64_t)(s->cur - (uint8_t *)s->chunk),
-			 __ATOMIC_RELEASE);
-	if (tacho_record_is_stateful(tacho_record_type(head)))
+	tacho__commit(s, p + 1 + count, t, tacho_record_events(type, count));
+	if (tacho_record_is_stateful(type))
 		tacho__apply(w, head, count ? words[0] : 0, t);
-	tacho__signal_fence();
-	tacho__store(&s->busy, 0);
+	tacho__unclaim(s);
 	return t;
-slow:
-	tacho__store(&s->busy, 0);
-	return tacho__record_slow_at(head, words, count, at, frame);
 }
 
 static inline __attribute__((always_inline)) uint64_t
 tacho__record(uint32_t head, const uint64_t *words, uint32_t count)
 {
 	return tacho__record_from(head, words, count, 0, tacho__frame());
+}
+
+/* What has a task and nothing else, `packed` into one word where that holds it; 0: it has no such
+   form. The ticks, or 0. */
+static inline __attribute__((always_inline)) uint64_t
+tacho__record_word(uint32_t head, uint64_t word, uint32_t packed, uintptr_t frame)
+{
+	struct tacho__stream *s = &tacho__self->stream[0];
+	uint32_t small = packed && word - 1 < TACHO_ARG_MAX;
+	uint64_t *p;
+	uint64_t t;
+
+	if (tacho__unlikely(!tacho__claim(s, 16, 0, frame, &t)))
+		return tacho__record_slow(head, &word, 1, frame);
+	p = (uint64_t *)s->cur;
+	p[0] = (small ? tacho_record_head(packed, (uint32_t)word) : head) | (t - s->last) << 32;
+	p[1] = word; /* behind what is committed, where it is small */
+	tacho__commit(s, p + 2 - small, t, 1);
+	tacho__unclaim(s);
+	return t;
+}
+
+/* The begin of a poll, in one word where that holds it. */
+static inline __attribute__((always_inline)) uint64_t
+tacho__record_poll_begin(uint32_t kind, uint64_t task, uint64_t at, uintptr_t frame)
+{
+	struct tacho__writer *w = tacho__self;
+	struct tacho__stream *s = &w->stream[0];
+	uint32_t head = tacho_record_head(TACHO_REC_POLL_BEGIN, kind);
+	uint64_t *p;
+	uint64_t t, delta;
+	uint32_t small;
+
+	if (tacho__unlikely(!tacho__claim(s, 16, at, frame, &t)))
+		return tacho__record_slow_at(head, &task, 1, at, frame);
+	p = (uint64_t *)s->cur;
+	delta = t - s->last;
+	small = !(task >> TACHO_SMALL_TASK_BITS | kind >> TACHO_SMALL_KIND_BITS |
+		  delta >> TACHO_SMALL_DELTA_BITS);
+	p[0] = small ? TACHO_REC_POLL_BEGIN_SMALL | kind << 8 | task << TACHO_SMALL_TASK_AT |
+			       delta << TACHO_SMALL_DELTA_AT
+		     : head | delta << 32;
+	p[1] = task;
+	tacho__commit(s, p + 2 - small, t, 1);
+	tacho__apply(w, head, task, t);
+	tacho__unclaim(s);
+	return t;
 }
 
 #endif

@@ -420,7 +420,7 @@ static uint64_t store_record(struct tacho__stream *s, uint64_t t, uint32_t head,
 	TACHO_TESTPOINT("record-stored");
 	s->cur = (uint8_t *)p;
 	s->last = t;
-	s->records++;
+	s->records += tacho_record_events(tacho_record_type(head), count);
 	__atomic_store_n(&s->chunk->commit, (uint64_t)(s->cur - (uint8_t *)s->chunk),
 			 __ATOMIC_RELEASE);
 	TACHO_TESTPOINT("record-committed");

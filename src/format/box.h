@@ -65,7 +65,7 @@
 #include "format/record.h"
 
 #define TACHO_BOX_MAGIC "TACHOBOX"
-#define TACHO_BOX_VERSION 1u
+#define TACHO_BOX_VERSION 2u /* 1: without packed records */
 #define TACHO_BOX_SUPER_SIZE 4096u
 #define TACHO_BOX_ALIGN 4096u /* of regions; the pool is aligned to TACHO_SLOT_SIZE */
 
@@ -352,7 +352,8 @@ struct tacho_box_slot {
 #define TACHO_SLOT_SHAPE(s) ((unsigned)((s)&3))
 #define TACHO_SLOT_SHAPE_COUNT(s) ((uint32_t)((s) >> 40))
 
-#define TACHO_CHUNK_MAGIC 0x4b4e4843u /* "CHNK" */
+#define TACHO_CHUNK_MAGIC 0x504e4843u	/* "CHNP" */
+#define TACHO_CHUNK_MAGIC_1 0x4b4e4843u /* "CHNK": without packed records */
 #define TACHO_OPEN_MAX 5u
 #define TACHO_STREAMS 3u
 

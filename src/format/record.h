@@ -54,6 +54,71 @@ enum tacho_record_type {
 };
 #undef TACHO__RECORD
 
+/*
+ * PACKED records stand in chunks alone, for one event or for several of one instant. A reader turns
+ * them into the records of those events; they never get into EVENTS blocks, and what counts records
+ * counts the events.
+ *
+ *   P(NAME, number, state, what it holds)
+ */
+#define TACHO_PACKED(P)                                                                 \
+	P(WAKE_SMALL, 0x10, PLAIN, "WAKE. arg: task, 1 to 2^24 - 1")                    \
+	P(TASK_END_SMALL, 0x11, PLAIN, "TASK_END. arg: task, 1 to 2^24 - 1")            \
+	P(POLL_BEGIN_SMALL, 0x12, STATE,                                                \
+	  "POLL_BEGIN. Header of its own: bits 8..19 kind, 20..43 task, 44..63 ticks")  \
+	P(END_PARK, 0x13, STATE, "POLL_END, PARK. arg: bits 0..21 loop, 22..23 result") \
+	P(UNPARK_READY, 0x60, STATE, "UNPARK, READY. arg: number ready; w0: item")      \
+	P(UNPARK_LIST, 0xe0, STATE, "UNPARK, READY for each item. arg: number ready; w1...: items")
+/* clang-format off */
+enum tacho_packed_type {
+#define TACHO__RECORD(name, number, state, what) TACHO_REC_##name = (number),
+	TACHO_PACKED(TACHO__RECORD)
+#undef TACHO__RECORD
+};
+/* clang-format on */
+
+/* The parts of POLL_BEGIN_SMALL. */
+#define TACHO_SMALL_KIND_BITS 12u
+#define TACHO_SMALL_TASK_BITS 24u
+#define TACHO_SMALL_DELTA_BITS 20u
+#define TACHO_SMALL_TASK_AT (8u + TACHO_SMALL_KIND_BITS)
+#define TACHO_SMALL_DELTA_AT (TACHO_SMALL_TASK_AT + TACHO_SMALL_TASK_BITS)
+/* The parts of END_PARK's argument. */
+#define TACHO_END_PARK_LOOP_BITS 22u
+
+/*
+ * An item of UNPARK_READY and UNPARK_LIST: a READY in one word.
+ *
+ *   bit 63 clear   bits 0..30 descriptor, 32..55 events
+ *   bit 63 set     bits 0..46 what the program keeps for it, 47..62 events
+ */
+#define TACHO_ITEM_DATA (1ull << 63)
+#define TACHO_ITEM_DATA_BITS 47u
+
+/* The item, 0 when it does not fit. `data`: of epoll. */
+static inline uint64_t tacho_item_pack(uint64_t data, uint32_t events)
+{
+	if (data <= INT32_MAX)
+		return data | (uint64_t)(events & TACHO_ARG_MAX) << 32;
+	if (data >> TACHO_ITEM_DATA_BITS || events >> 16)
+		return 0;
+	return TACHO_ITEM_DATA | data | (uint64_t)events << TACHO_ITEM_DATA_BITS;
+}
+
+static inline uint32_t tacho_item_events(uint64_t item)
+{
+	return item & TACHO_ITEM_DATA ? (uint32_t)(item >> TACHO_ITEM_DATA_BITS & 0xffff)
+				      : (uint32_t)(item >> 32) & TACHO_ARG_MAX;
+}
+
+/* The word of READY. */
+static inline uint64_t tacho_item_word(uint64_t item)
+{
+	return item & TACHO_ITEM_DATA
+		       ? TACHO_ITEM_DATA | (item & ((1ull << TACHO_ITEM_DATA_BITS) - 1))
+		       : item & INT32_MAX;
+}
+
 /* Stream of what the kernel reported of a thread. Those below are of the box. */
 #define TACHO_STREAM_KERNEL 15u
 
@@ -128,6 +193,15 @@ static inline unsigned tacho_record_least_words(unsigned type)
 	}
 }
 
+/* Events that a record stands for, given its number of payload words. */
+static inline __attribute__((always_inline)) uint32_t tacho_record_events(unsigned type,
+									  uint32_t words)
+{
+	if (type == TACHO_REC_UNPARK_LIST)
+		return words;
+	return type == TACHO_REC_UNPARK_READY || type == TACHO_REC_END_PARK ? 2 : 1;
+}
+
 /* Whether it changes what is open on its thread (underway.h). A constant where the type is one. */
 static inline __attribute__((always_inline)) int tacho_record_is_stateful(unsigned type)
 {
@@ -135,7 +209,10 @@ static inline __attribute__((always_inline)) int tacho_record_is_stateful(unsign
 
 #define TACHO__IF_STATE(name, number, text_name, words, state, ...) \
 	|| (type == (number) && (state) == STATE)
-	return 0 TACHO_EVENTS(TACHO__IF_STATE, TACHO__NO_FIELD);
+#define TACHO__IF_PACKED_STATE(name, number, state, what) || (type == (number) && (state) == STATE)
+	return 0 TACHO_EVENTS(TACHO__IF_STATE, TACHO__NO_FIELD)
+		TACHO_PACKED(TACHO__IF_PACKED_STATE);
+#undef TACHO__IF_PACKED_STATE
 #undef TACHO__IF_STATE
 }
 

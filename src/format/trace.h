@@ -39,7 +39,7 @@
 #define TACHO_TRACE_MAGIC "TACHOTRC"
 #define TACHO_TRACE_END_MAGIC "TACHOEND"
 #define TACHO_TRACE_MAJOR 1u
-#define TACHO_TRACE_MINOR 1u
+#define TACHO_TRACE_MINOR 2u
 #define TACHO_BLOCK_MAGIC 0x4b4c4254u /* "TBLK" */
 #define TACHO_BLOCK_MAX (16u << 20)   /* stored and raw size of a payload */
 #define TACHO_BLOCK_EVENTS_MAX (1u << 20)

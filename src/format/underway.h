@@ -54,8 +54,8 @@ static inline void tacho_underway_pop_span(struct tacho_underway *s)
 		s->depth--;
 }
 
-/* A record of `type` at time `t`, in the unit of all times here. `task`: its first word, of those
-   that have one. */
+/* A record of `type`, packed or not, at time `t`, in the unit of all times here. `task`: its first
+   word, of those that have one. */
 static inline __attribute__((always_inline)) void tacho_underway_apply(struct tacho_underway *s,
 								       unsigned type, uint32_t arg,
 								       uint64_t task, uint64_t t)
@@ -82,7 +82,15 @@ static inline __attribute__((always_inline)) void tacho_underway_apply(struct ta
 		s->parked = 1;
 		s->park_time = t;
 		break;
+	case TACHO_REC_END_PARK:
+		tacho_underway_pop_poll(s);
+		s->loop = arg & ((1u << TACHO_END_PARK_LOOP_BITS) - 1);
+		s->parked = 1;
+		s->park_time = t;
+		break;
 	case TACHO_REC_UNPARK:
+	case TACHO_REC_UNPARK_READY:
+	case TACHO_REC_UNPARK_LIST:
 		s->parked = 0;
 		s->park_time = t;
 		break;

@@ -135,6 +135,7 @@ static void change_loop(tacho__word base, uint32_t depth)
 	tacho__event_self.base = base;
 	tacho__hook.base_depth = depth;
 	tacho__hook.loop_fd = TACHO__NO_LOOP_FD;
+	tacho__hook.edge = 0;
 	loop = tacho__recording() ? tacho__event_loop() : 0;
 	if (loop && tacho__self->now.loop != loop) {
 		tacho__hook.loop = loop;

@@ -19,6 +19,8 @@
 #include "core/control.h"
 #include "core/define.h"
 #include "core/record.h"
+#include "core/sentinel.h"
+#include "core/watched.h"
 
 #define CHAINS 256u
 #define EV_TIMEOUT 0x01u
@@ -132,10 +134,41 @@ static inline enum fired fired_of(enum tacho__event_use use, tacho__word what)
 	return what & EV_TIMEOUT ? FIRED_TIMER : FIRED_IO;
 }
 
-/* When the poll began that this thread began last. */
-static inline uint64_t begun(const struct tacho__writer *w)
+static inline int watches(uint32_t what)
 {
+	return tacho__unlikely(tacho__load(&tacho__watching) & what) != 0;
+}
+
+/* Its ticks, or 0. */
+static inline uint64_t poll_begin(uint32_t kind, tacho__word task)
+{
+	const struct tacho__writer *w;
+	uint64_t t;
+
+	if (!watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))) {
+		t = tacho__record_poll_begin(kind, task, tacho__shared(), tacho__frame());
+		tacho__hook.edge = 0;
+		return t;
+	}
+	tacho__watched_poll_begin(kind, task, tacho__frame());
+	w = tacho__self;
 	return w->pending_kind ? w->pending_ticks : w->stream[0].last;
+}
+
+static inline void poll_end(uint32_t kind, uint64_t begin)
+{
+	uint64_t t;
+
+	if (!watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL))) {
+		t = tacho__record(tacho_record_head(TACHO_REC_POLL_END, TACHO_UNKNOWN), NULL, 0);
+		tacho__edge(t, tacho__event_waits());
+	} else {
+		tacho__watched_poll_end(TACHO_UNKNOWN, tacho__frame());
+		/* A short poll may be only counted: then no record is newer than its begin. */
+		t = tacho__self->stream[0].last;
+	}
+	if (begin && t > begin)
+		tacho__slow_poll(t - begin, kind);
 }
 
 static __attribute__((noinline)) tacho__word run(tacho__word a, tacho__word b, tacho__word c,
@@ -153,9 +186,8 @@ static __attribute__((noinline)) tacho__word run(tacho__word a, tacho__word b, t
 	if (!tacho__recording())
 		return original(a, b, c, d, e, f);
 	kind = kind_of(s, fired_of(s->use, b));
-	tacho__poll_begin(kind, task_of(s->use, a, b, c, f));
+	begin = poll_begin(kind, task_of(s->use, a, b, c, f));
 	writer = tacho__self;
-	begin = begun(writer);
 	if (s->use == TACHO__EVENT_FINALIZER)
 		tacho__event_self.base = 0;
 	tacho__hook.callbacks++;
@@ -163,12 +195,8 @@ static __attribute__((noinline)) tacho__word run(tacho__word a, tacho__word b, t
 	tacho__hook.callbacks--;
 	tacho__event_self.base = base;
 	/* Not in a child that was forked in the middle: its box has no begin of it. */
-	if (tacho__recording() && tacho__likely(tacho__self == writer)) {
-		tacho__poll_end(TACHO_UNKNOWN);
-		/* A short poll may be only counted: then no record is newer than its begin. */
-		if (writer->stream[0].last > begin)
-			tacho__slow_poll(writer->stream[0].last - begin, kind);
-	}
+	if (tacho__recording() && tacho__likely(tacho__self == writer))
+		poll_end(kind, begin);
 	return result;
 }
 
@@ -232,6 +260,7 @@ static void count_miss(void)
 {
 	uint64_t n = __atomic_add_fetch(&misses, 1, __ATOMIC_RELAXED);
 
+	tacho__store(&tacho__unseen, 1);
 	if (tacho__recording() && tacho__recorder_ready())
 		tacho__put1(TACHO_REC_COUNTER,
 			    tacho__define_name(TACHO_CLASS_COUNTER, "libevent callbacks not hooked",

@@ -68,12 +68,32 @@ struct tacho__hook_thread {
 	uint32_t base_depth;  /* of callbacks where an event_base began to run, + 1; 0: none does */
 	uint32_t sampled;     /* process (tacho__recorder) in which its CPU timer was made */
 	uint32_t interrupted; /* 1: a sample's signal, and no other, ended its system call */
+	uint64_t edge;	      /* see tacho__edge; 0 none */
 	uint64_t turn;	      /* ticks of the unpark with which its turn began, 0 none */
 	uint64_t measured;    /* ticks of the last reading of sched.c */
 	uint64_t delayed;     /* ns runnable but not running between the last two; -1 not known */
 };
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
 
+extern uint32_t tacho__unseen; /* 1: there were callbacks that are not seen */
+
+/*
+ * What follows at once shares a reading of the clock: the first callback with the unpark, a callback
+ * with the end of the one before, the park with the last end. Nothing but code of libuv or libevent
+ * runs between these, as long as all callbacks of the loop are seen, and its time counts to what
+ * follows. An edge is where such a stretch begins; it is one while no other record comes.
+ */
+static inline void tacho__edge(uint64_t ticks, int in_loop)
+{
+	tacho__hook.edge = in_loop && !tacho__load(&tacho__unseen) ? ticks : 0;
+}
+/* Its ticks, or 0. */
+static inline uint64_t tacho__shared(void)
+{
+	uint64_t edge = tacho__hook.edge;
+
+	return edge == tacho__self->stream[0].last ? edge : 0;
+}
 /* In loop_fd: what the thread waits on next is not known yet. */
 #define TACHO__NO_LOOP_FD (-2)
 

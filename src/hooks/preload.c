@@ -11,6 +11,7 @@
 #include "core/recorder.h"
 
 __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
+TACHO__HOT uint32_t tacho__unseen;
 
 void *tacho__real(const char *name)
 {

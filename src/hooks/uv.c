@@ -185,8 +185,8 @@ void tacho__uv_poll_begin(struct tacho__uv_poll *poll, const struct tacho__uv_en
 		tacho__poll_begin(kind, word);
 		poll->since = tacho__ticks();
 	} else {
-		poll->since =
-			tacho__record(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &word, 1);
+		poll->since = tacho__record_poll_begin(kind, word, tacho__shared(), tacho__frame());
+		tacho__hook.edge = 0;
 		if (tacho__unlikely(tacho__load(&tacho__watching) & TACHO__WATCH(WAKE)))
 			tacho__wake_polled(word, poll->since, kind);
 	}
@@ -204,6 +204,7 @@ void tacho__uv_poll_end(struct tacho__uv_poll *poll, uint32_t result)
 		now = tacho__ticks();
 	} else {
 		now = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0);
+		tacho__edge(now, running.loop && !tacho__hook.callbacks);
 		if (now)
 			tacho__took(TACHO_SENTINEL_POLL, now - poll->since, poll->kind);
 	}
@@ -228,6 +229,7 @@ static void tell_misses(uint64_t count)
 
 void tacho__uv_missed(void)
 {
+	tacho__store(&tacho__unseen, 1);
 	tell_misses(__atomic_add_fetch(&misses, 1, __ATOMIC_RELAXED));
 }
 
@@ -254,7 +256,7 @@ int tacho__uv_wrap(struct tacho__uv_start *s, enum tacho__uv_slot slot, uint16_t
 	if (!is_wanted()) {
 		/* Before the constructor ran: told as soon as there is recording. */
 		if (!tacho__rec && fn)
-			__atomic_add_fetch(&misses, 1, __ATOMIC_RELAXED);
+			tacho__uv_missed();
 		return 0;
 	}
 	s->entry = tacho__uv_put(s->object, slot, &s->made);
@@ -331,10 +333,12 @@ TACHO_HOOK int uv_run(void *loop, int mode)
 
 	running.loop = loop;
 	running.fd = UV_REAL(uv, uv_backend_fd)(loop);
+	h->edge = 0;
 	if (tacho__recording())
 		enter_loop();
 	result = UV_REAL(uv, uv_run)(loop, mode);
 	running = outer_loop;
+	h->edge = 0;
 	/* Callbacks that a jump left are over. */
 	h->callbacks = outer.callbacks;
 	/* A loop that ran inside another one's callback gives way to it. One that ran in none

@@ -128,7 +128,8 @@ static void record_late(struct tacho__uv_poll *poll, const struct tacho__uv_entr
 	if (tacho__load(&tacho__threshold_ticks) && late < NS_PER_MS)
 		return;
 	poll->whole = 1;
-	tacho__record(tacho_record_head(TACHO_REC_LATE, 0), &late, 1);
+	tacho__record_from(tacho_record_head(TACHO_REC_LATE, 0), &late, 1, tacho__shared(),
+			   tacho__frame());
 	if (tacho__unlikely(tacho__load(&tacho__watching) & TACHO__WATCH(LAG)))
 		tacho__above(TACHO_SENTINEL_LAG, late, tacho__uv_kind(e->type, e->fn));
 }

@@ -120,30 +120,46 @@ static struct wait park(int fd, const char *what)
 	process = tacho__load(&tacho__rec->process);
 	if (tacho__unlikely(h->sampled != process || !process))
 		tacho__samples_thread();
-	w.since = tacho__record(tacho_record_head(TACHO_REC_PARK, w.loop), NULL, 0);
+	w.since = tacho__record_from(tacho_record_head(TACHO_REC_PARK, w.loop), NULL, 0,
+				     tacho__shared(), tacho__frame());
 	if (h->turn && w.since > h->turn)
 		turn_ended(w.loop, w.since - h->turn);
 	h->turn = 0;
 	return w;
 }
 
-/* Its ticks, or 0. */
-static uint64_t unpark(const struct wait *w, int ready)
+/* The wait ended at `ticks` (0: it was not recorded). Keeps errno. */
+static void unparked(uint64_t ticks)
 {
-	uint32_t count = ready > 0 ? (uint32_t)ready : 0;
 	int saved = errno;
-	uint64_t ticks;
 
-	if (tacho__unlikely(tacho__self->now.loop != w->loop))
-		tacho__loop(w->loop);
-	ticks = tacho__record(
-		tacho_record_head(TACHO_REC_UNPARK, count < TACHO_ARG_MAX ? count : TACHO_ARG_MAX),
-		NULL, 0);
 	tacho__hook.turn = ticks;
+	tacho__edge(ticks, tacho__hook.level == TACHO_LEVEL_CALLBACKS);
 	if (tacho__unlikely(ticks - tacho__hook.measured >= tacho__measure_ticks))
 		tacho__sched_turn(ticks);
 	tacho__unparked();
 	errno = saved;
+}
+
+static inline uint32_t count_of(int ready)
+{
+	return ready < 0 ? 0 : ready < (int)TACHO_ARG_MAX ? (uint32_t)ready : TACHO_ARG_MAX;
+}
+
+static inline void keep_loop(const struct wait *w)
+{
+	if (tacho__unlikely(tacho__self->now.loop != w->loop))
+		tacho__loop(w->loop);
+}
+
+/* Its ticks, or 0. */
+static uint64_t unpark(const struct wait *w, int ready)
+{
+	uint64_t ticks;
+
+	keep_loop(w);
+	ticks = tacho__record(tacho_record_head(TACHO_REC_UNPARK, count_of(ready)), NULL, 0);
+	unparked(ticks);
 	return ticks;
 }
 
@@ -220,9 +236,10 @@ static void look_overslept(const struct wait *w, uint64_t ticks, int timeout)
 	tacho__record(tacho_record_head(TACHO_REC_LATE, 0), &ns, 1);
 }
 
-/* What is ready since the unpark at `ticks`, as the program will see it: descriptors where it keeps
-   those. */
-static void record_ready(const struct epoll_event *events, int n, uint64_t ticks)
+/* What is ready since the unpark at `ticks`, one by one, as the program will see it: descriptors
+   where it keeps those. */
+static __attribute__((noinline)) void record_ready(const struct epoll_event *events, int n,
+						   uint64_t ticks)
 {
 	for (int i = 0; i < n && i < READY_MAX; i++) {
 		uint64_t data = events[i].data.u64;
@@ -234,12 +251,39 @@ static void record_ready(const struct epoll_event *events, int n, uint64_t ticks
 	}
 }
 
+/* Several that are ready, in one record where that holds them. */
+static __attribute__((noinline)) uint64_t unpark_list(const struct epoll_event *events, int n)
+{
+	uint64_t words[1 + READY_MAX];
+	uint64_t fits = 1, ticks;
+	uint32_t count = 1;
+
+	for (int i = 0; fits && i < n && i < READY_MAX; i++)
+		words[count++] = fits = tacho_item_pack(events[i].data.u64, events[i].events);
+	if (fits) {
+		words[0] = count;
+		return tacho__record(tacho_record_head(TACHO_REC_UNPARK_LIST, count_of(n)), words,
+				     count);
+	}
+	ticks = tacho__record(tacho_record_head(TACHO_REC_UNPARK, count_of(n)), NULL, 0);
+	record_ready(events, n, ticks);
+	return ticks;
+}
+
 static void epoll_waited(const struct wait *w, const struct epoll_event *events, int n, int timeout)
 {
-	uint64_t ticks = unpark(w, n);
+	uint64_t item = n == 1 ? tacho_item_pack(events[0].data.u64, events[0].events) : 0;
+	uint64_t ticks;
 
+	keep_loop(w);
+	if (tacho__likely(item))
+		ticks = tacho__record(tacho_record_head(TACHO_REC_UNPARK_READY, 1), &item, 1);
+	else if (n > 0)
+		ticks = unpark_list(events, n);
+	else
+		ticks = tacho__record(tacho_record_head(TACHO_REC_UNPARK, 0), NULL, 0);
+	unparked(ticks);
 	look_overslept(w, ticks, timeout);
-	record_ready(events, n, ticks);
 }
 
 TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)

@@ -26,16 +26,93 @@ void tacho__chunk_begin(struct tacho__chunk_cursor *c, const uint8_t *chunk, uin
 	c->at = TACHO_CHUNK_HEAD;
 	c->end = size & ~7u;
 	c->ticks = head.anchor.ticks;
+	c->item = c->items = c->park = 0;
+}
+
+static void set_record(struct tacho__raw_record *r, unsigned type, uint32_t arg, uint64_t word)
+{
+	r->type = type;
+	r->arg = arg;
+	r->words = TACHO_REC_CLASS(type);
+	r->word[0] = word;
+}
+
+/* The first of the records that a packed one, at c->at, stands for. Those with more leave in the
+   cursor what comes next. */
+static void unpack(struct tacho__chunk_cursor *c, uint64_t header, struct tacho__raw_record *r)
+{
+	uint32_t arg = tacho_record_arg(header);
+
+	switch (tacho_record_type(header)) {
+	case TACHO_REC_WAKE_SMALL:
+		set_record(r, TACHO_REC_WAKE, 0, arg);
+		break;
+	case TACHO_REC_TASK_END_SMALL:
+		set_record(r, TACHO_REC_TASK_END, 0, arg);
+		break;
+	case TACHO_REC_POLL_BEGIN_SMALL:
+		set_record(r, TACHO_REC_POLL_BEGIN,
+			   (uint32_t)(header >> 8) & ((1u << TACHO_SMALL_KIND_BITS) - 1),
+			   header >> TACHO_SMALL_TASK_AT & ((1u << TACHO_SMALL_TASK_BITS) - 1));
+		break;
+	case TACHO_REC_END_PARK:
+		set_record(r, TACHO_REC_POLL_END, arg >> TACHO_END_PARK_LOOP_BITS, 0);
+		c->park = 1 + (arg & ((1u << TACHO_END_PARK_LOOP_BITS) - 1));
+		break;
+	case TACHO_REC_UNPARK_READY:
+	case TACHO_REC_UNPARK_LIST:
+		c->item = c->at + (tacho_record_type(header) == TACHO_REC_UNPARK_LIST ? 16 : 8);
+		c->items = c->at + 8 + 8 * r->words;
+		set_record(r, TACHO_REC_UNPARK, arg, 0);
+		break;
+	default:
+		break;
+	}
+}
+
+static int is_packed(unsigned type)
+{
+	switch (type) {
+#define PACKED(name, ...) case TACHO_REC_##name:
+		TACHO_PACKED(PACKED)
+#undef PACKED
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+/* 1: the next record of a packed one. Its ticks are those of the first. */
+static int next_unpacked(struct tacho__chunk_cursor *c, struct tacho__raw_record *r)
+{
+	uint64_t item;
+
+	if (c->park) {
+		set_record(r, TACHO_REC_PARK, c->park - 1, 0);
+		c->park = 0;
+	} else if (c->item < c->items) {
+		item = get64(c->data + c->item);
+		set_record(r, TACHO_REC_READY, tacho_item_events(item), tacho_item_word(item));
+		c->item += 8;
+	} else {
+		return 0;
+	}
+	r->ticks = c->ticks;
+	return 1;
 }
 
 int tacho__chunk_next(struct tacho__chunk_cursor *c, struct tacho__raw_record *record)
 {
+	if (next_unpacked(c, record))
+		return 1;
 	while (c->at < c->end) {
 		uint64_t header = get64(c->data + c->at);
 		uint32_t left = (c->end - c->at) / 8 - 1;
 		unsigned type = tacho_record_type(header);
 		uint64_t first = left ? get64(c->data + c->at + 8) : 0;
 		uint32_t words = tacho_record_words(type, first);
+		uint64_t delta = type == TACHO_REC_POLL_BEGIN_SMALL ? header >> TACHO_SMALL_DELTA_AT
+								    : tacho_record_delta(header);
 
 		if (words > left || (TACHO_REC_CLASS(type) == TACHO_REC_CLASS_VARIABLE && !words))
 			return -EBADMSG;
@@ -47,13 +124,15 @@ int tacho__chunk_next(struct tacho__chunk_cursor *c, struct tacho__raw_record *r
 		}
 		if (tacho__record_is_bad(type, words))
 			return -EBADMSG;
-		if (__builtin_add_overflow(c->ticks, tacho_record_delta(header), &c->ticks))
+		if (__builtin_add_overflow(c->ticks, delta, &c->ticks))
 			c->ticks = UINT64_MAX;
 		record->type = type;
 		record->arg = tacho_record_arg(header);
 		record->words = words;
 		record->ticks = c->ticks;
-		if (words)
+		if (is_packed(type))
+			unpack(c, header, record);
+		else if (words)
 			memcpy(record->word, c->data + c->at + 8, 8 * (size_t)words);
 		c->at += 8 + 8 * words;
 		return 1;
@@ -97,8 +176,8 @@ int tacho__chunk_walk(const uint8_t *chunk, uint32_t size, struct tacho__chunk_f
 	if (size < sizeof(head))
 		return -EBADMSG;
 	memcpy(&head, chunk, sizeof(head));
-	if (head.magic != TACHO_CHUNK_MAGIC || head.generation == 0 ||
-	    head.commit < TACHO_CHUNK_HEAD)
+	if ((head.magic != TACHO_CHUNK_MAGIC && head.magic != TACHO_CHUNK_MAGIC_1) ||
+	    head.generation == 0 || head.commit < TACHO_CHUNK_HEAD)
 		return -EBADMSG;
 	if (size > head.commit)
 		size = (uint32_t)head.commit;

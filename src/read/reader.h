@@ -275,6 +275,8 @@ struct tacho__chunk_cursor {
 	const uint8_t *data;
 	uint32_t at, end;
 	uint64_t ticks;
+	uint32_t item, items; /* of a packed record: offsets of its next item, and of their end */
+	uint32_t park;	      /* of END_PARK: 1 + the loop whose PARK comes next; 0: none */
 };
 
 struct tacho__raw_record {
@@ -284,7 +286,8 @@ struct tacho__raw_record {
 };
 
 void tacho__chunk_begin(struct tacho__chunk_cursor *c, const uint8_t *chunk, uint32_t size);
-/* 1: *record is the next (TIME dissolved); 0: the end; -EBADMSG: c->at is no record. */
+/* 1: *record is the next (TIME dissolved, packed ones as those that they stand for); 0: the end;
+   -EBADMSG: c->at is no record. */
 int tacho__chunk_next(struct tacho__chunk_cursor *c, struct tacho__raw_record *record);
 
 /* What walking through a chunk finds out. */

@@ -6,6 +6,9 @@ import struct
 M64 = (1 << 64) - 1
 ID_MAX = (1 << 24) - 1
 RESUME, TIME, POLL_BEGIN, POLL_HIST = 0x3F, 0x40, 0x41, 0xC5
+MAGICS = (0x4B4E4843, 0x504E4843)
+WAKE_SMALL, TASK_END_SMALL, POLL_BEGIN_SMALL, END_PARK = 0x10, 0x11, 0x12, 0x13
+UNPARK_READY, UNPARK_LIST = 0x60, 0xE0
 LEAST_WORDS = {0xC0: 3, 0xC1: 3, 0xC2: 4, 0xC5: 4, 0xC6: 4, 0xC7: 2, 0xC8: 2}
 
 
@@ -92,12 +95,35 @@ def check_record(kind, words):
         raise Bad(f'type {kind:#x} with {words} words is no record')
 
 
+def ready_of(time, item):
+    if item >> 63:
+        return Record(time, 0x4E, item >> 47 & 0xFFFF, [1 << 63 | item & (1 << 47) - 1])
+    return Record(time, 0x4E, item >> 32 & ID_MAX, [item & 0x7FFFFFFF])
+
+
+def unpacked(time, header, kind, arg, payload):
+    """The records that one stands for: itself, if it is not packed."""
+    if kind == WAKE_SMALL:
+        return [Record(time, 0x43, 0, [arg])]
+    if kind == TASK_END_SMALL:
+        return [Record(time, 0x44, 0, [arg])]
+    if kind == POLL_BEGIN_SMALL:
+        return [Record(time, POLL_BEGIN, header >> 8 & 0xFFF, [header >> 20 & ID_MAX])]
+    if kind == END_PARK:
+        return [Record(time, 0x03, arg >> 22, []), Record(time, 0x01, arg & 0x3FFFFF, [])]
+    if kind in (UNPARK_READY, UNPARK_LIST):
+        items = payload if kind == UNPARK_READY else payload[1:]
+        return [Record(time, 0x02, arg, [])] + [ready_of(time, item) for item in items]
+    return [Record(time, kind, arg, list(payload))]
+
+
 def chunk_records(data, ticks):
     """(records, True if they end where the chunk does)."""
     words = struct.unpack(f'<{len(data) // 8}Q', data[:len(data) // 8 * 8])
     records, at = [], 0
     while at < len(words):
-        kind, arg, delta = words[at] & 0xFF, words[at] >> 8 & ID_MAX, words[at] >> 32
+        header = words[at]
+        kind, arg, delta = header & 0xFF, header >> 8 & ID_MAX, header >> 32
         count = kind >> 6
         if count == 3:
             count = words[at + 1] & 0xFFFF if at + 1 < len(words) else 0
@@ -114,8 +140,10 @@ def chunk_records(data, ticks):
             check_record(kind, count)
         except Bad:
             return records, False
+        if kind == POLL_BEGIN_SMALL:
+            delta = header >> 44
         ticks = min(ticks + delta, M64)
-        records.append(Record(ticks, kind, arg, list(payload)))
+        records.extend(unpacked(ticks, header, kind, arg, payload))
     return records, True
 
 
@@ -133,7 +161,7 @@ def read_chunk(data):
     (generation, commit, magic, _size, thread, tid, flags, stream, open_count, sequence, loop,
      ticks, mono, _real, _last, prior, _records, drops, name) = struct.unpack_from(
          '<QQIIIIIHHIIQQQQQII16s', data)
-    if magic != 0x4B4E4843 or generation == 0 or commit < 256:
+    if magic not in MAGICS or generation == 0 or commit < 256:
         raise Bad('not a chunk')
     s = Stretch()
     s.thread, s.tid, s.stream, s.sequence, s.name = thread, tid, stream, sequence, text(name)

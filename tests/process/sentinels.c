@@ -142,7 +142,7 @@ static void obey(enum command command, uint64_t arg)
 		break;
 	case FILL:
 		for (uint64_t i = 0; i < arg; i++)
-			tacho_wake(i);
+			tacho_wake(1ull << 40 | i); /* two words */
 		break;
 	case FORK: {
 		pid_t pid = fork();

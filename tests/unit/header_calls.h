@@ -64,13 +64,18 @@ static void record_tasks(void)
 	tacho_task_spawn(TASK + 1, &kind_plain, 0, NULL);
 	tacho_poll_begin(&kind_of, TASK);
 	tacho_poll_switch(&kind_plain, TASK + 1);
+	tacho_poll_end_park(TACHO_PENDING, &loop_b);
+	tacho_unpark_poll(&loop_b, 6, &kind_plain, 5);
 	tacho_wake(UINT64_MAX);
+	tacho_wake(0xffffff);
+	tacho_wake(0x1000000);
 	tacho_task_waits(TASK, &text_wait, 42, 0);
 	tacho_task_waits(TASK, NULL, 0, TACHO_WITH_STACK);
 	tacho_poll_end(TACHO_PENDING);
 	tacho_poll_end(TACHO_DONE);
 	tacho_poll_end(TACHO_UNKNOWN);
 	tacho_task_end(TASK);
+	tacho_task_end(5);
 }
 
 static void record_locks_and_spans(void)
@@ -205,6 +210,7 @@ static void read_loops(void)
 static void read_tasks(void)
 {
 	const struct tacho_definition *d;
+	uint64_t at;
 
 	next_is(TACHO_EV_SPAWN);
 	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "kind of a function"));
@@ -221,8 +227,23 @@ static void read_tasks(void)
 	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "kind of a function") && word(0) == TASK);
 	next_is(TACHO_EV_POLL_SWITCH);
 	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "plain kind") && word(0) == TASK + 1);
+	next_is(TACHO_EV_POLL_END);
+	EXPECT(event.arg == TACHO_PENDING);
+	at = event.ns;
+	next_is(TACHO_EV_PARK);
+	EXPECT(is_loop(event.arg, &loop_b) && event.ns == at);
+	next_is(TACHO_EV_UNPARK);
+	EXPECT(event.arg == 6);
+	at = event.ns;
+	next_is(TACHO_EV_POLL_BEGIN);
+	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "plain kind") && word(0) == 5);
+	EXPECT(event.ns == at);
 	next_is(TACHO_EV_WAKE);
 	EXPECT(word(0) == UINT64_MAX);
+	next_is(TACHO_EV_WAKE);
+	EXPECT(word(0) == 0xffffff);
+	next_is(TACHO_EV_WAKE);
+	EXPECT(word(0) == 0x1000000);
 	next_is(TACHO_EV_TASK_WAITS);
 	EXPECT(is_named(event.arg, TACHO_DEF_TEXT, "the answer") && word(0) >> 16 == 0);
 	EXPECT(word(1) == TASK && word(2) == 42);
@@ -237,6 +258,8 @@ static void read_tasks(void)
 	EXPECT(event.arg == TACHO_UNKNOWN);
 	next_is(TACHO_EV_TASK_END);
 	EXPECT(word(0) == TASK);
+	next_is(TACHO_EV_TASK_END);
+	EXPECT(word(0) == 5);
 }
 
 static void read_locks_and_spans(void)

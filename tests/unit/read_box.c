@@ -211,6 +211,77 @@ static void define_all(struct bb *b)
 	bb_define(b, 77, 0, frames, 24);
 }
 
+static void expect_word(struct tacho_reader *r, unsigned type, uint64_t ticks, uint32_t arg,
+			uint64_t word)
+{
+	struct tacho_event e;
+
+	expect(r, &e, type, 1, bb_ns(ticks));
+	assert_int_equal(e.arg, arg);
+	assert_int_equal(e.words, type >> 6);
+	if (e.words)
+		assert_int_equal(e.word[0], word);
+}
+
+/* POLL_BEGIN_SMALL has no delta where the others have it. */
+static void put_small_poll(struct tacho_chunk *c, uint64_t ticks, uint64_t kind, uint64_t task)
+{
+	uint64_t *p = (uint64_t *)((uint8_t *)c + c->commit);
+
+	*p = TACHO_REC_POLL_BEGIN_SMALL | kind << 8 | task << 20 | (ticks - c->last_ticks) << 44;
+	c->last_ticks = ticks;
+	c->commit += 8;
+}
+
+static void packed_records_are_the_events_that_they_stand_for(void **state)
+{
+	const uint64_t data = 0x7ffffffffff8ull, fd = 0x7fffffff;
+	uint64_t list[] = {4, tacho_item_pack(fd, 0xabcdef), tacho_item_pack(data, 0x2019),
+			   tacho_item_pack(0, 1)};
+	struct tacho_reader *r;
+	struct tacho_event e;
+	struct bb b;
+
+	(void)state;
+	bb_init(&b);
+	struct tacho_chunk *c = bb_chunk(&b, 1, 0, 30000000);
+	uint64_t t = 30000000;
+
+	bb_record(c, t += 3, TACHO_REC_WAKE_SMALL, 0xffffff, NULL, 0);
+	bb_record(c, t += 3, TACHO_REC_TASK_END_SMALL, 1, NULL, 0);
+	put_small_poll(c, t += 0xffffc, 0xfff, 0xfffffe);
+	bb_record(c, t += 3, TACHO_REC_END_PARK, 2u << 22 | 0x3ffffe, NULL, 0);
+	bb_record1(c, t += 3, TACHO_REC_UNPARK_READY, 1, tacho_item_pack(7, 0x11));
+	bb_record(c, t += 3, TACHO_REC_UNPARK_LIST, 99, list, 4);
+	/* One without items, and one whose items would lie beyond the chunk. */
+	list[0] = 1;
+	bb_record(c, t += 3, TACHO_REC_UNPARK_LIST, 0, list, 1);
+	list[0] = 3;
+	bb_record(c, t + 3, TACHO_REC_UNPARK_LIST, 5, list, 2);
+	r = open_bytes(b.data, b.size, NULL);
+	t = 30000000;
+	expect(r, &e, TACHO_EV_RESUME, 1, bb_ns(t + 3));
+	expect_word(r, TACHO_EV_WAKE, t += 3, 0, 0xffffff);
+	expect_word(r, TACHO_EV_TASK_END, t += 3, 0, 1);
+	expect_word(r, TACHO_EV_POLL_BEGIN, t += 0xffffc, 0xfff, 0xfffffe);
+	expect_word(r, TACHO_EV_POLL_END, t += 3, 2, 0);
+	expect_word(r, TACHO_EV_PARK, t, 0x3ffffe, 0);
+	expect_word(r, TACHO_EV_UNPARK, t += 3, 1, 0);
+	expect_word(r, TACHO_EV_READY, t, 0x11, 7);
+	expect_word(r, TACHO_EV_UNPARK, t += 3, 99, 0);
+	expect_word(r, TACHO_EV_READY, t, 0xabcdef, fd);
+	expect_word(r, TACHO_EV_READY, t, 0x2019, 1ull << 63 | data);
+	expect_word(r, TACHO_EV_READY, t, 1, 0);
+	expect_word(r, TACHO_EV_UNPARK, t + 3, 0, 0);
+	assert_int_equal(tacho_read_next(r, &e), 0);
+	assert_int_equal(tacho_read_problem_count(r), 1);
+	tacho_read_close(r);
+	bb_free(&b);
+	/* What does not fit a word has none. */
+	assert_int_equal(tacho_item_pack(1ull << 47, 1), 0);
+	assert_int_equal(tacho_item_pack(data, 0x10000), 0);
+}
+
 static void definitions_are_found_by_id(void **state)
 {
 	const struct tacho_definition *d;
@@ -531,7 +602,7 @@ static void what_is_no_box_is_refused_with_a_sentence(void **state)
 	(void)state;
 	bb_init(&b);
 	bb_record(bb_chunk(&b, 2, 0, 30000000), 30000003, TACHO_REC_PAUSE, 1, NULL, 0);
-	b.super->version = 2;
+	b.super->version = TACHO_BOX_VERSION + 1;
 	assert_int_equal(try_bytes(&r, b.data, b.size, message), -ENOTSUP);
 	assert_non_null(strstr(message, "newer"));
 	b.super->version = 1;
@@ -599,6 +670,7 @@ int main(void)
 		cmocka_unit_test(small_chunks_count_when_they_are_taken),
 		cmocka_unit_test(chunks_made_after_reading_began_are_not_wanted),
 		cmocka_unit_test(a_bad_record_ends_its_chunk_only),
+		cmocka_unit_test(packed_records_are_the_events_that_they_stand_for),
 		cmocka_unit_test(definitions_are_found_by_id),
 		cmocka_unit_test(fields_and_texts_are_taken_from_payloads),
 		cmocka_unit_test(facts_of_the_process_are_there),
