@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "export/code.h"
 #include "export/export.h"
 #include "export/gzip.h"

@@ -85,22 +85,3 @@ const char *tacho__base_name(const char *path)
 
 	return slash && slash[1] ? slash + 1 : path;
 }
-
-uint64_t tacho__hash_bytes(const void *data, size_t size, uint64_t seed)
-{
-	const unsigned char *b = data;
-	uint64_t h = 0xcbf29ce484222325ull ^ seed * 0x9e3779b97f4a7c15ull;
-
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ b[i]) * 0x100000001b3ull;
-	return tacho__hash_words(h, size, seed);
-}
-
-uint64_t tacho__hash_words(uint64_t a, uint64_t b, uint64_t c)
-{
-	uint64_t h = (a ^ b * 0x9e3779b97f4a7c15ull) + (c ^ c >> 29) * 0xbf58476d1ce4e5b9ull;
-
-	h = (h ^ h >> 32) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 29) * 0xc4ceb9fe1a85ec53ull;
-	return h ^ h >> 32;
-}
