@@ -61,7 +61,9 @@ extern "C" {
  * Options of tacho_start. Set `size` to sizeof(struct tacho_options) and the rest
  * to zero, then what is wanted; TACHO_OPTIONS_INIT does that. Zero means the
  * default. Each can be set from the environment too, by the variable named
- * beside it, which then wins: the one who runs the program decides.
+ * beside it, which then wins: the one who runs the program decides. A program that
+ * has more rights than the one who runs it (setuid, setgid, file capabilities) does
+ * not look at the environment.
  *
  * Bytes in the environment take K, M or G (1024 each); durations take ns, us, ms,
  * s, m or h. A value that is not understood is refused: recording stays off and
@@ -701,7 +703,8 @@ TACHO_API int tacho_snapshot(int fd);
  * when the next crash comes. Each thread that calls this gets an alternate signal
  * stack if it has none; other threads run the handler on their own stack unless
  * they call tacho_crash_stack. Handlers that the program installs later replace
- * this one. Not for signal handlers. Returns 0 or a negative errno.
+ * this one. Not for signal handlers. Returns 0 or a negative errno:
+ *   -EPERM the program is setuid, setgid or has file capabilities, and writes no crash file
  */
 TACHO_API int tacho_crash_handler(const char *path);
 

@@ -6,7 +6,7 @@ set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 dest=$root/.arm64
-packages='libzstd1 libzstd-dev libcmocka0 libcmocka-dev'
+packages='libzstd1 libzstd-dev zlib1g-dev libcmocka0 libcmocka-dev'
 
 # For cross/aarch64.ini, which meson reads after it. Written anew each time, because
 # the tree may have moved.
@@ -14,10 +14,11 @@ say_root() {
 	printf "[constants]\nroot = '%s'\n" "$dest" >"$dest/root.ini"
 }
 
-if [ -e "$dest/ready" ]; then
+if [ "$(cat "$dest/ready" 2>/dev/null)" = "$packages" ]; then
 	say_root
 	exit 0
 fi
+rm -f "$dest/ready"
 
 echo "setup: fetching for arm64, into .arm64/: $packages"
 work=$(mktemp -d)
@@ -38,11 +39,15 @@ mkdir -p "$dest"
 for package in "$work"/*.deb; do
 	dpkg-deb -x "$package" "$dest"
 done
-# The .pc files of the packages point into a system's /usr.
+# The .pc files of the packages point into a system's /usr. (So does libz.so, in whose place
+# the linker takes libz.a.)
 mkdir "$dest/pkgconfig"
-for library in zstd cmocka; do
-	name=$library
-	[ $library = zstd ] && name=libzstd
+for library in zstd z cmocka; do
+	case $library in
+	zstd) name=libzstd ;;
+	z) name=zlib ;;
+	*) name=$library ;;
+	esac
 	cat >"$dest/pkgconfig/$name.pc" <<-END
 		Name: $library
 		Description: $library for arm64, unpacked for the tests
@@ -52,4 +57,4 @@ for library in zstd cmocka; do
 	END
 done
 say_root
-: >"$dest/ready"
+echo "$packages" >"$dest/ready"

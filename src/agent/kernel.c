@@ -16,6 +16,7 @@
 
 #include "agent/kernel_say.h"
 #include "agent/kernel_unwind.h"
+#include "base/hash.h"
 #include "format/record.h"
 #include "kernel/perf.h"
 #include "read/records.h"
@@ -64,7 +65,7 @@ struct tacho__kernel {
 
 static uint32_t place(const struct tacho__kernel *k, uint32_t tid)
 {
-	uint32_t at = tid * 2654435769u & (k->thread_capacity - 1);
+	uint32_t at = (uint32_t)(tacho__mix(tid) >> 32) & (k->thread_capacity - 1);
 
 	while (k->threads[at].tid && k->threads[at].tid != tid)
 		at = (at + 1) & (k->thread_capacity - 1);

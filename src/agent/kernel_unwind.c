@@ -10,6 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
+
 #define MODULES_MAX 4096u
 #define LOOK_AGAIN_NS 1000000000ull /* programs with a JIT always have unknown code */
 #define VDSO_MAX 65536u
@@ -40,14 +42,6 @@ struct tacho__unwinder {
 	bool more;
 	bool unknown; /* a frame that lies in no module */
 };
-
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 /* ------------------------------------------------------------------ files */
 
@@ -258,7 +252,7 @@ static int take_frame(Dwfl_Frame *state, void *arg)
 /* Tells libdw what is mapped now. Modules that were there before stay as they are. */
 static void look(struct tacho__unwinder *u)
 {
-	u->looked_ns = now_ns();
+	u->looked_ns = tacho__clock_ns(CLOCK_MONOTONIC);
 	if (read_maps(u))
 		return;
 	dwfl_report_begin(u->dwfl);
@@ -302,7 +296,7 @@ uint32_t tacho__unwinder_frames(struct tacho__unwinder *u, const struct tacho__p
 	u->most = most;
 	unwind(u);
 	if ((!u->attached || u->unknown) &&
-	    (!u->looked_ns || now_ns() - u->looked_ns >= LOOK_AGAIN_NS)) {
+	    (!u->looked_ns || tacho__clock_ns(CLOCK_MONOTONIC) - u->looked_ns >= LOOK_AGAIN_NS)) {
 		look(u);
 		unwind(u);
 	}

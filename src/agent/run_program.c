@@ -1,6 +1,5 @@
 #include "agent/run_program.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -11,16 +10,9 @@
 #include <sys/xattr.h>
 #include <unistd.h>
 
-#define SEGMENTS_MAX 256u  /* program headers that are looked at */
-#define INTERPRETERS_MAX 5 /* scripts whose interpreter is a script: as many as Linux allows */
+#include "symbols/elf_file.h"
 
-#if defined(__x86_64__)
-#define OUR_MACHINE EM_X86_64
-#elif defined(__aarch64__)
-#define OUR_MACHINE EM_AARCH64
-#else
-#define OUR_MACHINE EM_NONE
-#endif
+#define INTERPRETERS_MAX 5 /* scripts whose interpreter is a script: as many as Linux allows */
 
 const char *tacho__machine_name(unsigned machine)
 {
@@ -85,40 +77,23 @@ static int search_path(char *out, size_t size, const char *name)
 	}
 }
 
-static void read_interpreter(int fd, const Elf64_Phdr *segment, char *out, size_t size)
+/* Fills in machine, bits and linker; ELF files of other machines have no linker of ours. */
+static void inspect_elf(int fd, struct tacho__program *p)
 {
-	size_t n = segment->p_filesz < size ? (size_t)segment->p_filesz : size - 1;
+	struct tacho__elf_file f;
 
-	if (segment->p_offset > INT64_MAX ||
-	    pread(fd, out, n, (off_t)segment->p_offset) != (ssize_t)n)
-		n = 0;
-	out[n] = 0;
-}
-
-/* Fills in machine, bits and linker of a 64-bit ELF file; others have no linker of ours. */
-static void inspect_elf(int fd, const unsigned char *head, struct tacho__program *p)
-{
-	Elf64_Ehdr h;
-	Elf64_Phdr segment;
-
-	memcpy(&h, head, sizeof(h));
-	p->machine = h.e_machine;
-	p->bits = h.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
-	if (p->bits != 64 || p->machine != OUR_MACHINE) {
-		p->hindrance = TACHO__HINDRANCE_MACHINE;
+	if (tacho__elf_file_read(&f, fd) == -ENOEXEC)
 		return;
-	}
-	p->hindrance = TACHO__HINDRANCE_STATIC;
-	if (h.e_phentsize != sizeof(segment) || h.e_phoff > INT64_MAX / 2)
-		return;
-	for (unsigned i = 0; i < h.e_phnum && i < SEGMENTS_MAX; i++) {
-		off_t at = (off_t)h.e_phoff + (off_t)(i * sizeof(segment));
+	p->machine = f.head.e_machine;
+	p->bits = f.head.e_ident[EI_CLASS] == ELFCLASS64 ? 64 : 32;
+	p->hindrance = f.ours ? TACHO__HINDRANCE_STATIC : TACHO__HINDRANCE_MACHINE;
+	for (uint32_t i = 0; i < f.segments; i++) {
+		const Elf64_Phdr *s = &f.segment[i];
+		uint64_t n = s->p_filesz < PATH_MAX ? s->p_filesz : PATH_MAX - 1;
 
-		if (pread(fd, &segment, sizeof(segment), at) != (ssize_t)sizeof(segment))
-			return;
-		if (segment.p_type != PT_INTERP)
+		if (s->p_type != PT_INTERP)
 			continue;
-		read_interpreter(fd, &segment, p->linker, sizeof(p->linker));
+		p->linker[tacho__elf_file_get(&f, p->linker, n, s->p_offset) ? 0 : n] = 0;
 		p->hindrance = TACHO__HINDRANCE_NONE;
 		return;
 	}
@@ -150,8 +125,7 @@ static int inspect_file(struct tacho__program *p)
 	if (fd < 0)
 		return 0;
 	n = pread(fd, head, sizeof(head), 0);
-	if (n >= (ssize_t)sizeof(Elf64_Ehdr) && memcmp(head, ELFMAG, SELFMAG) == 0)
-		inspect_elf(fd, head, p);
+	inspect_elf(fd, p);
 	close(fd);
 	if (n >= 2 && head[0] == '#' && head[1] == '!') {
 		script_interpreter(head, (size_t)n, p->elf, sizeof(p->elf));
@@ -251,7 +225,7 @@ int tacho__program_find(struct tacho__program *p, const char *name, char *messag
 void tacho__program_explain(const struct tacho__program *p, int error, char *message, size_t size)
 {
 	const char *machine = tacho__machine_name(p->machine);
-	const char *ours = tacho__machine_name(OUR_MACHINE);
+	const char *ours = tacho__machine_name(TACHO__OUR_MACHINE);
 
 	if (error == ENOEXEC && p->machine && p->hindrance == TACHO__HINDRANCE_MACHINE)
 		snprintf(message, size,

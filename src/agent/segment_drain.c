@@ -38,10 +38,10 @@ struct drain {
 
 /* ------------------------------------------------------------ what is wanted */
 
-static int wants_chunk(void *arg, const struct tacho_chunk *head)
+static int skip_chunk(void *arg, const struct tacho_chunk *head)
 {
 	struct drain *d = arg;
-	struct tacho__stream *at =
+	struct tacho__delivery *at =
 		tacho__streams_find(&d->row->streams, head->thread, head->stream, true);
 	bool known;
 
@@ -74,7 +74,7 @@ static int wants_chunk(void *arg, const struct tacho_chunk *head)
 }
 
 /* A segment that begins now gets all of them anyway. */
-static int wants_definition(void *arg, uint32_t id)
+static int skip_definition(void *arg, uint32_t id)
 {
 	const struct drain *d = arg;
 
@@ -84,11 +84,11 @@ static int wants_definition(void *arg, uint32_t id)
 /* ------------------------------------------------------------------ segments */
 
 /* Records of the stretch that are not delivered; its times do not run back. */
-static int load_new(struct drain *d, uint32_t index, struct tacho__stream **out)
+static int load_new(struct drain *d, uint32_t index, struct tacho__delivery **out)
 {
 	struct tacho__records *r = &d->records;
 	int err = tacho__stretch_load(d->reader, index, r);
-	struct tacho__stream *at;
+	struct tacho__delivery *at;
 
 	*out = NULL;
 	if (err)
@@ -119,7 +119,7 @@ static int state_times(struct drain *d, uint32_t from, uint64_t *ns)
 {
 	const struct tacho__streams *s = &d->row->streams;
 	const struct tacho__stretch *done = NULL; /* of the stream that was last looked at */
-	struct tacho__stream *at;
+	struct tacho__delivery *at;
 
 	for (uint32_t i = 0; i < s->count; i++) {
 		uint64_t last = s->items[i].head.last_ns;
@@ -226,7 +226,7 @@ static uint32_t reason_now(const struct tacho__row *row)
 	return row->taken ? TACHO_GAP_TOO_FAST : reason_before(row);
 }
 
-static void note_hole(struct drain *d, const struct tacho__stream *at, uint64_t to_ns,
+static void note_hole(struct drain *d, const struct tacho__delivery *at, uint64_t to_ns,
 		      uint64_t records)
 {
 	struct tacho__row *row = d->row;
@@ -263,7 +263,7 @@ static int deliver(struct drain *d, uint32_t from)
 {
 	struct tacho__row *row = d->row;
 	struct tacho__records *r = &d->records;
-	struct tacho__stream *at;
+	struct tacho__delivery *at;
 	int err = load_new(d, d->order[from], &at);
 
 	if (err || !at)
@@ -346,7 +346,7 @@ static int count_unseen(struct drain *d)
 	int err = 0;
 
 	for (uint32_t i = 0; i < row->streams.count; i++) {
-		const struct tacho__stream *at = &row->streams.items[i];
+		const struct tacho__delivery *at = &row->streams.items[i];
 
 		seen += at->delivered;
 		if (at->unsealed)
@@ -382,7 +382,7 @@ static int count_unseen(struct drain *d)
  * Threads that ended, and of which the box holds nothing, never come again. But chunks are looked
  * at before threads are: one that ended in between may have left some.
  */
-static bool is_needed(void *arg, struct tacho__stream *at)
+static bool is_needed(void *arg, struct tacho__delivery *at)
 {
 	const struct drain *d = arg;
 	const struct tacho_thread *t = tacho_read_thread_by_number(d->reader, 0, at->thread);
@@ -399,7 +399,7 @@ static void check_segment(struct tacho__row *row)
 	if (!row->segment.open || tacho__segment_exists(&row->segment))
 		return;
 	for (uint32_t i = 0; i < row->streams.count; i++) {
-		struct tacho__stream *at = &row->streams.items[i];
+		struct tacho__delivery *at = &row->streams.items[i];
 
 		at->delivered = at->begun;
 		at->generation = 0;
@@ -447,8 +447,8 @@ int tacho__row_drain(struct tacho__row *row, enum tacho__drain how, int *wrong)
 {
 	struct drain d = {.row = row, .how = how};
 	struct tacho__news news = {
-		.skip_chunk = wants_chunk,
-		.skip_definition = wants_definition,
+		.skip_chunk = skip_chunk,
+		.skip_definition = skip_definition,
 		.arg = &d,
 		.last = how == TACHO__DRAIN_END,
 	};

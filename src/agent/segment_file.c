@@ -122,7 +122,7 @@ static int put_records(struct tacho__segment *g, const struct tacho__records *r)
 				   &cuts, &head);
 }
 
-static int put_position(struct tacho__segment *g, const struct tacho__stream *at, uint64_t ns)
+static int put_position(struct tacho__segment *g, const struct tacho__delivery *at, uint64_t ns)
 {
 	struct tacho__records r = {.head = at->head};
 	uint32_t none = 0;

@@ -18,7 +18,7 @@ static int take_states(struct tacho__row *row, struct tacho_reader *reader)
 	for (uint32_t i = 0; !err && i < count; i++) {
 		const struct tacho__stretch *s = tacho__stretch_at(reader, i);
 		const struct tacho__stretch *next = tacho__stretch_at(reader, i + 1);
-		struct tacho__stream *at;
+		struct tacho__delivery *at;
 
 		if (next && next->thread == s->thread && next->stream == s->stream)
 			continue;

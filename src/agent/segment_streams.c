@@ -7,18 +7,18 @@
 #include "agent/segment_blocks.h"
 #include "read/news.h"
 
-static int compare(const struct tacho__stream *a, uint32_t thread, uint16_t stream)
+static int compare(const struct tacho__delivery *a, uint32_t thread, uint16_t stream)
 {
 	if (a->thread != thread)
 		return a->thread < thread ? -1 : 1;
 	return (int)a->stream - (int)stream;
 }
 
-struct tacho__stream *tacho__streams_find(struct tacho__streams *s, uint32_t thread,
-					  uint16_t stream, bool add)
+struct tacho__delivery *tacho__streams_find(struct tacho__streams *s, uint32_t thread,
+					    uint16_t stream, bool add)
 {
 	uint32_t low = 0, high = s->count;
-	struct tacho__stream *at;
+	struct tacho__delivery *at;
 
 	while (low < high) {
 		uint32_t mid = low + (high - low) / 2;
@@ -43,12 +43,12 @@ struct tacho__stream *tacho__streams_find(struct tacho__streams *s, uint32_t thr
 	}
 	at = &s->items[low];
 	memmove(at + 1, at, (s->count - low) * sizeof(*at));
-	*at = (struct tacho__stream){.thread = thread, .stream = stream};
+	*at = (struct tacho__delivery){.thread = thread, .stream = stream};
 	s->count++;
 	return at;
 }
 
-void tacho__stream_advance(struct tacho__stream *at, struct tacho__records *r)
+void tacho__stream_advance(struct tacho__delivery *at, struct tacho__records *r)
 {
 	at->delivered = r->head.prior_records + r->head.count;
 	tacho__records_skip(r, r->head.count);
@@ -60,7 +60,7 @@ void tacho__stream_advance(struct tacho__stream *at, struct tacho__records *r)
 }
 
 uint64_t tacho__streams_keep(struct tacho__streams *s,
-			     bool (*keep)(void *arg, struct tacho__stream *at), void *arg)
+			     bool (*keep)(void *arg, struct tacho__delivery *at), void *arg)
 {
 	uint64_t records = 0;
 	uint32_t kept = 0;
@@ -116,7 +116,7 @@ static int note_block(struct tacho__segment_facts *f, const struct tacho__blocks
 /* The kernel's streams have no positions in a box. */
 static int note_events(struct tacho__segment_facts *f, const struct tacho_trace_events *h)
 {
-	struct tacho__stream *at;
+	struct tacho__delivery *at;
 
 	if (h->stream == TACHO_STREAM_KERNEL)
 		return 0;

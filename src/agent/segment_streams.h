@@ -9,7 +9,7 @@
 
 #include "read/records.h"
 
-struct tacho__stream {
+struct tacho__delivery {
 	uint32_t thread;
 	uint16_t stream;
 	bool gone;		     /* its thread had ended, and it had no chunk, the last time */
@@ -27,18 +27,18 @@ struct tacho__stream {
 };
 
 struct tacho__streams {
-	struct tacho__stream *items; /* by thread and stream */
+	struct tacho__delivery *items; /* by thread and stream */
 	uint32_t count, capacity;
 };
 
 /* NULL: it is not there; with `add`: no memory. Moves the others. */
-struct tacho__stream *tacho__streams_find(struct tacho__streams *s, uint32_t thread,
-					  uint16_t stream, bool add);
+struct tacho__delivery *tacho__streams_find(struct tacho__streams *s, uint32_t thread,
+					    uint16_t stream, bool add);
 /* Records up to the end of `r` are delivered; `r` is used up. */
-void tacho__stream_advance(struct tacho__stream *at, struct tacho__records *r);
+void tacho__stream_advance(struct tacho__delivery *at, struct tacho__records *r);
 /* Leaves those for which `keep` is true; returns the records of the others. */
 uint64_t tacho__streams_keep(struct tacho__streams *s,
-			     bool (*keep)(void *arg, struct tacho__stream *at), void *arg);
+			     bool (*keep)(void *arg, struct tacho__delivery *at), void *arg);
 void tacho__streams_free(struct tacho__streams *s);
 
 /* What a segment, in file `fd`, tells of them and of what is missing. */

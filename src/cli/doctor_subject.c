@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/doctor.h"
 
 #define TURNS 200u
@@ -23,14 +24,6 @@
 static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
 static atomic_uint held; /* rounds in which the other thread took the mutex */
 static atomic_uint done; /* ... and this one had it after that */
-
-static uint64_t clock_ns(clockid_t id)
-{
-	struct timespec t;
-
-	clock_gettime(id, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
 
 static void *hold_mutex(void *arg)
 {
@@ -54,10 +47,10 @@ static unsigned wait_for_mutex(unsigned round)
 	while (atomic_load(&held) < round)
 		sched_yield();
 	waited = pthread_mutex_trylock(&mutex) == EBUSY;
-	before = clock_ns(CLOCK_MONOTONIC);
+	before = tacho__clock_ns(CLOCK_MONOTONIC);
 	if (waited)
 		pthread_mutex_lock(&mutex);
-	waited = waited && clock_ns(CLOCK_MONOTONIC) - before >= MILLISECOND;
+	waited = waited && tacho__clock_ns(CLOCK_MONOTONIC) - before >= MILLISECOND;
 	pthread_mutex_unlock(&mutex);
 	atomic_store(&done, round);
 	return waited;
@@ -65,10 +58,10 @@ static unsigned wait_for_mutex(unsigned round)
 
 static void burn(void)
 {
-	uint64_t end = clock_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_NS;
+	uint64_t end = tacho__clock_ns(CLOCK_THREAD_CPUTIME_ID) + BURN_NS;
 	volatile unsigned n = 0;
 
-	while (clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
+	while (tacho__clock_ns(CLOCK_THREAD_CPUTIME_ID) < end)
 		for (int i = 0; i < 10000; i++)
 			n++;
 }
@@ -91,7 +84,7 @@ int doctor_subject(void)
 	int epoll = epoll_create1(EPOLL_CLOEXEC), event = eventfd(0, EFD_CLOEXEC);
 	struct epoll_event wanted = {.events = EPOLLIN};
 	struct doctor_counts did = {0};
-	uint64_t before = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	uint64_t before = tacho__clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	pthread_t other;
 
 	if (epoll < 0 || event < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, event, &wanted) < 0)
@@ -110,7 +103,7 @@ int doctor_subject(void)
 		if (i >= 20 && i < 20 + BURNS)
 			burn();
 	}
-	did.cpu_ns = clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
+	did.cpu_ns = tacho__clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
 	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", did.waits, did.locks, did.calls,
 	       did.cpu_ns);
 	fflush(stdout);

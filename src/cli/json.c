@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/json.h"
+#include "base/utf8.h"
 #include "cli/text.h"
 
 #define EXACT_MAX ((1ull << 53) - 1) /* above, doubles leave out integers */
@@ -93,7 +94,7 @@ static void put_quoted(FILE *out, const char *text, size_t size)
 	fputc('"', out);
 	while (at < size) {
 		int32_t code;
-		size_t length = text_character(text + at, size - at, &code);
+		size_t length = tacho__character(text + at, size - at, &code);
 
 		if (code < 0)
 			fprintf(out, "\\\\x%02x", (unsigned char)text[at]);
@@ -103,7 +104,7 @@ static void put_quoted(FILE *out, const char *text, size_t size)
 			fputs("\\n", out);
 		else if (code == '\t')
 			fputs("\\t", out);
-		else if (text_is_hostile(code))
+		else if (tacho__is_hostile(code))
 			fprintf(out, "\\u%04x", (unsigned)code);
 		else
 			fwrite(text + at, 1, length, out);

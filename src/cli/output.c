@@ -14,6 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/text.h"
@@ -154,14 +155,6 @@ int output_begin(struct output *o, const char *path, bool replace)
 	return result;
 }
 
-static uint64_t real_now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
-}
-
 int output_begin_unique(struct output *o, const char *path)
 {
 	int result;
@@ -193,7 +186,8 @@ int output_begin_in(struct output *o, const char *folder, const struct tacho_pro
 		comm[n++] = plain ? *c : '_';
 	}
 	comm[n] = 0;
-	text_stamp(stamp, process->taken_real_ns ? process->taken_real_ns : real_now_ns());
+	text_stamp(stamp, process->taken_real_ns ? process->taken_real_ns
+						 : tacho__clock_ns(CLOCK_REALTIME));
 	if ((size_t)snprintf(path, sizeof(path), "%s/tacho-%s-%" PRIu32 "-%s.tacho", folder,
 			     n ? comm : "unknown", process->pid, stamp) >= sizeof(path)) {
 		cli_error("the name of the folder %s is too long. Give another with -o.", folder);

@@ -16,6 +16,7 @@
 #include "agent/keep.h"
 #include "agent/kernel.h"
 #include "agent/segments.h"
+#include "base/clock.h"
 #include "write/trace_write.h"
 #include "cli/boxes.h"
 #include "cli/cli.h"
@@ -40,11 +41,7 @@ struct window {
 
 uint64_t run_cpu_ns(void)
 {
-	struct timespec used;
-
-	if (clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used) < 0)
-		return 0;
-	return (uint64_t)used.tv_sec * 1000000000u + (uint64_t)used.tv_nsec;
+	return tacho__clock_ns(CLOCK_PROCESS_CPUTIME_ID);
 }
 
 /* ----------------------------------------------------------------------- names */

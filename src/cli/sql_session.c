@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/sql_module.h"
 #include "cli/sql_output.h"
@@ -76,9 +77,9 @@ static void put_caret(const char *sql, size_t at)
 	/* One column to the character; what is escaped takes four. */
 	for (column = begin; column < at;) {
 		int32_t code;
-		size_t bytes = text_character(sql + column, at - column, &code);
+		size_t bytes = tacho__character(sql + column, at - column, &code);
 
-		fputs(code < 0 || text_is_hostile(code) ? "    " : " ", stderr);
+		fputs(tacho__is_hostile(code) ? "    " : " ", stderr);
 		column += bytes;
 	}
 	fputs("^\n", stderr);

@@ -7,6 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/text.h"
 
@@ -66,10 +67,7 @@ void cli_table_remark(const char *remark, size_t used)
 
 uint64_t cli_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	return tacho__clock_ns(CLOCK_MONOTONIC);
 }
 
 void cli_progress_begin(struct cli_progress *p, const char *what)

@@ -5,53 +5,10 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/utf8.h"
 #include "cli/text.h"
 
 #define NS_PER_S UINT64_C(1000000000)
-
-size_t text_character(const char *text, size_t size, int32_t *code)
-{
-	static const int32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	const unsigned char *b = (const unsigned char *)text;
-	int32_t value;
-	size_t length;
-
-	*code = -1;
-	if (b[0] < 0x80) {
-		*code = b[0];
-		return 1;
-	}
-	if (b[0] >= 0xc2 && b[0] <= 0xdf)
-		length = 2;
-	else if ((b[0] & 0xf0) == 0xe0)
-		length = 3;
-	else if (b[0] >= 0xf0 && b[0] <= 0xf4)
-		length = 4;
-	else
-		return 1;
-	if (length > size)
-		return 1;
-	value = b[0] & (0x7f >> length);
-	for (size_t i = 1; i < length; i++) {
-		if ((b[i] & 0xc0) != 0x80)
-			return 1;
-		value = value << 6 | (b[i] & 0x3f);
-	}
-	if (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff))
-		return 1;
-	*code = value;
-	return length;
-}
-
-int text_is_hostile(int32_t code)
-{
-	if (code < 0x20 || (code >= 0x7f && code <= 0x9f))
-		return 1;
-	/* Direction marks, embeddings, overrides and isolates; line and paragraph separator. */
-	return code == 0x61c || code == 0x200e || code == 0x200f ||
-	       (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) ||
-	       code == 0xfeff;
-}
 
 void text_put_n(FILE *out, const char *text, size_t size)
 {
@@ -59,9 +16,9 @@ void text_put_n(FILE *out, const char *text, size_t size)
 
 	while (at < size) {
 		int32_t code;
-		size_t length = text_character(text + at, size - at, &code);
+		size_t length = tacho__character(text + at, size - at, &code);
 
-		if (code >= 0 && !text_is_hostile(code)) {
+		if (!tacho__is_hostile(code)) {
 			fwrite(text + at, 1, length, out);
 		} else {
 			for (size_t i = 0; i < length; i++)
@@ -82,9 +39,9 @@ static size_t width_of(const char *text, size_t size)
 
 	while (at < size) {
 		int32_t code;
-		size_t length = text_character(text + at, size - at, &code);
+		size_t length = tacho__character(text + at, size - at, &code);
 
-		width += code >= 0 && !text_is_hostile(code) ? 1 : 4 * length;
+		width += !tacho__is_hostile(code) ? 1 : 4 * length;
 		at += length;
 	}
 	return width;

@@ -10,16 +10,6 @@
 
 #define TEXT_SMALL 48u /* bytes that hold any number, size, duration or time below */
 
-/*
- * The character at `text` (at most `size` bytes, size > 0): returns its bytes and
- * its code point, or 1 and -1 for a byte that begins no well-formed UTF-8.
- */
-size_t text_character(const char *text, size_t size, int32_t *code);
-
-/* Whether a character must not reach a terminal as it is: controls, and characters that
-   change the direction or the line of what is around them. */
-int text_is_hostile(int32_t code);
-
 /* Writes text with everything that could drive a terminal, and every byte that is not
    UTF-8, as \xNN. */
 void text_put(FILE *out, const char *text);

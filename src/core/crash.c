@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <time.h>
 #include <ucontext.h>
@@ -408,7 +409,9 @@ static int install(void)
 
 int tacho_crash_handler(const char *path)
 {
-	int err = set_path(path);
+	/* A program with more rights than its caller writes no file: the caller could choose
+	   which, with the folder that it runs in or a link in the way. */
+	int err = getauxval(AT_SECURE) ? -EPERM : set_path(path);
 
 	if (!err) {
 		tacho_stacks_prepare();

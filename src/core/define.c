@@ -11,18 +11,10 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "core/box.h"
 #include "core/control.h"
 #include "core/testpoint.h"
-
-static uint32_t hash_of(unsigned class, const uint8_t *p, uint32_t size)
-{
-	uint32_t h = 2166136261u ^ class; /* FNV-1a */
-
-	for (uint32_t i = 0; i < size; i++)
-		h = (h ^ p[i]) * 16777619u;
-	return h;
-}
 
 static uint32_t *bucket_of(uint32_t hash)
 {
@@ -110,7 +102,7 @@ static int half_full(void)
 static uint32_t insert(enum tacho_class class, unsigned flags, const void *payload, uint32_t size,
 		       int modest)
 {
-	uint32_t hash = hash_of(class, payload, size);
+	uint32_t hash = tacho__fnv1a(payload, size, class);
 	uint32_t *bucket = bucket_of(hash);
 	uint32_t head = __atomic_load_n(bucket, __ATOMIC_ACQUIRE);
 	uint32_t id = find(head, 0, hash, class, payload, size);

@@ -9,6 +9,7 @@
 #include <string.h>
 #include <sys/uio.h>
 
+#include "base/build_id.h"
 #include "base/sys.h"
 #include "core/define.h"
 
@@ -74,31 +75,6 @@ static long read_memory(int mem, void *buf, size_t size, uint64_t at)
 	return TACHO__SYS(SYS_process_vm_readv, tacho__getpid(), &here, 1, &there, 1, 0);
 }
 
-/* The GNU build-id in the notes at `at`; its size, or 0. */
-static uint8_t note_build_id(int mem, uint64_t at, uint64_t size, uint8_t *id)
-{
-	uint8_t buf[1024];
-	long n = read_memory(mem, buf, size < sizeof(buf) ? size : sizeof(buf), at);
-	uint64_t pos = 0;
-
-	while (n > 0 && pos + sizeof(Elf64_Nhdr) <= (uint64_t)n) {
-		Elf64_Nhdr h;
-		uint64_t name, desc;
-
-		memcpy(&h, buf + pos, sizeof(h));
-		name = pos + sizeof(h);
-		desc = name + ((h.n_namesz + 3ull) & ~3ull);
-		if (h.n_type == NT_GNU_BUILD_ID && h.n_namesz == 4 && h.n_descsz &&
-		    h.n_descsz <= TACHO_BUILD_ID_MAX && desc + h.n_descsz <= (uint64_t)n &&
-		    !memcmp(buf + name, "GNU", 4)) {
-			memcpy(id, buf + desc, h.n_descsz);
-			return (uint8_t)h.n_descsz;
-		}
-		pos = desc + ((h.n_descsz + 3ull) & ~3ull);
-	}
-	return 0;
-}
-
 static uint8_t read_build_id(int mem, uint64_t header_at, uint8_t *id)
 {
 	Elf64_Ehdr e;
@@ -110,7 +86,8 @@ static uint8_t read_build_id(int mem, uint64_t header_at, uint8_t *id)
 		return 0;
 	for (unsigned i = 0; i < e.e_phnum && i < 64; i++) {
 		Elf64_Phdr ph;
-		uint8_t n;
+		uint8_t notes[TACHO__NOTES_MAX], n;
+		long size;
 
 		if (read_memory(mem, &ph, sizeof(ph), header_at + e.e_phoff + i * sizeof(ph)) !=
 		    sizeof(ph))
@@ -121,9 +98,10 @@ static uint8_t read_build_id(int mem, uint64_t header_at, uint8_t *id)
 		   where they lie in memory, relative to the header. */
 		if (ph.p_type != PT_NOTE)
 			continue;
-		n = note_build_id(
-			mem, (base == UINT64_MAX ? header_at + ph.p_offset : base + ph.p_vaddr),
-			ph.p_filesz, id);
+		size = read_memory(
+			mem, notes, ph.p_filesz < sizeof(notes) ? ph.p_filesz : sizeof(notes),
+			base == UINT64_MAX ? header_at + ph.p_offset : base + ph.p_vaddr);
+		n = size > 0 ? tacho__build_id_of(notes, (size_t)size, id, TACHO_BUILD_ID_MAX) : 0;
 		if (n)
 			return n;
 	}

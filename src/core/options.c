@@ -35,10 +35,11 @@ static int refuse_option(char *reason, size_t size, const char *sentence)
 	return -EINVAL;
 }
 
-/* The variable, or NULL when it is not set or empty. */
+/* The variable, or NULL when it is not set or empty, or when the program has more rights than
+   its caller. */
 static const char *env(const char *name)
 {
-	const char *v = getenv(name);
+	const char *v = secure_getenv(name);
 
 	return v && *v ? v : NULL;
 }

@@ -11,6 +11,7 @@
 
 #include <stddef.h>
 
+#include "base/hash.h"
 #include "core/recorder.h"
 #include "core/sentinel.h"
 
@@ -45,7 +46,7 @@ static struct place *place_of(uint64_t task)
 {
 	struct place *all = __atomic_load_n(&places, __ATOMIC_ACQUIRE);
 
-	return all ? &all[task * 0x9e3779b97f4a7c15ull >> (64 - PLACES_BITS)] : NULL;
+	return all ? &all[tacho__mix(task) >> (64 - PLACES_BITS)] : NULL;
 }
 
 /* Ticks of the wake that stands there, if it is one of the task; else 0. */

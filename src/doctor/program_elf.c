@@ -1,43 +1,21 @@
 #include "doctor/program_elf.h"
 
-#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
-#define SEGMENTS_MAX 256u
+#include "symbols/elf_file.h"
+
 #define SECTIONS_MAX 4096u
 #define SYMBOLS_AT_ONCE 1024u
 #define NAMES_MAX (UINT64_C(256) << 20) /* bytes of a string table that are read */
 #define FUNCTIONS_MAX 2000u		/* that are looked at */
 #define PROLOGUE 24u
 
-#if defined(__x86_64__)
-#define OUR_MACHINE EM_X86_64
-#else
-#define OUR_MACHINE EM_AARCH64
-#endif
-
-struct file {
-	int fd;
-	uint64_t size;
-	Elf64_Ehdr head;
-	Elf64_Phdr segment[SEGMENTS_MAX];
-	uint32_t segments;
-};
-
-static int get(const struct file *f, void *to, uint64_t size, uint64_t offset)
-{
-	if (offset > f->size || size > f->size - offset)
-		return -EBADMSG;
-	return pread(f->fd, to, (size_t)size, (off_t)offset) == (ssize_t)size ? 0 : -EBADMSG;
-}
-
 /* Where the bytes at an address lie in the file; UINT64_MAX: nowhere. */
-static uint64_t offset_of(const struct file *f, uint64_t address)
+static uint64_t offset_of(const struct tacho__elf_file *f, uint64_t address)
 {
 	for (uint32_t i = 0; i < f->segments; i++) {
 		const Elf64_Phdr *p = &f->segment[i];
@@ -47,40 +25,6 @@ static uint64_t offset_of(const struct file *f, uint64_t address)
 			return p->p_offset + (address - p->p_vaddr);
 	}
 	return UINT64_MAX;
-}
-
-/* ------------------------------------------------------------- build-id */
-
-static uint32_t align4(uint32_t n)
-{
-	return (n + 3) & ~3u;
-}
-
-static void read_notes(const struct file *f, const Elf64_Phdr *p, struct tacho__elf_facts *out)
-{
-	uint64_t at = p->p_offset, end;
-
-	if (p->p_filesz > 65536 || p->p_offset > f->size)
-		return;
-	end = p->p_offset + p->p_filesz;
-	while (at + sizeof(Elf64_Nhdr) <= end) {
-		Elf64_Nhdr note;
-		char name[4];
-		uint64_t desc;
-
-		if (get(f, &note, sizeof(note), at) || note.n_namesz > 65536 ||
-		    note.n_descsz > 65536)
-			return;
-		desc = at + sizeof(note) + align4(note.n_namesz);
-		if (note.n_type == NT_GNU_BUILD_ID && note.n_namesz == 4 &&
-		    !get(f, name, 4, at + sizeof(note)) && !memcmp(name, "GNU", 4) &&
-		    note.n_descsz && note.n_descsz <= sizeof(out->build_id) &&
-		    !get(f, out->build_id, note.n_descsz, desc)) {
-			out->build_id_size = note.n_descsz;
-			return;
-		}
-		at = desc + align4(note.n_descsz);
-	}
 }
 
 /* ------------------------------------------------------- frame pointers */
@@ -114,27 +58,30 @@ static bool is_framed(const uint8_t *code)
 }
 
 /* The index of .eh_frame lists where functions begin: pairs of 32 bits, relative to itself. */
-static void read_frames(const struct file *f, const Elf64_Phdr *p, struct tacho__elf_facts *out)
+static void read_frames(const struct tacho__elf_file *f, const Elf64_Phdr *p,
+			struct tacho__elf_facts *out)
 {
 	uint8_t head[4], code[PROLOGUE];
 	uint32_t count, step;
 	int32_t entry[2];
 
-	if (get(f, head, sizeof(head), p->p_offset) || head[0] != 1)
+	if (tacho__elf_file_get(f, head, sizeof(head), p->p_offset) || head[0] != 1)
 		return;
 	out->eh_frame = true;
 	/* Encodings as all linkers write them: udata4, and datarel sdata4. */
-	if (head[2] != 0x03 || head[3] != 0x3b || get(f, &count, sizeof(count), p->p_offset + 8) ||
+	if (head[2] != 0x03 || head[3] != 0x3b ||
+	    tacho__elf_file_get(f, &count, sizeof(count), p->p_offset + 8) ||
 	    count > p->p_filesz / 8)
 		return;
 	step = count / FUNCTIONS_MAX + 1;
 	for (uint32_t i = 0; i < count; i += step) {
 		uint64_t offset;
 
-		if (get(f, entry, sizeof(entry), p->p_offset + 12 + (uint64_t)i * 8))
+		if (tacho__elf_file_get(f, entry, sizeof(entry),
+					p->p_offset + 12 + (uint64_t)i * 8))
 			return;
 		offset = offset_of(f, p->p_vaddr + (uint64_t)(int64_t)entry[0]);
-		if (offset == UINT64_MAX || get(f, code, sizeof(code), offset))
+		if (offset == UINT64_MAX || tacho__elf_file_get(f, code, sizeof(code), offset))
 			continue;
 		out->functions++;
 		out->framed += is_framed(code);
@@ -150,8 +97,9 @@ static void look_for(const char *name, const char *const *names, struct tacho__e
 			out->defines |= 1u << i;
 }
 
-static void read_symbols(const struct file *f, const Elf64_Shdr *table, const Elf64_Shdr *texts,
-			 const char *const *names, struct tacho__elf_facts *out)
+static void read_symbols(const struct tacho__elf_file *f, const Elf64_Shdr *table,
+			 const Elf64_Shdr *texts, const char *const *names,
+			 struct tacho__elf_facts *out)
 {
 	Elf64_Sym some[SYMBOLS_AT_ONCE];
 	uint64_t count = table->sh_size / sizeof(some[0]);
@@ -164,12 +112,13 @@ static void read_symbols(const struct file *f, const Elf64_Shdr *table, const El
 	if (!text)
 		return;
 	text[texts->sh_size] = 0;
-	if (get(f, text, texts->sh_size, texts->sh_offset))
+	if (tacho__elf_file_get(f, text, texts->sh_size, texts->sh_offset))
 		count = 0;
 	for (uint64_t i = 0; i < count; i += SYMBOLS_AT_ONCE) {
 		uint64_t n = count - i < SYMBOLS_AT_ONCE ? count - i : SYMBOLS_AT_ONCE;
 
-		if (get(f, some, n * sizeof(some[0]), table->sh_offset + i * sizeof(some[0])))
+		if (tacho__elf_file_get(f, some, n * sizeof(some[0]),
+					table->sh_offset + i * sizeof(some[0])))
 			break;
 		for (uint64_t k = 0; k < n; k++)
 			if (some[k].st_shndx != SHN_UNDEF && some[k].st_name < texts->sh_size &&
@@ -179,7 +128,7 @@ static void read_symbols(const struct file *f, const Elf64_Shdr *table, const El
 	free(text);
 }
 
-static void read_sections(const struct file *f, const char *const *names,
+static void read_sections(const struct tacho__elf_file *f, const char *const *names,
 			  struct tacho__elf_facts *out)
 {
 	uint32_t count = f->head.e_shnum, name_size;
@@ -192,7 +141,7 @@ static void read_sections(const struct file *f, const char *const *names,
 	all = calloc(count, sizeof(*all));
 	if (!all)
 		return;
-	if (get(f, all, count * sizeof(*all), f->head.e_shoff))
+	if (tacho__elf_file_get(f, all, count * sizeof(*all), f->head.e_shoff))
 		count = 0;
 	texts = &all[f->head.e_shstrndx];
 	for (uint32_t i = 0; i < count; i++) {
@@ -203,47 +152,31 @@ static void read_sections(const struct file *f, const char *const *names,
 			read_symbols(f, s, &all[s->sh_link], names, out);
 		name_size = sizeof(".debug_info");
 		if (s->sh_name < texts->sh_size && texts->sh_size - s->sh_name >= name_size &&
-		    !get(f, name, name_size, texts->sh_offset + s->sh_name) &&
+		    !tacho__elf_file_get(f, name, name_size, texts->sh_offset + s->sh_name) &&
 		    !memcmp(name, ".debug_info", name_size) && s->sh_type != SHT_NOBITS)
 			out->debug_info = true;
 	}
 	free(all);
 }
 
-static int read_head(struct file *f)
-{
-	if (get(f, &f->head, sizeof(f->head), 0) || memcmp(f->head.e_ident, ELFMAG, SELFMAG) ||
-	    f->head.e_ident[EI_CLASS] != ELFCLASS64 || f->head.e_ident[EI_DATA] != ELFDATA2LSB ||
-	    f->head.e_machine != OUR_MACHINE || f->head.e_phentsize != sizeof(f->segment[0]))
-		return -ENOEXEC;
-	f->segments = f->head.e_phnum < SEGMENTS_MAX ? f->head.e_phnum : SEGMENTS_MAX;
-	return get(f, f->segment, f->segments * sizeof(f->segment[0]), f->head.e_phoff) ? -ENOEXEC
-											: 0;
-}
-
 int tacho__elf_facts(const char *path, const char *const *names, struct tacho__elf_facts *out)
 {
-	struct file f = {.fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK)};
-	struct stat st;
+	struct tacho__elf_file f;
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
 	int err;
 
 	*out = (struct tacho__elf_facts){0};
-	if (f.fd < 0)
+	if (fd < 0)
 		return -errno;
-	if (fstat(f.fd, &st) < 0 || !S_ISREG(st.st_mode)) {
-		close(f.fd);
-		return -ENOEXEC;
-	}
-	f.size = (uint64_t)st.st_size;
-	err = read_head(&f);
-	for (uint32_t i = 0; !err && i < f.segments; i++) {
-		if (f.segment[i].p_type == PT_NOTE && !out->build_id_size)
-			read_notes(&f, &f.segment[i], out);
-		if (f.segment[i].p_type == PT_GNU_EH_FRAME)
-			read_frames(&f, &f.segment[i], out);
-	}
-	if (!err)
+	err = tacho__elf_file_read(&f, fd) || !f.ours ? -ENOEXEC : 0;
+	if (!err) {
+		out->build_id_size =
+			tacho__elf_file_build_id(&f, out->build_id, sizeof(out->build_id));
+		for (uint32_t i = 0; i < f.segments; i++)
+			if (f.segment[i].p_type == PT_GNU_EH_FRAME)
+				read_frames(&f, &f.segment[i], out);
 		read_sections(&f, names, out);
-	close(f.fd);
+	}
+	close(fd);
 	return err;
 }

@@ -15,7 +15,7 @@ static const struct tacho__poll *poll_of(const struct tacho__blaming *b, uint32_
 	const struct tacho__poll *best = NULL;
 
 	for (uint32_t i = 0; i < b->polls.count; i++) {
-		const struct tacho__poll *p = TACHO__LIST_AT(&b->polls, tacho__poll, i);
+		const struct tacho__poll *p = TACHO__FACT_AT(&b->polls, tacho__poll, i);
 
 		if (p->at.thread == thread && p->end_ns == end_ns &&
 		    (!best || p->begin_ns < best->begin_ns))
@@ -79,7 +79,7 @@ static int by_begin(const void *a, const void *b)
 static void own_polls(struct tacho__blaming *b, uint64_t task, struct own_polls *own)
 {
 	for (uint32_t i = 0; i < b->polls.count; i++)
-		own->count += TACHO__LIST_AT(&b->polls, tacho__poll, i)->task == task;
+		own->count += TACHO__FACT_AT(&b->polls, tacho__poll, i)->task == task;
 	own->at = malloc((own->count + 1u) * sizeof(const struct tacho__poll *));
 	if (!own->at) {
 		b->error = -ENOMEM;
@@ -87,7 +87,7 @@ static void own_polls(struct tacho__blaming *b, uint64_t task, struct own_polls 
 	}
 	own->count = 0;
 	for (uint32_t i = 0; i < b->polls.count; i++) {
-		const struct tacho__poll *p = TACHO__LIST_AT(&b->polls, tacho__poll, i);
+		const struct tacho__poll *p = TACHO__FACT_AT(&b->polls, tacho__poll, i);
 
 		if (p->task == task)
 			own->at[own->count++] = p;
@@ -107,7 +107,7 @@ static const struct tacho__work *work_between(const struct tacho__blaming *b, ui
 					      uint64_t from, uint64_t to)
 {
 	for (uint32_t i = 0; task && i < b->works.count; i++) {
-		const struct tacho__work *w = TACHO__LIST_AT(&b->works, tacho__work, i);
+		const struct tacho__work *w = TACHO__FACT_AT(&b->works, tacho__work, i);
 
 		if (w->work == task && w->submit_ns && w->submit_ns < to && w->begin_ns > from)
 			return w;
@@ -119,9 +119,9 @@ static const struct tacho__wake *wake_at(const struct tacho__blaming *b, uint64_
 {
 	const struct tacho__extent *x = b->wakes.extents;
 
-	for (uint32_t i = tacho__list_before(&b->wakes, 0, ns);
+	for (uint32_t i = tacho__facts_before(&b->wakes, 0, ns);
 	     i < b->wakes.count && x[i].begin == ns; i++) {
-		const struct tacho__wake *w = TACHO__LIST_AT(&b->wakes, tacho__wake, x[i].fact);
+		const struct tacho__wake *w = TACHO__FACT_AT(&b->wakes, tacho__wake, x[i].fact);
 
 		if (w->task == task)
 			return w;

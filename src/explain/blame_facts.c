@@ -11,7 +11,8 @@ static int overlaps(const struct tacho__blaming *b, uint32_t process, uint64_t f
 	       from <= b->subject->to_ns;
 }
 
-static void keep(struct tacho__blaming *b, struct tacho__list *l, const void *fact, size_t size)
+static void keep(struct tacho__blaming *b, struct tacho__fact_list *l, const void *fact,
+		 size_t size)
 {
 	if (l->count == l->capacity) {
 		uint32_t capacity = l->capacity ? 2 * l->capacity : 64;
@@ -100,7 +101,7 @@ static int by_place(const void *a, const void *b)
 	return (x->end < y->end) - (x->end > y->end);
 }
 
-static struct tacho__extent *extents_of(struct tacho__blaming *b, struct tacho__list *l)
+static struct tacho__extent *extents_of(struct tacho__blaming *b, struct tacho__fact_list *l)
 {
 	l->extents = calloc(l->count + 1u, sizeof(*l->extents));
 	if (!l->extents)
@@ -108,7 +109,7 @@ static struct tacho__extent *extents_of(struct tacho__blaming *b, struct tacho__
 	return l->extents;
 }
 
-static void order(struct tacho__list *l)
+static void order(struct tacho__fact_list *l)
 {
 	struct tacho__extent *x = l->extents;
 
@@ -127,7 +128,7 @@ static void order(struct tacho__list *l)
 		struct tacho__extent *extent = extents_of(b, &b->list);                            \
                                                                                                    \
 		for (uint32_t i = 0; extent && i < b->list.count; i++) {                           \
-			const struct type *x = TACHO__LIST_AT(&b->list, type, i);                  \
+			const struct type *x = TACHO__FACT_AT(&b->list, type, i);                  \
                                                                                                    \
 			extent[i] = (struct tacho__extent){                                        \
 				.thread = (thread_), .fact = i, .begin = (begin_), .end = (end_)}; \
@@ -146,7 +147,7 @@ static void order_all(struct tacho__blaming *b)
 	ORDER(wakes, tacho__wake, 0, x->ns, x->ns);
 }
 
-uint32_t tacho__list_before(const struct tacho__list *l, uint32_t thread, uint64_t ns)
+uint32_t tacho__facts_before(const struct tacho__fact_list *l, uint32_t thread, uint64_t ns)
 {
 	uint32_t low = 0, high = l->count;
 
@@ -162,7 +163,7 @@ uint32_t tacho__list_before(const struct tacho__list *l, uint32_t thread, uint64
 	return low;
 }
 
-static void list_free(struct tacho__list *l)
+static void list_free(struct tacho__fact_list *l)
 {
 	free(l->at);
 	free(l->extents);

@@ -15,7 +15,7 @@ struct tacho__extent {
 };
 
 /* A growing list of facts of one type. */
-struct tacho__list {
+struct tacho__fact_list {
 	void *at;
 	uint32_t count, capacity;
 	struct tacho__extent *extents; /* of all of them, by thread and begin */
@@ -24,13 +24,13 @@ struct tacho__list {
 struct tacho__blaming {
 	struct tacho_reader *reader;
 	const struct tacho__subject *subject;
-	struct tacho__list polls, turns, locks, calls, works, offs, wakes;
-	struct tacho__list pieces; /* struct tacho__piece */
-	int samples, switches;	   /* whether there are any of the subject's process */
+	struct tacho__fact_list polls, turns, locks, calls, works, offs, wakes;
+	struct tacho__fact_list pieces; /* struct tacho__piece */
+	int samples, switches;		/* whether there are any of the subject's process */
 	int error;
 };
 
-#define TACHO__LIST_AT(list, type, i) (&((const struct type *)(list)->at)[i])
+#define TACHO__FACT_AT(list, type, i) (&((const struct type *)(list)->at)[i])
 
 /* blame_facts.c */
 
@@ -38,7 +38,7 @@ struct tacho__blaming {
 int tacho__blame_gather(struct tacho__blaming *b);
 void tacho__blame_forget(struct tacho__blaming *b);
 /* How many extents come before those of `thread` that begin at `ns` or later. */
-uint32_t tacho__list_before(const struct tacho__list *l, uint32_t thread, uint64_t ns);
+uint32_t tacho__facts_before(const struct tacho__fact_list *l, uint32_t thread, uint64_t ns);
 
 /* paint.c */
 

@@ -2,6 +2,7 @@
 
 #include <string.h>
 
+#include "base/hash.h"
 #include "model/place.h"
 #include "model/summing.h"
 
@@ -97,7 +98,7 @@ static void add_sample(struct tacho__samples *to, const struct tacho__sampled *s
 	to->all += s->count;
 	/* Each that was seen is there with the same chance. */
 	if (to->seen++ >= TACHO__CASE_SAMPLES)
-		at = (uint32_t)((to->seen * UINT64_C(0x9e3779b97f4a7c15) >> 32) % to->seen);
+		at = (uint32_t)((tacho__mix(to->seen) >> 32) % to->seen);
 	else
 		to->count++;
 	if (at < TACHO__CASE_SAMPLES)
@@ -223,13 +224,9 @@ struct functions {
 
 static uint64_t key_of(const struct tacho__place *p)
 {
-	uint64_t key = UINT64_C(14695981039346656037); /* FNV-1a */
-
 	if (!p->function[0])
 		return p->address;
-	for (const char *c = p->function; *c; c++)
-		key = (key ^ (uint8_t)*c) * UINT64_C(1099511628211);
-	return key;
+	return tacho__hash_bytes(p->function, strlen(p->function), 0);
 }
 
 static void add_function(struct functions *f, uint64_t key, uint64_t ns, uint32_t depth)

@@ -53,12 +53,13 @@ static void add_clipped(struct tacho__blaming *b, struct strokes *s, uint64_t fr
 }
 
 /* Those of a list that lie in the window, at least in part. */
-static void gather_list(struct tacho__blaming *b, struct strokes *s, const struct tacho__list *l,
-			uint32_t thread, const uint64_t window[2], enum layer layer)
+static void gather_list(struct tacho__blaming *b, struct strokes *s,
+			const struct tacho__fact_list *l, uint32_t thread, const uint64_t window[2],
+			enum layer layer)
 {
 	const struct tacho__extent *x = l->extents;
 
-	for (uint32_t i = tacho__list_before(l, thread, window[1]);
+	for (uint32_t i = tacho__facts_before(l, thread, window[1]);
 	     i-- && x[i].thread == thread && x[i].reach > window[0];)
 		add_clipped(b, s, x[i].begin, x[i].end, window, layer, x[i].fact);
 }
@@ -73,7 +74,7 @@ static void gather(struct tacho__blaming *b, struct strokes *s, uint32_t thread,
 	gather_list(b, s, &b->offs, thread, window, OFF);
 	for (uint32_t i = 0; i < s->count; i++)
 		if (s->at[i].layer == OFF &&
-		    TACHO__LIST_AT(&b->offs, tacho__switch, s->at[i].fact)->runnable)
+		    TACHO__FACT_AT(&b->offs, tacho__switch, s->at[i].fact)->runnable)
 			s->at[i].layer = PREEMPTED;
 }
 
@@ -137,7 +138,7 @@ static const struct stroke *top_at(struct sweep *w, uint64_t ns)
 struct tacho__piece *tacho__blame_piece(struct tacho__blaming *b, enum tacho__owner owner,
 					uint32_t depth, uint32_t thread, uint64_t from, uint64_t to)
 {
-	struct tacho__list *l = &b->pieces;
+	struct tacho__fact_list *l = &b->pieces;
 	struct tacho__piece *p;
 
 	if (l->count == l->capacity) {
@@ -187,7 +188,7 @@ static const char *name_of(const struct tacho__blaming *b, uint32_t id)
 static void lock_piece(struct tacho__blaming *b, const struct stroke *s, uint32_t depth,
 		       uint32_t thread, uint64_t from, uint64_t to)
 {
-	const struct tacho__lock *l = TACHO__LIST_AT(&b->locks, tacho__lock, s->fact);
+	const struct tacho__lock *l = TACHO__FACT_AT(&b->locks, tacho__lock, s->fact);
 	struct tacho__piece *p = tacho__blame_piece(b, TACHO__OWNER_LOCK, depth, thread, from, to);
 
 	if (!p)
@@ -215,7 +216,7 @@ static void lock_piece(struct tacho__blaming *b, const struct stroke *s, uint32_
 static void call_piece(struct tacho__blaming *b, const struct stroke *s, uint32_t depth,
 		       uint32_t thread, uint64_t from, uint64_t to)
 {
-	const struct tacho__call *c = TACHO__LIST_AT(&b->calls, tacho__call, s->fact);
+	const struct tacho__call *c = TACHO__FACT_AT(&b->calls, tacho__call, s->fact);
 	struct tacho__piece *p = tacho__blame_piece(b, TACHO__OWNER_CALL, depth, thread, from, to);
 
 	if (!p)
@@ -229,7 +230,7 @@ static void call_piece(struct tacho__blaming *b, const struct stroke *s, uint32_
 static void poll_piece(struct tacho__blaming *b, const struct stroke *s, uint32_t depth,
 		       uint32_t thread, uint64_t from, uint64_t to, const struct tacho__poll *self)
 {
-	const struct tacho__poll *o = TACHO__LIST_AT(&b->polls, tacho__poll, s->fact);
+	const struct tacho__poll *o = TACHO__FACT_AT(&b->polls, tacho__poll, s->fact);
 	/* Polls inside of the subject are its own doing. */
 	int own = self && o->begin_ns >= self->begin_ns && o->end_ns <= self->end_ns;
 	struct tacho__piece *p = tacho__blame_piece(
@@ -353,7 +354,7 @@ static void correct_own(struct tacho__blaming *b, uint32_t first, uint32_t depth
 
 static int has_turns(const struct tacho__blaming *b, uint32_t thread)
 {
-	uint32_t i = tacho__list_before(&b->turns, thread, 0);
+	uint32_t i = tacho__facts_before(&b->turns, thread, 0);
 
 	return i < b->turns.count && b->turns.extents[i].thread == thread;
 }

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "model/place.h"
 
 #define THREADS_MAX (1u << 15)

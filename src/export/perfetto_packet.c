@@ -1,6 +1,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "export/perfetto.h"
 
 #define SEQUENCE 1u

@@ -1,5 +1,6 @@
 #include <string.h>
 
+#include "base/hash.h"
 #include "export/perfetto.h"
 #include "model/place.h"
 

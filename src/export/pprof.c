@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "export/code.h"
 #include "export/export.h"
 #include "export/gzip.h"
@@ -439,15 +440,16 @@ static int export(struct pprof *p)
 	tacho__gzip_begin(p->gzip, &p->options->sink);
 	put_head(p);
 	error = tacho__model_run(p->reader, &facts, stop, p, &p->exported->missed);
+	if (!error && !p->error) {
+		flush_samples(p);
+		put_mappings(p);
+		push_out(p, 0);
+	}
 	if (!error)
 		error = p->error;
-	if (error)
-		return error;
-	flush_samples(p);
-	put_mappings(p);
-	push_out(p, 0);
-	error = tacho__gzip_end(p->gzip);
-	return p->error ? p->error : error;
+	if (!p->gzip->error)
+		p->gzip->error = error;
+	return tacho__gzip_end(p->gzip);
 }
 
 int tacho__export_pprof(struct tacho_reader *reader, const struct tacho__export_options *options,

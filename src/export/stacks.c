@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "export/text.h"
 
 #define NAMES_MAX (1u << 18)

@@ -4,35 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/utf8.h"
 #include "model/place.h"
-
-/* Bytes of the well-formed character at `b`, 0 if there is none; *code is its number. */
-static size_t character(const unsigned char *b, size_t size, uint32_t *code)
-{
-	static const uint32_t least[] = {0, 0, 0x80, 0x800, 0x10000};
-	size_t length = b[0] < 0x80 ? 1 : b[0] < 0xc2 ? 0 : b[0] < 0xe0 ? 2 : b[0] < 0xf0 ? 3 : 4;
-	uint32_t value = length < 2 ? b[0] : b[0] & (0x7fu >> length);
-
-	if (length > size || b[0] > 0xf4)
-		return 0;
-	for (size_t i = 1; i < length; i++) {
-		if ((b[i] & 0xc0) != 0x80)
-			return 0;
-		value = value << 6 | (b[i] & 0x3f);
-	}
-	if (length > 1 &&
-	    (value < least[length] || value > 0x10ffff || (value >= 0xd800 && value <= 0xdfff)))
-		return 0;
-	*code = value;
-	return length;
-}
-
-static int is_hostile(uint32_t code)
-{
-	return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x61c || code == 0x200e ||
-	       code == 0x200f || (code >= 0x2028 && code <= 0x202e) ||
-	       (code >= 0x2066 && code <= 0x2069) || code == 0xfeff || (code & 0xfffe) == 0xfffe;
-}
 
 void tacho__clean_n(char *out, size_t size, const char *text, size_t text_size)
 {
@@ -42,10 +15,10 @@ void tacho__clean_n(char *out, size_t size, const char *text, size_t text_size)
 
 	/* There is always room for the dots. */
 	while (at < text_size && used + 4 + sizeof(more) <= size) {
-		uint32_t code = 0;
-		size_t length = character(b + at, text_size - at, &code);
+		int32_t code;
+		size_t length = tacho__character(text + at, text_size - at, &code);
 
-		if (length && !is_hostile(code)) {
+		if (!tacho__is_hostile(code)) {
 			memcpy(out + used, text + at, length);
 			used += length;
 			at += length;
@@ -84,23 +57,4 @@ const char *tacho__base_name(const char *path)
 	const char *slash = strrchr(path, '/');
 
 	return slash && slash[1] ? slash + 1 : path;
-}
-
-uint64_t tacho__hash_bytes(const void *data, size_t size, uint64_t seed)
-{
-	const unsigned char *b = data;
-	uint64_t h = 0xcbf29ce484222325ull ^ seed * 0x9e3779b97f4a7c15ull;
-
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ b[i]) * 0x100000001b3ull;
-	return tacho__hash_words(h, size, seed);
-}
-
-uint64_t tacho__hash_words(uint64_t a, uint64_t b, uint64_t c)
-{
-	uint64_t h = (a ^ b * 0x9e3779b97f4a7c15ull) + (c ^ c >> 29) * 0xbf58476d1ce4e5b9ull;
-
-	h = (h ^ h >> 32) * 0xff51afd7ed558ccdull;
-	h = (h ^ h >> 29) * 0xc4ceb9fe1a85ec53ull;
-	return h ^ h >> 32;
 }

@@ -24,8 +24,4 @@ const char *tacho__thread_name(const struct tacho_reader *reader, uint32_t proce
 /* The path's last part. */
 const char *tacho__base_name(const char *path);
 
-/* A hash of 64 bits that another seed makes independent. */
-uint64_t tacho__hash_bytes(const void *data, size_t size, uint64_t seed);
-uint64_t tacho__hash_words(uint64_t a, uint64_t b, uint64_t c);
-
 #endif

@@ -278,7 +278,7 @@ static __attribute__((noinline)) uint32_t stack_from(const void *caller)
 				   (n - first) * (uint32_t)sizeof(frames[0]));
 }
 
-static void record(const struct tacho__call *c, uint64_t ns)
+static void record(const struct tacho__blocking_call *c, uint64_t ns)
 {
 	char buf[TACHO_NAME_MAX + 2];
 	const char *path = c->path;
@@ -315,7 +315,7 @@ static int has_loop_here(void)
 	       tacho__load(&r->epoch) == tacho__hook.loop_epoch;
 }
 
-void tacho__call_returned(const struct tacho__call *c)
+void tacho__call_returned(const struct tacho__blocking_call *c)
 {
 	int saved = errno;
 	uint64_t least = tacho__call_threshold_ns();

@@ -21,7 +21,7 @@
 #include "hooks/hooks.h"
 
 /* A call that returned. */
-struct tacho__call {
+struct tacho__blocking_call {
 	uint64_t since, until; /* ticks */
 	const char *name;
 	const char *path; /* or the host, the command, the library; NULL none */
@@ -35,7 +35,7 @@ struct tacho__call {
 extern uint64_t tacho__call_ticks;
 
 /* Records the call if it was long enough. errno stays. */
-void tacho__call_returned(const struct tacho__call *call) __attribute__((cold));
+void tacho__call_returned(const struct tacho__blocking_call *call) __attribute__((cold));
 
 /* When the call began, or 0: it is not of interest. */
 static inline uint64_t tacho__call_begins(void)
@@ -96,7 +96,7 @@ void tacho__modules_later(void);
 
 #define TACHO__NEXT(name) TACHO__FIND(#name, __typeof__(&tacho__hooked_##name))
 
-/* What a call is about: initializers of struct tacho__call. */
+/* What a call is about: initializers of struct tacho__blocking_call. */
 #define TACHO__FD(n) .number = (n), .is_descriptor = 1
 #define TACHO__PATH(p) .number = -1, .path = (p)
 #define TACHO__FD_PATH(n, p) .number = (n), .is_descriptor = 1, .path = (p)
@@ -104,20 +104,21 @@ void tacho__modules_later(void);
 #define TACHO__NOTHING .number = -1
 
 /* Records the call that began at `since` and has just returned. */
-#define TACHO__CALL_ENDS(since_ticks, text, wrong, ...)                                           \
-	do {                                                                                      \
-		uint64_t tacho__now;                                                              \
-		if ((since_ticks) == 0)                                                           \
-			break;                                                                    \
-		tacho__now = tacho__ticks();                                                      \
-		if (tacho__likely(tacho__now - (since_ticks) < tacho__call_ticks))                \
-			break;                                                                    \
-		tacho__call_returned(&(struct tacho__call){.since = (since_ticks),                \
-							   .until = tacho__now,                   \
-							   .name = (text),                        \
-							   .error = (wrong),                      \
-							   .caller = __builtin_return_address(0), \
-							   __VA_ARGS__});                         \
+#define TACHO__CALL_ENDS(since_ticks, text, wrong, ...)                                       \
+	do {                                                                                  \
+		uint64_t tacho__now;                                                          \
+		if ((since_ticks) == 0)                                                       \
+			break;                                                                \
+		tacho__now = tacho__ticks();                                                  \
+		if (tacho__likely(tacho__now - (since_ticks) < tacho__call_ticks))            \
+			break;                                                                \
+		tacho__call_returned(                                                         \
+			&(struct tacho__blocking_call){.since = (since_ticks),                \
+						       .until = tacho__now,                   \
+						       .name = (text),                        \
+						       .error = (wrong),                      \
+						       .caller = __builtin_return_address(0), \
+						       __VA_ARGS__});                         \
 	} while (0)
 
 /*

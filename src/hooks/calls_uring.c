@@ -48,12 +48,12 @@ static __attribute__((noinline)) long uring_enter(long number, long ring, long s
 						  long flags, long mask, long size)
 {
 	int waits = wait && flags & ENTER_GETEVENTS;
-	uint32_t loop = waits ? tacho__wait_begins((int)ring, "io_uring") : 0;
+	uint32_t loop = waits ? tacho__loop_parks((int)ring, "io_uring") : 0;
 	uint64_t since = waits ? 0 : tacho__call_begins();
 	long result = TACHO__NEXT(syscall)(number, ring, submit, wait, flags, mask, size);
 
 	if (loop)
-		tacho__wait_ends(loop, result < 0 ? 0 : (int)wait);
+		tacho__loop_unparks(loop, result < 0 ? 0 : (int)wait);
 	TACHO__CALL_ENDS(since, "io_uring_enter", result < 0 ? errno : 0, TACHO__FD((int)ring));
 	return result;
 }
@@ -90,23 +90,23 @@ static void *real_of(const char *name, const void *caller)
 
 /* Functions of liburing return the error, below 0. One that its library does not have can't
    have been called through it. */
-#define WAIT(name, params, args, wait)                                        \
-	TACHO__HOOKED(int, name, params)                                      \
-	{                                                                     \
-		__typeof__(&tacho__hooked_##name) real = LATER(name);         \
-		uint32_t loop;                                                \
-		int outermost, result;                                        \
-                                                                              \
-		if (!real)                                                    \
-			return -ENOSYS;                                       \
-		loop = (wait) ? tacho__wait_begins(-1, "io_uring") : 0;       \
-		outermost = tacho__outer_begins(__builtin_frame_address(0));  \
-		result = real args;                                           \
-		if (outermost)                                                \
-			tacho__hook.outer = 0;                                \
-		if (loop)                                                     \
-			tacho__wait_ends(loop, result < 0 ? 0 : (int)(wait)); \
-		return result;                                                \
+#define WAIT(name, params, args, wait)                                           \
+	TACHO__HOOKED(int, name, params)                                         \
+	{                                                                        \
+		__typeof__(&tacho__hooked_##name) real = LATER(name);            \
+		uint32_t loop;                                                   \
+		int outermost, result;                                           \
+                                                                                 \
+		if (!real)                                                       \
+			return -ENOSYS;                                          \
+		loop = (wait) ? tacho__loop_parks(-1, "io_uring") : 0;           \
+		outermost = tacho__outer_begins(__builtin_frame_address(0));     \
+		result = real args;                                              \
+		if (outermost)                                                   \
+			tacho__hook.outer = 0;                                   \
+		if (loop)                                                        \
+			tacho__loop_unparks(loop, result < 0 ? 0 : (int)(wait)); \
+		return result;                                                   \
 	}
 
 WAIT(__io_uring_get_cqe, (void *ring, void **done, unsigned submit, unsigned wait, void *mask),

@@ -155,9 +155,9 @@ static inline void tacho__slow_poll(uint64_t ticks, uint32_t id)
 }
 
 /* waits.c: a wait of a loop on `fd` (-1: on none that is known) that is neither of epoll nor of
-   poll. Begins: gives what ends it, or 0 when it is not recorded. */
-uint32_t tacho__wait_begins(int fd, const char *what);
-void tacho__wait_ends(uint32_t loop, int ready);
+   poll, begins: gives what ends it, or 0 when it is not recorded. */
+uint32_t tacho__loop_parks(int fd, const char *what);
+void tacho__loop_unparks(uint32_t loop, int ready);
 
 /* threads.c: the kernel's number of a thread that is alive, 0 if it can't be told. */
 uint32_t tacho__tid_of(pthread_t thread);

@@ -82,38 +82,39 @@ static int is_time(const struct timespec *t)
 	return t && t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
 }
 
-/*
- * The body of a hook that locks: when an `attempt` said EBUSY the real `call`, which is
- * a wait unless it is certain to be refused.
- */
-#define WAIT(lock, caller, refused, call)                         \
-	struct tacho__wait w;                                     \
-	int error;                                                \
-                                                                  \
-	if (refused)                                              \
-		return (call);                                    \
-	tacho__wait_begin(&w, TACHO__FOR_LOCK, (lock), (caller)); \
-	error = (call);                                           \
-	tacho__wait_end(&w, !error || error == EOWNERDEAD);       \
-	return error
-#define TRY_THEN_WAIT(lock, attempt, refused, call) \
-	int attempted = (attempt);                  \
-                                                    \
-	if (tacho__likely(attempted != EBUSY))      \
-		return attempted;                   \
-	WAIT(lock, __builtin_return_address(0), refused, call)
+/* What the real `call` gives, which is a wait unless it is certain to return `at_once`. */
+#define WAIT(lock, caller, at_once, call)                                         \
+	(__extension__({                                                          \
+		struct tacho__wait w;                                             \
+		int no_wait = (at_once), error;                                   \
+                                                                                  \
+		if (!no_wait)                                                     \
+			tacho__wait_begin(&w, TACHO__FOR_LOCK, (lock), (caller)); \
+		error = (call);                                                   \
+		if (!no_wait)                                                     \
+			tacho__wait_end(&w, !error || error == EOWNERDEAD);       \
+		error;                                                            \
+	}))
+/* What the `attempt` gives, or when that says EBUSY the wait. */
+#define TRY_THEN_WAIT(lock, attempt, at_once, call)                                         \
+	(__extension__({                                                                    \
+		int attempted = (attempt);                                                  \
+                                                                                            \
+		if (tacho__unlikely(attempted == EBUSY))                                    \
+			attempted = WAIT(lock, __builtin_return_address(0), at_once, call); \
+		attempted;                                                                  \
+	}))
 
 /* -------------------------------------------------------------- mutexes */
 
-#define MUTEX(call)                                           \
-	if (tacho__unlikely(is_robust(m)) && !looks_taken(m)) \
-		return (call);                                \
-	TRY_THEN_WAIT(m, is_robust(m) ? EBUSY : REAL(pthread_mutex_trylock)(m), is_refused(m), call)
+#define MUTEX(m, call)                                                          \
+	TRY_THEN_WAIT(m, is_robust(m) ? EBUSY : REAL(pthread_mutex_trylock)(m), \
+		      (is_robust(m) && !looks_taken(m)) || is_refused(m), call)
 
 /* Out of line, so that locking what is free needs next to nothing. */
 static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *caller)
 {
-	WAIT(m, caller, is_refused(m), REAL(pthread_mutex_lock)(m));
+	return WAIT(m, caller, is_refused(m), REAL(pthread_mutex_lock)(m));
 }
 
 static __attribute__((noinline)) int lock_robust(pthread_mutex_t *m, const void *caller)
@@ -137,7 +138,7 @@ TACHO_HOOK int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec
 {
 	if (!tacho__recording())
 		return REAL(pthread_mutex_timedlock)(m, until);
-	MUTEX(REAL(pthread_mutex_timedlock)(m, until));
+	return MUTEX(m, REAL(pthread_mutex_timedlock)(m, until));
 }
 
 TACHO_HOOK int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
@@ -146,7 +147,7 @@ TACHO_HOOK int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
 	/* Not every glibc lets a mutex that inherits priorities wait on any clock. */
 	if (!tacho__recording() || !is_clock(clock) || (m->__data.__kind & KIND_INHERITS))
 		return REAL(pthread_mutex_clocklock)(m, clock, until);
-	MUTEX(REAL(pthread_mutex_clocklock)(m, clock, until));
+	return MUTEX(m, REAL(pthread_mutex_clocklock)(m, clock, until));
 }
 
 static __attribute__((noinline)) void released(const pthread_mutex_t *m, const void *caller)
@@ -173,8 +174,8 @@ TACHO_HOOK int pthread_mutex_unlock(pthread_mutex_t *m)
 /* -------------------------------------------------------------- rwlocks */
 
 /* The thread that writes is refused at once. */
-#define READ(call) TRY_THEN_WAIT(l, REAL(pthread_rwlock_tryrdlock)(l), is_writer(l), call)
-#define WRITE(call) TRY_THEN_WAIT(l, REAL(pthread_rwlock_trywrlock)(l), is_writer(l), call)
+#define READ(l, call) TRY_THEN_WAIT(l, REAL(pthread_rwlock_tryrdlock)(l), is_writer(l), call)
+#define WRITE(l, call) TRY_THEN_WAIT(l, REAL(pthread_rwlock_trywrlock)(l), is_writer(l), call)
 
 static int is_writer(const pthread_rwlock_t *l)
 {
@@ -185,14 +186,14 @@ TACHO_HOOK int pthread_rwlock_rdlock(pthread_rwlock_t *l)
 {
 	if (!tacho__recording())
 		return REAL(pthread_rwlock_rdlock)(l);
-	READ(REAL(pthread_rwlock_rdlock)(l));
+	return READ(l, REAL(pthread_rwlock_rdlock)(l));
 }
 
 TACHO_HOOK int pthread_rwlock_timedrdlock(pthread_rwlock_t *l, const struct timespec *until)
 {
 	if (!tacho__recording() || !is_time(until))
 		return REAL(pthread_rwlock_timedrdlock)(l, until);
-	READ(REAL(pthread_rwlock_timedrdlock)(l, until));
+	return READ(l, REAL(pthread_rwlock_timedrdlock)(l, until));
 }
 
 TACHO_HOOK int pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t clock,
@@ -200,21 +201,21 @@ TACHO_HOOK int pthread_rwlock_clockrdlock(pthread_rwlock_t *l, clockid_t clock,
 {
 	if (!tacho__recording() || !is_clock(clock) || !is_time(until))
 		return REAL(pthread_rwlock_clockrdlock)(l, clock, until);
-	READ(REAL(pthread_rwlock_clockrdlock)(l, clock, until));
+	return READ(l, REAL(pthread_rwlock_clockrdlock)(l, clock, until));
 }
 
 TACHO_HOOK int pthread_rwlock_wrlock(pthread_rwlock_t *l)
 {
 	if (!tacho__recording())
 		return REAL(pthread_rwlock_wrlock)(l);
-	WRITE(REAL(pthread_rwlock_wrlock)(l));
+	return WRITE(l, REAL(pthread_rwlock_wrlock)(l));
 }
 
 TACHO_HOOK int pthread_rwlock_timedwrlock(pthread_rwlock_t *l, const struct timespec *until)
 {
 	if (!tacho__recording() || !is_time(until))
 		return REAL(pthread_rwlock_timedwrlock)(l, until);
-	WRITE(REAL(pthread_rwlock_timedwrlock)(l, until));
+	return WRITE(l, REAL(pthread_rwlock_timedwrlock)(l, until));
 }
 
 TACHO_HOOK int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock,
@@ -222,7 +223,7 @@ TACHO_HOOK int pthread_rwlock_clockwrlock(pthread_rwlock_t *l, clockid_t clock,
 {
 	if (!tacho__recording() || !is_clock(clock) || !is_time(until))
 		return REAL(pthread_rwlock_clockwrlock)(l, clock, until);
-	WRITE(REAL(pthread_rwlock_clockwrlock)(l, clock, until));
+	return WRITE(l, REAL(pthread_rwlock_clockwrlock)(l, clock, until));
 }
 
 /* A reader's too, though others may go on reading: the last before the wait ends is the one. */

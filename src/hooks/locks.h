@@ -20,6 +20,7 @@
 #include <semaphore.h>
 #include <stdint.h>
 
+#include "base/hash.h"
 #include "core/recorder.h"
 
 /* ------------------------------------------------------- real functions */
@@ -121,8 +122,7 @@ void tacho__wait_end(struct tacho__wait *w, int got);
 static inline uint32_t *tacho__waits_counter(struct tacho__waiters *t, enum tacho__wait_for what,
 					     uint64_t address)
 {
-	return what == TACHO__FOR_LOCK ? &t->locks
-				       : &t->signals[(address >> 3) * 0x9e3779b97f4a7c15u >> 56];
+	return what == TACHO__FOR_LOCK ? &t->locks : &t->signals[tacho__mix(address >> 3) >> 56];
 }
 
 /* Whether anyone waits for any lock: what nearly every release finds out. */

@@ -7,6 +7,7 @@
 #include <sys/uio.h>
 #include <ucontext.h>
 
+#include "base/hash.h"
 #include "base/sys.h"
 #include "core/recorder.h"
 
@@ -378,7 +379,7 @@ void tacho__unwind_forget(void)
 
 static struct tacho__unwind_known *known_place(struct tacho__unwind *u, uint64_t pc)
 {
-	return &u->known[(pc * 0x9e3779b97f4a7c15ull >> 32) % TACHO__UNWIND_KNOWN];
+	return &u->known[(tacho__mix(pc) >> 32) % TACHO__UNWIND_KNOWN];
 }
 
 /* Where a register is stored, counted in words below the CFA; 0: nowhere; -1: elsewhere. */

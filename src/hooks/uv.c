@@ -8,6 +8,7 @@
  */
 #include "hooks/uv.h"
 
+#include "base/hash.h"
 #include "base/text.h"
 #include "core/control.h"
 #include "core/define.h"
@@ -106,7 +107,7 @@ static uint32_t define_kind(uint16_t type, uint64_t address)
 
 static uint64_t kind_first(uint64_t key)
 {
-	return key * 0x9e3779b97f4a7c15ull >> 32;
+	return tacho__mix(key) >> 32;
 }
 
 /* The place of `key` in the list; NULL: it has none. */

@@ -30,15 +30,15 @@ static int begin(struct tacho__uv_poll *poll, struct tacho__uv_entry *e, const v
 	return 1;
 }
 
-#define HANDLE_CALLBACK(slot, type, handle, ...)                      \
-	do {                                                          \
-		struct tacho__uv_poll poll = {0};                     \
-		struct tacho__uv_entry e;                             \
-                                                                      \
-		if (!begin(&poll, &e, (handle), (slot)))              \
-			return;                                       \
-		((type)e.fn)((handle), ##__VA_ARGS__);                \
-		tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_PENDING); \
+#define HANDLE_CALLBACK(slot, type, handle, ...)                              \
+	do {                                                                  \
+		struct tacho__uv_poll poll = {0};                             \
+		struct tacho__uv_entry e;                                     \
+                                                                              \
+		if (begin(&poll, &e, (handle), (slot))) {                     \
+			((type)e.fn)((handle), ##__VA_ARGS__);                \
+			tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_PENDING); \
+		}                                                             \
 	} while (0)
 
 static void on_handle(void *handle)

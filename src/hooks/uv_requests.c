@@ -53,15 +53,15 @@ static int begin_pooled(struct tacho__uv_poll *poll, struct tacho__uv_entry *e, 
 	return begin(poll, e, req);
 }
 
-#define CALLBACK(begins, type, req, ...)                           \
-	do {                                                       \
-		struct tacho__uv_poll poll = {0};                  \
-		struct tacho__uv_entry e;                          \
-                                                                   \
-		if (!begins(&poll, &e, (req)))                     \
-			return;                                    \
-		((type)e.fn)((req), ##__VA_ARGS__);                \
-		tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_DONE); \
+#define CALLBACK(begins, type, req, ...)                                   \
+	do {                                                               \
+		struct tacho__uv_poll poll = {0};                          \
+		struct tacho__uv_entry e;                                  \
+                                                                           \
+		if (begins(&poll, &e, (req))) {                            \
+			((type)e.fn)((req), ##__VA_ARGS__);                \
+			tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_DONE); \
+		}                                                          \
 	} while (0)
 
 static void on_status(void *req, int status)

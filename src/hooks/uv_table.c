@@ -9,6 +9,7 @@
  *
  * It works in a child after fork: the memory is private, and no thread holds anything.
  */
+#include "base/hash.h"
 #include "hooks/uv.h"
 
 #include <sys/mman.h>
@@ -41,7 +42,7 @@ static uint64_t key_of(const void *object, enum tacho__uv_slot slot)
 /* Of the address alone: the callbacks of a handle lie beside each other. */
 static uint64_t hash_of(uint64_t key)
 {
-	return (key & ~7ull) * 0x9e3779b97f4a7c15ull;
+	return tacho__mix(key & ~7ull);
 }
 
 static struct bucket *bucket_in(uint32_t level, struct bucket *buckets, uint64_t key)

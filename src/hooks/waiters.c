@@ -1,4 +1,5 @@
 /* The table of who waits for which lock, and the records of it. See locks.h. */
+#include "base/hash.h"
 #include "hooks/locks.h"
 
 #include <dlfcn.h>
@@ -124,7 +125,7 @@ static struct tacho__waiters *table(void)
 
 static uint64_t mix(uint64_t address)
 {
-	return (address >> 3) * 0x9e3779b97f4a7c15u;
+	return tacho__mix(address >> 3);
 }
 
 static uint64_t *bucket(struct tacho__waiters *t, uint64_t address)
@@ -225,7 +226,7 @@ static struct {
 uint32_t tacho__place(const void *code)
 {
 	uint64_t address = (uint64_t)(uintptr_t)code, value, mixed;
-	unsigned i = (unsigned)(address * 0x9e3779b97f4a7c15u >> 32) % PLACES;
+	unsigned i = (unsigned)(tacho__mix(address) >> 32) % PLACES;
 	uint32_t id;
 
 	if (!tacho__recorder_ready())

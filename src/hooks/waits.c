@@ -429,13 +429,13 @@ TACHO_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timesp
 
 /* -------------------------------------------------------- waits of another kind */
 
-uint32_t tacho__wait_begins(int fd, const char *what)
+uint32_t tacho__loop_parks(int fd, const char *what)
 {
 	/* libuv waits with epoll alone; it uses io_uring to change what it waits for. */
 	return tacho__uv_runs() ? 0 : park(fd, what).loop;
 }
 
-void tacho__wait_ends(uint32_t loop, int ready)
+void tacho__loop_unparks(uint32_t loop, int ready)
 {
 	struct wait w = {loop, 0};
 

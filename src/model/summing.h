@@ -2,6 +2,7 @@
 #ifndef TACHO_MODEL_SUMMING_H
 #define TACHO_MODEL_SUMMING_H
 
+#include "base/hash.h"
 #include "model/summary.h"
 
 /* What was looked up lately: few keys come again and again. Entries of a summary are never removed,
@@ -48,7 +49,7 @@ void *tacho__sum_look_up(struct tacho__summing *g, struct tacho__table *t, uint6
 static inline void *tacho__sum_get(struct tacho__summing *g, struct tacho__table *t, uint64_t a,
 				   uint64_t b)
 {
-	uint64_t mixed = (a ^ b << 20 ^ (uintptr_t)t) * 0x9e3779b97f4a7c15ull;
+	uint64_t mixed = tacho__mix(a ^ b << 20 ^ (uintptr_t)t);
 	struct tacho__looked_up *l = &g->looked_up[mixed >> (64 - TACHO__LOOKED_UP_BITS)];
 
 	if (l->table == t && l->a == a && l->b == b)

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
+
 /* Hostile keys collide: no more slots than this are looked at. Where one is put they are fewer than
    where it is looked for, as a table that grows moves them. */
 #define PUT_PROBES 1024u
@@ -17,7 +19,7 @@
  */
 static uint32_t hash(uint64_t a, uint64_t b)
 {
-	uint64_t h = (a * 0xc4ceb9fe1a85ec53ull + (b >> 3)) * 0x9e3779b97f4a7c15ull;
+	uint64_t h = tacho__mix(a * 0xc4ceb9fe1a85ec53ull + (b >> 3));
 
 	/* Of addresses the lowest bits are all the same. */
 	return ((uint32_t)(h >> 32) & ~7u) | (uint32_t)((b ^ b >> 4) & 7);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "format/definition.h"
 #include "format/record.h"
 
@@ -166,7 +167,7 @@ static int parse(struct tacho_definition *d, struct tacho__arena *arena,
 static uint32_t slot_of(const struct tacho__definitions *d, uint32_t id)
 {
 	uint32_t mask = d->capacity - 1;
-	uint32_t at = (id * 2654435761u) & mask;
+	uint32_t at = (uint32_t)(tacho__mix(id) >> 32) & mask;
 
 	while (d->table[at] && d->table[at]->id != id)
 		at = (at + 1) & mask;

@@ -7,6 +7,8 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/clock.h"
+
 #define TIMEOUT_S 10u
 #define TIMEOUT_MAX_S 3600u
 #define LIBRARY "libdebuginfod.so.1"
@@ -25,14 +27,6 @@ static struct {
 	int gave_up; /* no answer, or not all of it in time */
 } all;
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 static uint64_t timeout_ns(void)
 {
 	const char *text = getenv("DEBUGINFOD_TIMEOUT");
@@ -50,7 +44,7 @@ static int on_progress(client *c, long a, long b)
 	(void)c;
 	if (all.progress)
 		all.progress(all.progress_arg, a > 0 ? (uint64_t)a : 0, b > 0 ? (uint64_t)b : 0);
-	if (now_ns() - all.began_ns < all.timeout_ns)
+	if (tacho__clock_ns(CLOCK_MONOTONIC) - all.began_ns < all.timeout_ns)
 		return 0;
 	all.gave_up = 1;
 	return 1;
@@ -111,9 +105,9 @@ int tacho__debuginfod_find(enum tacho__debuginfod_file what, const uint8_t *buil
 		return -ETIMEDOUT;
 	if (!size || size > INT_MAX)
 		return -EINVAL;
-	all.began_ns = now_ns();
+	all.began_ns = tacho__clock_ns(CLOCK_MONOTONIC);
 	fd = all.find[what](all.client, build_id, (int)size, NULL);
-	all.spent_ns += now_ns() - all.began_ns;
+	all.spent_ns += tacho__clock_ns(CLOCK_MONOTONIC) - all.began_ns;
 	if (all.progress)
 		all.progress(all.progress_arg, UINT64_MAX, 0);
 	/* Where nobody answers now, nobody will for the next file. */

@@ -9,6 +9,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "symbols/debuginfod.h"
 #include "symbols/resolve_elf.h"
 #include "kernel/ksyms.h"
@@ -49,18 +50,10 @@ struct tacho__resolver {
 	unsigned name_count;
 };
 
-static uint64_t now_ns(void)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
-}
-
 /* Waiting for debuginfod servers has a limit of its own. */
 static uint64_t working_ns(void)
 {
-	return now_ns() - tacho__debuginfod_spent_ns();
+	return tacho__clock_ns(CLOCK_MONOTONIC) - tacho__debuginfod_spent_ns();
 }
 
 struct tacho__resolver *tacho__resolver_new(const struct tacho_process *process)

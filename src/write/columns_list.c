@@ -1,5 +1,7 @@
 #include "write/columns_list.h"
 
+#include "base/hash.h"
+
 int tacho__list_reset(struct tacho__list *l, uint32_t uses)
 {
 	uint32_t slots = 64;
@@ -30,7 +32,7 @@ int tacho__list_reset(struct tacho__list *l, uint32_t uses)
 
 uint64_t tacho__list_use(struct tacho__list *l, uint64_t value, uint32_t *item)
 {
-	uint32_t at = (uint32_t)((value * 0x9e3779b97f4a7c15ull) >> 40) & l->map_mask;
+	uint32_t at = (uint32_t)(tacho__mix(value) >> 40) & l->map_mask;
 	uint64_t code = 0;
 
 	while (l->map[at] && l->value[l->map[at] - 1] != value)

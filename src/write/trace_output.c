@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/crc32c.h"
 
 /*
@@ -136,13 +137,10 @@ static int write_all(struct tacho__output *o, const uint8_t *data, size_t size)
 static uint32_t make_tag(void)
 {
 	uint32_t tag = 0;
-	struct timespec now;
 
 	/* The tag only has to differ from that of other files on the same disk. */
-	if (getrandom(&tag, sizeof(tag), GRND_NONBLOCK) != sizeof(tag)) {
-		clock_gettime(CLOCK_REALTIME, &now);
-		tag = (uint32_t)now.tv_nsec ^ (uint32_t)now.tv_sec << 12 ^ (uint32_t)getpid();
-	}
+	if (getrandom(&tag, sizeof(tag), GRND_NONBLOCK) != sizeof(tag))
+		tag = (uint32_t)tacho__clock_ns(CLOCK_REALTIME) ^ (uint32_t)getpid() << 16;
 	return tag ? tag : 1;
 }
 
@@ -153,16 +151,14 @@ int tacho__output_begin(struct tacho__output *o)
 		.minor = TACHO_TRACE_MINOR,
 		.header_size = sizeof(head),
 	};
-	struct timespec now;
 
 	o->zstd = ZSTD_createCCtx();
 	if (!o->zstd)
 		return no_memory(o);
 	o->tag = make_tag();
-	clock_gettime(CLOCK_REALTIME, &now);
 	memcpy(head.magic, TACHO_TRACE_MAGIC, sizeof(head.magic));
 	head.tag = o->tag;
-	head.created_real_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+	head.created_real_ns = tacho__clock_ns(CLOCK_REALTIME);
 	head.crc = tacho__crc32c(0, &head, offsetof(struct tacho_trace_file, crc));
 	return write_all(o, (const uint8_t *)&head, sizeof(head));
 }

@@ -1,3 +1,4 @@
+#include "base/hash.h"
 #include "write/trace_parts.h"
 
 #include <errno.h>
@@ -21,15 +22,6 @@ struct block {
 	uint32_t capacity, used;
 };
 
-static uint32_t hash_of(const char *text, size_t size)
-{
-	uint32_t h = 2166136261u;
-
-	for (size_t i = 0; i < size; i++)
-		h = (h ^ (uint8_t)text[i]) * 16777619u;
-	return h;
-}
-
 static int grow_table(struct block *b)
 {
 	uint32_t capacity = b->capacity ? 2 * b->capacity : 1024;
@@ -47,7 +39,7 @@ static int grow_table(struct block *b)
 
 		if (!b->table[i])
 			continue;
-		at = hash_of(text, strlen(text)) & (capacity - 1);
+		at = tacho__fnv1a(text, strlen(text), 0) & (capacity - 1);
 		while (table[at])
 			at = (at + 1) & (capacity - 1);
 		table[at] = b->table[i];
@@ -74,7 +66,7 @@ static int put_text(struct block *b, const char *text, uint32_t *offset)
 	err = grow_table(b);
 	if (err)
 		return err;
-	at = hash_of(text, size) & (b->capacity - 1);
+	at = tacho__fnv1a(text, size, 0) & (b->capacity - 1);
 	for (; b->table[at]; at = (at + 1) & (b->capacity - 1)) {
 		const char *other = (const char *)b->texts.data + b->table[at] - 1;
 

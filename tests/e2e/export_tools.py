@@ -137,8 +137,9 @@ def perfetto_uv(trace, events):
 
 def pprof(name, path, events, functions):
     data = export(path, "pprof")
-    profile, strange = decode(gzip.decompress(data), "export_profile.proto",
-                              "perftools.profiles.Profile")
+    plain = gzip.decompress(data)
+    check(f"{name}_pprof_is_compressed", len(data) < 0.8 * len(plain), (len(data), len(plain)))
+    profile, strange = decode(plain, "export_profile.proto", "perftools.profiles.Profile")
     text = profile.all("string_table")
     samples = libexport.samples_of(events)
     check(f"{name}_pprof_has_published_fields_only", not strange, strange)
