@@ -28,6 +28,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tacho_values.h"
+
 #ifdef __cplusplus
 extern "C" {
 #endif
@@ -257,19 +259,6 @@ TACHO_READ_API int tacho_read_sentinel(const struct tacho_reader *reader, uint32
 				       uint32_t index, struct tacho_sentinel_info *info);
 
 /* ------------------------------------------------------------- definitions */
-
-enum tacho_definition_class {
-	TACHO_DEF_TEXT = 1,
-	TACHO_DEF_KIND = 2,
-	TACHO_DEF_LOOP = 3,
-	TACHO_DEF_SPAN = 4,
-	TACHO_DEF_COUNTER = 5,
-	TACHO_DEF_GAUGE = 6,
-	TACHO_DEF_PLACE = 7,
-	TACHO_DEF_SCHEMA = 8,
-	TACHO_DEF_STACK = 9,
-	TACHO_DEF_MODULE = 10,
-};
 
 struct tacho_field {
 	const char *name;

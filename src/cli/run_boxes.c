@@ -124,7 +124,7 @@ static enum kind is_free(struct run_boxes *b, const struct tacho__follow *f)
 	if (b->service && strncmp(super->service, b->service, sizeof(super->service)) != 0)
 		return FOREIGN;
 	/* Who asked that a box outlive an orderly end wants to read it. */
-	if (super->state == TACHO_BOX_STOPPED && agent == 0 && super->recording == 0)
+	if (super->state == TACHO_STATE_STOPPED && agent == 0 && super->recording == 0)
 		return FOREIGN;
 	if (super->recording != 0 && agent == 0 && now >= super->created.mono_ns &&
 	    now - super->created.mono_ns < LEFT_TO_RUN_NS)
@@ -194,7 +194,7 @@ static void take(struct run_boxes *b, const struct box_file *file, struct tacho_
 		return;
 	}
 	memcpy(box.comm, super->comm, sizeof(super->comm));
-	if (super->state == TACHO_BOX_OFF) {
+	if (super->state == TACHO_STATE_OFF) {
 		box.note = box.done = true;
 		if (b->recording)
 			say_note(b, &box, super);
@@ -244,7 +244,7 @@ static void add(struct run_boxes *b, const struct box_file *file)
 		b->pending = true;
 	if (kind != OURS) {
 		tacho__follow_end(f);
-	} else if (tacho__follow_super(f)->state != TACHO_BOX_OFF && tacho__follow_lock(f) < 0) {
+	} else if (tacho__follow_super(f)->state != TACHO_STATE_OFF && tacho__follow_lock(f) < 0) {
 		wait_for_other(b, tacho__follow_agent(f));
 		tacho__follow_end(f);
 	} else {
@@ -255,7 +255,7 @@ static void add(struct run_boxes *b, const struct box_file *file)
 /* A process that stops recording and starts again has a new box. */
 static bool is_left(const struct run_boxes *b, const struct run_box *box)
 {
-	if (!box->follow || tacho__follow_state(box->follow) != TACHO_BOX_STOPPED)
+	if (!box->follow || tacho__follow_state(box->follow) != TACHO_STATE_STOPPED)
 		return false;
 	for (size_t i = 0; i < b->count; i++)
 		if (b->boxes[i].pid == box->pid && b->boxes[i].start_time == box->start_time &&

@@ -299,13 +299,13 @@ static int check_super(struct tacho__box *b, char *message, size_t message_size)
 			   path);
 		return -EBADMSG;
 	}
-	if (s->state == TACHO_BOX_OFF) {
+	if (s->state == TACHO_STATE_OFF) {
 		tacho__say(message, message_size, "process %u (%.*s) does not record: %.*s", s->pid,
 			   (int)strnlen(s->comm, sizeof(s->comm)), s->comm,
 			   (int)strnlen(s->reason, sizeof(s->reason)), s->reason);
 		return -ENODATA;
 	}
-	if (s->state == TACHO_BOX_NONE) {
+	if (s->state == TACHO_STATE_NEVER) {
 		tacho__say(
 			message, message_size,
 			"cannot read %s: process %u was making this box and has not finished; try "

@@ -535,14 +535,14 @@ static void what_is_no_box_is_refused_with_a_sentence(void **state)
 	assert_int_equal(try_bytes(&r, b.data, b.size, message), -ENOTSUP);
 	assert_non_null(strstr(message, "newer"));
 	b.super->version = 1;
-	b.super->state = TACHO_BOX_OFF;
+	b.super->state = TACHO_STATE_OFF;
 	strcpy(b.super->reason, "no room on /dev/shm");
 	assert_int_equal(try_bytes(&r, b.data, b.size, message), -ENODATA);
 	assert_non_null(strstr(message, "no room on /dev/shm"));
 	assert_int_equal(try_bytes(&r, b.data, TACHO_BOX_SUPER_SIZE, message), -ENODATA);
-	b.super->state = TACHO_BOX_NONE;
+	b.super->state = TACHO_STATE_NEVER;
 	assert_int_equal(try_bytes(&r, b.data, b.size, message), -EBADMSG);
-	b.super->state = TACHO_BOX_RECORDING;
+	b.super->state = TACHO_STATE_RECORDING;
 	b.super->super_size = 77;
 	assert_int_equal(try_bytes(&r, b.data, b.size, message), -EBADMSG);
 	assert_int_equal(try_bytes(&r, b.data, 8, message), -EBADMSG);
