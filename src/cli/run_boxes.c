@@ -167,7 +167,7 @@ static void follow_process(struct run_box *box)
 {
 	box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
 	/* After the opening: the number may be another process by now. */
-	if (box_process_runs(box->pid, box->start_time) == 0)
+	if (box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO)
 		box->ended = true;
 }
 
@@ -240,7 +240,8 @@ static void add(struct run_boxes *b, const struct box_file *file)
 		kind = FOREIGN;
 	}
 
-	if (kind == UNFINISHED && (f || box_process_runs(file->pid, file->start_time) != 0))
+	if (kind == UNFINISHED &&
+	    (f || box_process_runs(file->pid, file->start_time) != TACHO_ALIVE_NO))
 		b->pending = true;
 	if (kind != OURS) {
 		tacho__follow_end(f);
@@ -267,7 +268,7 @@ static bool is_left(const struct run_boxes *b, const struct run_box *box)
 static bool has_ended(const struct run_boxes *b, const struct run_box *box)
 {
 	struct pollfd fd = {.fd = box->pidfd, .events = POLLIN};
-	int runs;
+	enum tacho_alive runs;
 
 	/* How the command ended decides about its window: it is known when it was reaped. */
 	if (box->pid == b->command && !b->command_reaped)
@@ -276,7 +277,8 @@ static bool has_ended(const struct run_boxes *b, const struct run_box *box)
 		return true;
 	runs = box_process_runs(box->pid, box->start_time);
 	/* That cannot be read: the process itself can still be asked. */
-	return runs < 0 ? poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN) : runs == 0;
+	return runs == TACHO_ALIVE_UNKNOWN ? poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN)
+					   : runs == TACHO_ALIVE_NO;
 }
 
 static void scan(struct run_boxes *b)
@@ -554,7 +556,8 @@ static void end_box(struct run_boxes *b, struct run_box *box)
 	} else if (box->ended && !box->done) {
 		run_save_ended(b, box);
 	}
-	if (box->note && box_process_runs(box->pid, box->start_time) == 0 && b->recording)
+	if (box->note && box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO &&
+	    b->recording)
 		unlink(box->path);
 	if (box->pidfd >= 0)
 		close(box->pidfd);

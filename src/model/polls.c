@@ -28,7 +28,7 @@ void tacho__at_of(const struct tacho__thread *s, struct tacho__at *at)
 	at->task = p ? p->task : 0;
 	at->poll_ns = p ? p->begin_ns : 0;
 	/* What is seen of the loop is its turns. */
-	if (!p && s->in_turn && s->level == 1)
+	if (!p && s->in_turn && s->level == TACHO_LEVEL_WAITS)
 		at->poll_ns = s->turn.begin_ns;
 }
 

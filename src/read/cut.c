@@ -80,7 +80,7 @@ static void cut_front(struct tacho__records *r, uint32_t n, uint64_t from_ns)
 	/* The list in a file may be shorter than the count says; what it lacks is unknown. */
 	for (uint32_t i = r->head.open_listed; i < TACHO_OPEN_MAX; i++)
 		r->open[i] = (struct tacho_open){0};
-	for (uint32_t i = 0; r->head.stream == 0 && i < n; i++)
+	for (uint32_t i = 0; r->head.stream == TACHO_STREAM_NORMAL && i < n; i++)
 		apply(r, i);
 	r->head.open_listed =
 		r->head.open_count < TACHO_OPEN_MAX ? r->head.open_count : TACHO_OPEN_MAX;

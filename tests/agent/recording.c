@@ -458,8 +458,8 @@ struct found recording_read(const char *path)
 	if (!CHECK(!tacho_read_open(&reader, path, NULL, message, sizeof(message)), "%s", message))
 		return f;
 	while ((more = tacho_read_next(reader, &e)) > 0) {
-		if (!CHECK(e.thread < 64 && e.stream == 0, "thread %u, stream %u", e.thread,
-			   e.stream))
+		if (!CHECK(e.thread < 64 && e.stream == TACHO_STREAM_NORMAL, "thread %u, stream %u",
+			   e.thread, e.stream))
 			continue;
 		if (e.type == TACHO_EV_RESUME)
 			read_resume(&f, &streams[e.thread], e.resume);

@@ -111,7 +111,7 @@ static int take_handler(struct work *w, struct stream *s, const struct tacho_eve
 	if (n + 1 > w->found[sequence].last)
 		w->found[sequence].last = n + 1;
 	w->v->events++;
-	w->v->nested += e->stream > 0;
+	w->v->nested += e->stream >= TACHO_STREAM_SIGNAL;
 	return 0;
 }
 

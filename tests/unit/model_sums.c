@@ -327,7 +327,7 @@ static void recount_event(struct recount *c, const struct tacho_event *e)
 {
 	struct counted_thread *t = &c->threads[e->thread];
 
-	assert_true(e->thread < 8 && e->stream == 0);
+	assert_true(e->thread < 8 && e->stream == TACHO_STREAM_NORMAL);
 	c->events++;
 	switch (e->type) {
 	case TACHO_EV_RESUME:

@@ -236,7 +236,7 @@ static void definitions_are_found_by_id(void **state)
 	assert_int_equal(d->count, 3);
 	assert_string_equal(d->fields[1].name, "url");
 	assert_int_equal(d->fields[1].optional, 1);
-	assert_int_equal(d->fields[1].type, 5);
+	assert_int_equal(d->fields[1].type, TACHO_FIELD_STRING);
 	d = tacho_read_definition(r, 0, 4);
 	assert_int_equal(d->count, 3);
 	assert_int_equal(d->frames[2], 0x3000);
@@ -247,7 +247,7 @@ static void definitions_are_found_by_id(void **state)
 	assert_int_equal(d->since_ns, bb_ns(30000000));
 	d = tacho_read_definition(r, 0, 7);
 	assert_string_equal(d->unit, "jobs");
-	assert_int_equal(d->value_type, 2);
+	assert_int_equal(d->value_type, TACHO_VALUE_F64);
 	assert_null(tacho_read_definition(r, 0, 0));
 	assert_null(tacho_read_definition(r, 0, 8));
 	assert_null(tacho_read_definition(r, 0, 0xffffffff));
@@ -355,7 +355,7 @@ static void facts_of_the_process_are_there(void **state)
 	assert_string_equal(p->comm, "builder");
 	assert_string_equal(p->exe, "/usr/bin/builder");
 	assert_string_equal(p->host, "");
-	assert_int_equal(p->alive, -1);
+	assert_int_equal(p->alive, TACHO_ALIVE_UNKNOWN);
 	assert_int_equal(p->poll_threshold_ns, 333);
 	assert_int_equal(p->max_bytes, b.size);
 	assert_null(tacho_read_process(r, 1));
@@ -372,7 +372,7 @@ static void facts_of_the_process_are_there(void **state)
 	assert_null(tacho_read_thread(r, 2));
 	assert_int_equal(tacho_read_source_count(r), TACHO_SOURCE_COUNT);
 	assert_int_equal(tacho_read_source(r, 0, TACHO_SOURCE_LOCKS, &source), 0);
-	assert_int_equal(source.state, 3);
+	assert_int_equal(source.state, TACHO_SOURCE_REFUSED);
 	assert_int_equal(source.error, EACCES);
 	assert_string_equal(source.name, "locks");
 	assert_int_equal(tacho_read_source(r, 0, 99, &source), -EINVAL);

@@ -258,7 +258,7 @@ static void a_written_trace_tells_of_its_process(void **state)
 	assert_int_equal(b->max_bytes, 32 << 20);
 	assert_int_equal(b->poll_threshold_ns, 20000);
 	assert_int_equal(b->state, TACHO_STATE_RECORDING);
-	assert_int_equal(b->alive, 0);
+	assert_int_equal(b->alive, TACHO_ALIVE_NO);
 	assert_int_equal(b->taken_by, TACHO_TAKEN_DUMP);
 	assert_int_equal(b->taken_mono_ns, a->taken_mono_ns);
 	assert_int_equal(b->created_mono_ns, a->created_mono_ns);
