@@ -146,7 +146,7 @@ struct tacho_open_item {
 	uint64_t since_ns; /* 0: not known */
 };
 
-struct tacho_resume {
+struct tacho_resume_info {
 	uint64_t missing; /* records of this stream between the last event and here that
 			      were overwritten or damaged; 0 also for the first */
 	uint32_t dropped; /* records that never found room, just before here */
@@ -168,8 +168,8 @@ struct tacho_event {
 	uint8_t reserved;
 	uint32_t arg;
 	uint32_t words;
-	const uint64_t *word;		   /* `words` of them; until the next call */
-	const struct tacho_resume *resume; /* TACHO_EV_RESUME; until the next call */
+	const uint64_t *word;			/* `words` of them; until the next call */
+	const struct tacho_resume_info *resume; /* TACHO_EV_RESUME; until the next call */
 };
 
 /*

@@ -181,7 +181,7 @@ static void put_hist(const struct members *m)
 
 static void put_resume(const struct members *m)
 {
-	const struct tacho_resume *r = m->event->resume;
+	const struct tacho_resume_info *r = m->event->resume;
 
 	json_put_bool(m->j, "first", r->first != 0);
 	json_put_u64(m->j, "missing", r->missing);

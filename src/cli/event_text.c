@@ -177,7 +177,7 @@ static void put_hist(const struct line *l)
 			text_duration(from, event_hist_ns(event_hist_bucket(l->event->word[i]))));
 }
 
-static void put_open(const struct line *l, const struct tacho_resume *r)
+static void put_open(const struct line *l, const struct tacho_resume_info *r)
 {
 	fprintf(l->out, "; open: ");
 	for (uint32_t i = 0; i < r->open_listed && i < 5; i++) {
@@ -196,7 +196,7 @@ static void put_open(const struct line *l, const struct tacho_resume *r)
 
 static void put_resume(const struct line *l)
 {
-	const struct tacho_resume *r = l->event->resume;
+	const struct tacho_resume_info *r = l->event->resume;
 
 	if (r->first && l->event->stream == TACHO_STREAM_KERNEL)
 		fputs("what the kernel tells of this thread begins here", l->out);

@@ -184,7 +184,7 @@ static int begins_late(const struct tacho__tracker *t, const struct tacho_event 
 
 static int resumes(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
-	const struct tacho_resume *r = e->resume;
+	const struct tacho_resume_info *r = e->resume;
 	int lost = r->missing || r->dropped;
 
 	/* Polls of signal handlers are nobody's wake. */

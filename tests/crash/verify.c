@@ -74,7 +74,7 @@ static struct stream *stream_of(struct work *w, const struct tacho_event *e)
 
 static int take_resume(struct work *w, struct stream *s, const struct tacho_event *e)
 {
-	const struct tacho_resume *r = e->resume;
+	const struct tacho_resume_info *r = e->resume;
 
 	if (r->dropped)
 		return wrong(w->v, "%u records of thread %u were dropped", r->dropped, e->thread);

@@ -151,7 +151,7 @@ static uint64_t assert_same_events(struct pair *p)
 			assert_memory_equal(a.word, b.word, a.words * sizeof(a.word[0]));
 		if (a.type == TACHO_EV_RESUME)
 			assert_memory_equal(a.resume, b.resume,
-					    offsetof(struct tacho_resume, open));
+					    offsetof(struct tacho_resume_info, open));
 		else
 			count++;
 	} while (more);
