@@ -4,7 +4,7 @@
  *   events N          without those that the reader makes itself
  *   record_bytes N    what these took as records
  *   span_ns N         from the first to the last
- *   clock N           1 CLOCK_MONOTONIC, 2 TSC, 3 CNTVCT
+ *   clock N           enum tacho_clock
  *   problems N        each named on standard error
  *   type HEX N BYTES  by type
  */

@@ -44,6 +44,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "tacho_values.h"
+
 #define TACHO_VERSION_MAJOR 0
 #define TACHO_VERSION_MINOR 1
 #define TACHO_VERSION_PATCH 0
@@ -144,14 +146,6 @@ TACHO_API void tacho_stop(void);
 TACHO_API void tacho_pause(void);
 TACHO_API void tacho_resume(void);
 
-enum tacho_state {
-	TACHO_STATE_NEVER = 0, /* tacho_start was not called */
-	TACHO_STATE_OFF = 1,   /* it failed: error and reason say why */
-	TACHO_STATE_RECORDING = 2,
-	TACHO_STATE_PAUSED = 3,
-	TACHO_STATE_STOPPED = 4,
-};
-
 struct tacho_status_info {
 	size_t size;
 	uint32_t state;	  /* enum tacho_state */
@@ -198,14 +192,15 @@ struct tacho_name {
 	{                                                                            \
 		0, class_, detail_, 0, __LINE__, 0, text_, __FILE__, unit_, address_ \
 	}
-#define TACHO_TEXT(text) TACHO__NAME(1, 0, text, 0, 0)
-#define TACHO_KIND(text) TACHO__NAME(2, 0, text, 0, 0)
-#define TACHO_KIND_OF(text, function) TACHO__NAME(2, 0, text, 0, (const void *)(function))
-#define TACHO_LOOP(text) TACHO__NAME(3, 3, text, 0, 0)
-#define TACHO_SPAN_NAME(text) TACHO__NAME(4, 0, text, 0, 0)
-#define TACHO_COUNTER(text, unit) TACHO__NAME(5, 1, text, unit, 0)
-#define TACHO_GAUGE(text, unit) TACHO__NAME(6, 2, text, unit, 0)
-#define TACHO_PLACE(text) TACHO__NAME(7, 0, text, 0, 0)
+#define TACHO_TEXT(text) TACHO__NAME(TACHO_DEF_TEXT, 0, text, 0, 0)
+#define TACHO_KIND(text) TACHO__NAME(TACHO_DEF_KIND, 0, text, 0, 0)
+#define TACHO_KIND_OF(text, function) \
+	TACHO__NAME(TACHO_DEF_KIND, 0, text, 0, (const void *)(function))
+#define TACHO_LOOP(text) TACHO__NAME(TACHO_DEF_LOOP, TACHO_LEVEL_API, text, 0, 0)
+#define TACHO_SPAN_NAME(text) TACHO__NAME(TACHO_DEF_SPAN, 0, text, 0, 0)
+#define TACHO_COUNTER(text, unit) TACHO__NAME(TACHO_DEF_COUNTER, TACHO_VALUE_I64, text, unit, 0)
+#define TACHO_GAUGE(text, unit) TACHO__NAME(TACHO_DEF_GAUGE, TACHO_VALUE_F64, text, unit, 0)
+#define TACHO_PLACE(text) TACHO__NAME(TACHO_DEF_PLACE, 0, text, 0, 0)
 
 /* This place in the code, as `struct tacho_name *`. */
 #define TACHO_HERE                                                                           \
@@ -319,9 +314,7 @@ static inline void tacho_poll_begin(struct tacho_name *kind, uint64_t task)
 		tacho__poll_begin(tacho__id(kind), task);
 }
 
-#define TACHO_UNKNOWN 0
-#define TACHO_PENDING 1 /* the task is suspended and will be polled again */
-#define TACHO_DONE 2	/* it has finished */
+/* TACHO_PENDING, TACHO_DONE or TACHO_UNKNOWN. */
 static inline void tacho_poll_end(uint32_t result)
 {
 	if (tacho__recording())
@@ -589,16 +582,16 @@ static inline void tacho__event_opt_string(struct tacho__event *e, const char *v
 	tacho__event_string(e, v);
 }
 
-#define TACHO__TYPE_u64 1
-#define TACHO__TYPE_i64 2
-#define TACHO__TYPE_f64 3
-#define TACHO__TYPE_bool 4
-#define TACHO__TYPE_string 5
-#define TACHO__TYPE_opt_u64 0x81
-#define TACHO__TYPE_opt_i64 0x82
-#define TACHO__TYPE_opt_f64 0x83
-#define TACHO__TYPE_opt_bool 0x84
-#define TACHO__TYPE_opt_string 0x85
+#define TACHO__TYPE_u64 TACHO_FIELD_U64
+#define TACHO__TYPE_i64 TACHO_FIELD_I64
+#define TACHO__TYPE_f64 TACHO_FIELD_F64
+#define TACHO__TYPE_bool TACHO_FIELD_BOOL
+#define TACHO__TYPE_string TACHO_FIELD_STRING
+#define TACHO__TYPE_opt_u64 (TACHO_FIELD_OPTIONAL | TACHO_FIELD_U64)
+#define TACHO__TYPE_opt_i64 (TACHO_FIELD_OPTIONAL | TACHO_FIELD_I64)
+#define TACHO__TYPE_opt_f64 (TACHO_FIELD_OPTIONAL | TACHO_FIELD_F64)
+#define TACHO__TYPE_opt_bool (TACHO_FIELD_OPTIONAL | TACHO_FIELD_BOOL)
+#define TACHO__TYPE_opt_string (TACHO_FIELD_OPTIONAL | TACHO_FIELD_STRING)
 
 #define TACHO__CTYPE_u64 uint64_t
 #define TACHO__CTYPE_i64 int64_t

@@ -17,7 +17,8 @@
  *
  * Pointers that a reader hands out live until it is closed, unless said
  * otherwise. Texts are zero-terminated, and any bytes may stand in them: escape
- * them before showing them.
+ * them before showing them. What the numbers mean is in tacho_values.h; a member that
+ * answers a question (live, cut, lossy) is 1 for yes and 0 for no.
  *
  * Functions that can fail return 0 or more when they succeed and a negative
  * errno value when they do not.
@@ -29,6 +30,7 @@
 #include <stdint.h>
 
 #include "tacho_events.h"
+#include "tacho_values.h"
 
 #ifdef __cplusplus
 extern "C" {
@@ -113,30 +115,30 @@ struct tacho_open_item {
 	uint64_t since_ns; /* 0: not known */
 };
 
-struct tacho_resume {
+struct tacho_resume_info {
 	uint64_t missing; /* records of this stream between the last event and here that
 			      were overwritten or damaged; 0 also for the first */
 	uint32_t dropped; /* records that never found room, just before here */
-	uint32_t first;	  /* 1: the stream begins here for this reader */
+	uint32_t first;	  /* the stream begins here for this reader */
 	uint32_t loop;	  /* of the thread, or 0 */
-	uint32_t parked;  /* 1: parked on that loop since parked_ns */
+	uint32_t parked;  /* parked on that loop since parked_ns */
 	uint64_t parked_ns;
 	uint32_t open_count;  /* open polls and spans */
 	uint32_t open_listed; /* of these in open[], outermost first */
-	struct tacho_open_item open[5];
+	struct tacho_open_item open[TACHO_OPEN_MAX];
 };
 
 struct tacho_event {
 	uint64_t ns;	  /* CLOCK_MONOTONIC of the recorded host */
 	uint32_t process; /* index, see tacho_read_process */
 	uint32_t thread;  /* number, see tacho_read_thread; unique in its process */
-	uint16_t stream;  /* 0; 1 and 2: recorded by signal handlers; 15: from the kernel */
+	uint16_t stream;  /* TACHO_STREAM_* */
 	uint8_t type;	  /* enum tacho_event_type */
 	uint8_t reserved;
 	uint32_t arg;
 	uint32_t words;
-	const uint64_t *word;		   /* `words` of them; until the next call */
-	const struct tacho_resume *resume; /* TACHO_EV_RESUME; until the next call */
+	const uint64_t *word;			/* `words` of them; until the next call */
+	const struct tacho_resume_info *resume; /* TACHO_EV_RESUME; until the next call */
 };
 
 /*
@@ -159,6 +161,13 @@ TACHO_READ_API int tacho_read_text(const struct tacho_event *event, const char *
 
 /* --------------------------------------------------------------- processes */
 
+/* Whether the process of a box runs, or that of a trace ran when it was taken. */
+enum tacho_alive {
+	TACHO_ALIVE_UNKNOWN = -1,
+	TACHO_ALIVE_NO = 0,
+	TACHO_ALIVE_YES = 1,
+};
+
 struct tacho_process {
 	uint32_t pid, uid, parent_pid; /* parent_pid 0: not forked from a recorded one */
 	uint64_t start_time;
@@ -167,11 +176,10 @@ struct tacho_process {
 	const uint8_t *build_id;
 	uint32_t build_id_size;
 	uint32_t arch;	    /* ELF e_machine, 0 not known */
-	uint32_t clock;	    /* 1 CLOCK_MONOTONIC, 2 TSC, 3 CNTVCT */
-	uint32_t state;	    /* 1 off, 2 recording, 3 paused, 4 stopped */
-	uint32_t taken_by;  /* 0 box read directly, 1 snapshot, 2 crash handler, 3 dump, 4 recover,
-			      5 segment of an agent */
-	int alive;	    /* 1 yes, 0 no, -1 not known */
+	uint32_t clock;	    /* enum tacho_clock */
+	uint32_t state;	    /* enum tacho_state */
+	uint32_t taken_by;  /* enum tacho_taken_by */
+	int alive;	    /* enum tacho_alive */
 	const char *reason; /* why off or degraded; "": all well */
 	uint64_t max_bytes, min_age_ns, poll_threshold_ns;
 	uint64_t used_bytes;	  /* box: of memory; trace: 0 */
@@ -197,7 +205,7 @@ TACHO_READ_API uint64_t tacho_read_real_ns(const struct tacho_reader *reader, ui
 
 struct tacho_thread {
 	uint32_t process, number, tid;
-	int live;	   /* 1: it ran when the trace was taken */
+	int live;	   /* it ran when the trace was taken */
 	uint64_t start_ns; /* first record; 0 not known */
 	const char *name;
 };
@@ -209,7 +217,7 @@ tacho_read_thread_by_number(const struct tacho_reader *reader, uint32_t process,
 
 struct tacho_source_info {
 	const char *name;
-	uint32_t state; /* 0 not part of the recording, 1 off, 2 on, 3 refused */
+	uint32_t state; /* enum tacho_source_state */
 	int error;	/* errno when refused */
 };
 TACHO_READ_API uint32_t tacho_read_source_count(const struct tacho_reader *reader);
@@ -228,22 +236,9 @@ TACHO_READ_API int tacho_read_sentinel(const struct tacho_reader *reader, uint32
 
 /* ------------------------------------------------------------- definitions */
 
-enum tacho_definition_class {
-	TACHO_DEF_TEXT = 1,
-	TACHO_DEF_KIND = 2,
-	TACHO_DEF_LOOP = 3,
-	TACHO_DEF_SPAN = 4,
-	TACHO_DEF_COUNTER = 5,
-	TACHO_DEF_GAUGE = 6,
-	TACHO_DEF_PLACE = 7,
-	TACHO_DEF_SCHEMA = 8,
-	TACHO_DEF_STACK = 9,
-	TACHO_DEF_MODULE = 10,
-};
-
 struct tacho_field {
 	const char *name;
-	uint8_t type; /* 1 u64, 2 i64, 3 f64, 4 bool, 5 string */
+	uint8_t type; /* enum tacho_field_type */
 	uint8_t optional;
 };
 
@@ -251,8 +246,8 @@ struct tacho_definition {
 	uint32_t id;
 	uint8_t def_class;  /* enum tacho_definition_class */
 	uint8_t cut;	    /* a string or stack was longer */
-	uint8_t level;	    /* LOOP: 1 waits only, 2 callbacks, 3 API; 0 not known */
-	uint8_t value_type; /* COUNTER, GAUGE: 1 i64, 2 f64 */
+	uint8_t level;	    /* LOOP: enum tacho_level */
+	uint8_t value_type; /* COUNTER, GAUGE: enum tacho_value_type */
 	const char *name;   /* "" for STACK; MODULE: path */
 	const char *file;   /* "" not given */
 	const char *unit;
@@ -264,7 +259,7 @@ struct tacho_definition {
 	uint64_t start, end, offset, since_ns; /* MODULE */
 	const uint8_t *build_id;
 	uint32_t build_id_size;
-	uint32_t exact; /* STACK: 1: frames[0] was interrupted; else it is a return address too */
+	uint32_t exact; /* STACK: frames[0] was interrupted; else it is a return address too */
 };
 
 /* NULL: no such definition in the trace (never written, or damaged). */
@@ -294,7 +289,7 @@ TACHO_READ_API int tacho_read_symbol(const struct tacho_reader *reader, uint32_t
 
 /* Field `index` of a TACHO_EV_EVENT. Returns 1, 0 when it is absent, or -errno. */
 struct tacho_field_value {
-	uint8_t type; /* as in struct tacho_field */
+	uint8_t type; /* enum tacho_field_type */
 	uint8_t cut;
 	union {
 		uint64_t u64;
@@ -311,7 +306,7 @@ TACHO_READ_API int tacho_read_field(const struct tacho_reader *reader,
 /* --------------------------------------------------- losses and incidents */
 
 /* What the recorder counted: name is stable ("no_chunk", ...), text is a sentence.
-   lossy: 1 events or names are missing because of it, 0 for information. */
+   lossy: events or names are missing because of it; else it is for information. */
 struct tacho_loss_info {
 	const char *name;
 	const char *text;

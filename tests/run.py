@@ -6,6 +6,7 @@
 The last line is the count. Every program's output is in build/test-logs/.
 CONTRIBUTING.md says what each suite is and what a test may rely on.
 """
+import itertools
 import json
 import os
 import pathlib
@@ -158,15 +159,16 @@ def look():
 
 
 def headers():
-    """Each public header compiles alone, twice, in C11 and C++17, without a warning."""
+    """Each public header compiles twice and before each other, in C11 and C++17, silently."""
+    names = sorted(path.name for path in (ROOT / 'include').glob('*.h'))
     with tempfile.TemporaryDirectory(prefix='tacho-test-') as folder:
-        for header in sorted((ROOT / 'include').glob('*.h')):
+        for first, second in itertools.product(names, names):
             source = pathlib.Path(folder, 'source')
-            source.write_text(f'#include "{header.name}"\n#include "{header.name}"\n')
+            source.write_text(f'#include "{first}"\n#include "{second}"\n')
             for compiler, language, standard in (
                     ('gcc', 'c', 'c11'), ('clang', 'c', 'c11'),
                     ('g++', 'c++', 'c++17'), ('clang++', 'c++', 'c++17')):
-                runner.check(f'header {header.name} {compiler} {standard}',
+                runner.check(f'header {first} before {second} {compiler} {standard}',
                              [compiler, f'-std={standard}', '-x', language, '-fsyntax-only',
                               '-Wall', '-Wextra', '-Wshadow', '-Werror', '-I', ROOT / 'include',
                               source])

@@ -30,7 +30,7 @@ const struct tacho_box_super *tacho__follow_super(const struct tacho__follow *f)
 /* The file as it was opened; its descriptor, for reading. */
 const struct stat *tacho__follow_file(const struct tacho__follow *f);
 int tacho__follow_fd(const struct tacho__follow *f);
-/* State of the box by now, enum tacho_box_state. */
+/* State of the box by now, enum tacho_state. */
 uint32_t tacho__follow_state(const struct tacho__follow *f);
 
 /* Takes the lock: -EWOULDBLOCK: another one follows it, or makes a trace file of it. */

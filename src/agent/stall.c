@@ -532,13 +532,14 @@ int tacho__stall_look(struct tacho__stall *s, uint64_t limit_ns, struct tacho__s
 	if (limit_ns > UINT64_MAX / 4)
 		limit_ns = UINT64_MAX / 4;
 	err = read_super(s);
-	if (!err && (s->super.state == TACHO_BOX_RECORDING || s->super.state == TACHO_BOX_PAUSED))
+	if (!err &&
+	    (s->super.state == TACHO_STATE_RECORDING || s->super.state == TACHO_STATE_PAUSED))
 		err = follow_threads(s, &busy);
 	if (err)
 		return err;
 	/* After the records: none of them is from the future. */
 	tacho__clock_pair(s->super.clock != TACHO_CLOCK_MONOTONIC, &s->now_ticks, &s->now_ns);
-	if (s->super.state != TACHO_BOX_RECORDING) {
+	if (s->super.state != TACHO_STATE_RECORDING) {
 		s->pause = s->now_ticks;
 		out->idle = true;
 		return 0;

@@ -22,9 +22,9 @@ void about_label(const char *label)
 
 const char *about_alive(const struct tacho_process *process)
 {
-	return process->alive > 0    ? "running"
-	       : process->alive == 0 ? "gone"
-				     : "not known whether it runs";
+	return process->alive == TACHO_ALIVE_YES  ? "running"
+	       : process->alive == TACHO_ALIVE_NO ? "gone"
+						  : "not known whether it runs";
 }
 
 void about_window(uint64_t first_ns, uint64_t last_ns, const struct cli_counts *counts)
@@ -48,11 +48,11 @@ void about_sources(const struct tacho_reader *reader, uint32_t process)
 	for (uint32_t i = 0; i < tacho_read_source_count(reader); i++) {
 		struct tacho_source_info s;
 
-		if (tacho_read_source(reader, process, i, &s) < 0 || s.state == 0)
+		if (tacho_read_source(reader, process, i, &s) < 0 || s.state == TACHO_SOURCE_ABSENT)
 			continue;
 		about_label(label);
 		printf("%-14s  %s", s.name, name_source_state(s.state));
-		if (s.state == 3)
+		if (s.state == TACHO_SOURCE_REFUSED)
 			printf(": %s", s.error ? strerror(s.error) : "no reason was given");
 		putchar('\n');
 		label = "";
@@ -100,7 +100,8 @@ void about_sources_json(struct json *j, const struct tacho_reader *reader, uint3
 		json_object(j);
 		json_put_string(j, "name", s.name);
 		json_put_string(j, "state", name_source_state(s.state));
-		json_put_known(j, "reason", s.state == 3 && s.error ? strerror(s.error) : "");
+		json_put_known(j, "reason",
+			       s.state == TACHO_SOURCE_REFUSED && s.error ? strerror(s.error) : "");
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -151,10 +152,10 @@ void about_process_json(struct json *j, const struct tacho_process *p)
 	json_put_string(j, "state", name_state(p->state));
 	json_put_known(j, "reason", p->reason);
 	json_key(j, "alive");
-	if (p->alive < 0)
+	if (p->alive == TACHO_ALIVE_UNKNOWN)
 		json_null(j);
 	else
-		json_bool(j, p->alive > 0);
+		json_bool(j, p->alive == TACHO_ALIVE_YES);
 	json_put_string(j, "taken_by", name_taken_by(p->taken_by));
 	json_put_time(j, "taken", p->taken_real_ns);
 	json_put_time(j, "since", p->created_real_ns);

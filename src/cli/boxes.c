@@ -329,7 +329,7 @@ static ssize_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
 	return n;
 }
 
-int box_process_runs(uint32_t pid, uint64_t start_time)
+enum tacho_alive box_process_runs(uint32_t pid, uint64_t start_time)
 {
 	char text[1024], state;
 	ssize_t n = read_proc(pid, "stat", text, sizeof(text));
@@ -337,13 +337,13 @@ int box_process_runs(uint32_t pid, uint64_t start_time)
 	const char *at;
 
 	if (n == -ENOENT || n == -ESRCH)
-		return access("/proc/self/stat", F_OK) == 0 ? 0 : -1;
+		return access("/proc/self/stat", F_OK) == 0 ? TACHO_ALIVE_NO : TACHO_ALIVE_UNKNOWN;
 	if (n <= 0)
-		return -1;
+		return TACHO_ALIVE_UNKNOWN;
 	/* The name in parentheses may hold anything; fields are counted after the last one. */
 	at = strrchr(text, ')');
 	if (!at || at[1] != ' ')
-		return -1;
+		return TACHO_ALIVE_UNKNOWN;
 	at += 2;
 	state = *at;
 	for (int field = 3; field < 22; field++) {
@@ -351,13 +351,13 @@ int box_process_runs(uint32_t pid, uint64_t start_time)
 			threads = strtoul(at, NULL, 10);
 		at = strchr(at, ' ');
 		if (!at)
-			return -1;
+			return TACHO_ALIVE_UNKNOWN;
 		at++;
 	}
 	/* A leader that has ended is a zombie while its threads go on. */
 	if ((state == 'Z' || state == 'X') && threads <= 1)
-		return 0;
-	return strtoull(at, NULL, 10) == start_time;
+		return TACHO_ALIVE_NO;
+	return strtoull(at, NULL, 10) == start_time ? TACHO_ALIVE_YES : TACHO_ALIVE_NO;
 }
 
 const char *box_process_comm(uint32_t pid, char *out, size_t size)

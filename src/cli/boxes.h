@@ -14,6 +14,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "tacho_read.h"
+
 enum box_folder_state {
 	BOX_FOLDER_SEARCHED,
 	BOX_FOLDER_ABSENT,  /* there is none, which is usual */
@@ -63,8 +65,8 @@ int box_lock(const char *path, struct stat *st);
 /* Deletes the box if it is still the file that was read; else says why not. */
 bool box_remove(const char *path, const struct stat *was);
 
-/* 1: a process with this id and start time runs, 0: not, -1: cannot be told. */
-int box_process_runs(uint32_t pid, uint64_t start_time);
+/* Whether a process with this id and start time runs. */
+enum tacho_alive box_process_runs(uint32_t pid, uint64_t start_time);
 /* Its name now, or "" */
 const char *box_process_comm(uint32_t pid, char *out, size_t size);
 

@@ -45,9 +45,9 @@ static void thread_label(const struct cat *c, const struct tacho_event *e, char 
 	const struct tacho_thread *t =
 		tacho_read_thread_by_number(c->reader, e->process, e->thread);
 	const struct tacho_process *p = tacho_read_process(c->reader, e->process);
-	const char *signal = e->stream == EVENT_STREAM_KERNEL ? " (kernel)"
-			     : e->stream > 0		      ? " (signal)"
-							      : "";
+	const char *signal = e->stream == TACHO_STREAM_KERNEL	? " (kernel)"
+			     : e->stream >= TACHO_STREAM_SIGNAL ? " (signal)"
+								: "";
 	char pid[16] = "";
 
 	if (tacho_read_process_count(c->reader) > 1 && p)

@@ -105,7 +105,7 @@ static int dump_box(const char *path, const struct dump *d)
 	if (result < 0)
 		return CLI_FAILED;
 	process = tacho_read_process(reader, 0);
-	if (!process || process->taken_by != 0)
+	if (!process || process->taken_by != TACHO_TAKEN_BOX)
 		cli_error("%s is not a box but a trace already. Read it with 'tacho info' or "
 			  "'tacho cat'.",
 			  path);

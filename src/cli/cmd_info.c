@@ -110,7 +110,7 @@ static void print_process(const struct tacho_process *p)
 	printf(", %s, clock %s\n", name_arch(p->arch) ? name_arch(p->arch) : "arch not known",
 	       name_clock(p->clock));
 	about_label("taken");
-	if (p->taken_by == 0)
+	if (p->taken_by == TACHO_TAKEN_BOX)
 		fputs("from the box, now", stdout);
 	else if (p->segment)
 		printf("by an agent as segment %" PRIu64 " on %s", p->segment,
@@ -118,9 +118,9 @@ static void print_process(const struct tacho_process *p)
 	else
 		printf("by %s on %s", name_taken_by(p->taken_by), text_utc(text, p->taken_real_ns));
 	printf("; the process %s, its state %s\n",
-	       p->alive > 0    ? "was running"
-	       : p->alive == 0 ? "was gone"
-			       : "may have been running",
+	       p->alive == TACHO_ALIVE_YES  ? "was running"
+	       : p->alive == TACHO_ALIVE_NO ? "was gone"
+					    : "may have been running",
 	       name_state(p->state));
 	if (p->reason[0]) {
 		about_label("");

@@ -25,7 +25,7 @@ struct row {
 	char since[TEXT_SMALL], window[TEXT_SMALL], memory[2 * TEXT_SMALL];
 	uint64_t created_real_ns, window_ns, unbroken_ns, used, budget;
 	uint32_t agent_pid; /* of an agent that runs and looks after it, or 0 */
-	int alive;
+	int alive;	    /* enum tacho_alive */
 	bool read, has_window;
 };
 
@@ -33,12 +33,12 @@ static void row_without_reader(struct row *r, const struct box_file *file, int r
 			       const char *message)
 {
 	r->alive = box_process_runs(file->pid, file->start_time);
-	r->word = result == -ENODATA ? (r->alive == 0 ? "dead" : "off") : "unreadable";
-	if (r->alive > 0)
+	r->word = result == -ENODATA ? (r->alive == TACHO_ALIVE_NO ? "dead" : "off") : "unreadable";
+	if (r->alive == TACHO_ALIVE_YES)
 		box_process_comm(file->pid, r->program, sizeof(r->program));
 	snprintf(r->reason, sizeof(r->reason), "%s", message[0] ? message : strerror(-result));
 	snprintf(r->state, sizeof(r->state), "%s%s: %s", r->word,
-		 result == -ENODATA && r->alive == 0 ? ", was off" : "", r->reason);
+		 result == -ENODATA && r->alive == TACHO_ALIVE_NO ? ", was off" : "", r->reason);
 }
 
 /* Why the reader says that a box records only in part, or how its process died. */
@@ -49,13 +49,13 @@ static void row_state(struct row *r, const struct tacho_reader *reader,
 	char agent[TEXT_SMALL] = "";
 
 	r->alive = p->alive;
-	r->word = p->alive == 0 ? "dead" : name_state(p->state);
+	r->word = p->alive == TACHO_ALIVE_NO ? "dead" : name_state(p->state);
 	snprintf(r->reason, sizeof(r->reason), "%s", p->reason);
 	if (tacho_read_crash_count(reader) > 0)
 		name_signal(r->crash, tacho_read_crash(reader, 0)->signal);
-	if (p->alive == 0 && r->crash[0])
+	if (p->alive == TACHO_ALIVE_NO && r->crash[0])
 		more = ": crash ";
-	else if (p->alive == 0 && p->state == 4)
+	else if (p->alive == TACHO_ALIVE_NO && p->state == TACHO_STATE_STOPPED)
 		more = ": had stopped recording";
 	else if (p->reason[0])
 		more = ": ";
@@ -64,7 +64,7 @@ static void row_state(struct row *r, const struct tacho_reader *reader,
 		snprintf(agent, sizeof(agent), ", agent %" PRIu32, p->agent_pid);
 	}
 	snprintf(r->state, sizeof(r->state), "%s%s%s%s", r->word, agent, more,
-		 p->alive == 0 ? r->crash : p->reason);
+		 p->alive == TACHO_ALIVE_NO ? r->crash : p->reason);
 }
 
 static void row_fill(struct row *r, const struct tacho_reader *reader,
@@ -118,7 +118,7 @@ static void row_read(struct row *r, const struct box_file *file)
 
 static enum cli_colour state_colour(const struct row *r)
 {
-	if (r->alive == 1 && strcmp(r->word, "recording") == 0)
+	if (r->alive == TACHO_ALIVE_YES && strcmp(r->word, "recording") == 0)
 		return r->reason[0] ? CLI_YELLOW : CLI_GREEN;
 	if (strcmp(r->word, "dead") == 0 && !r->crash[0])
 		return CLI_DIM;
@@ -176,10 +176,10 @@ static void json_row(struct json *j, const struct row *r, const struct box_file 
 	json_put_known(j, "reason", r->reason);
 	json_put_known(j, "crash", r->crash);
 	json_key(j, "alive");
-	if (r->alive < 0)
+	if (r->alive == TACHO_ALIVE_UNKNOWN)
 		json_null(j);
 	else
-		json_bool(j, r->alive > 0);
+		json_bool(j, r->alive == TACHO_ALIVE_YES);
 	json_key(j, "agent_pid");
 	if (r->agent_pid)
 		json_u64(j, r->agent_pid);

@@ -88,14 +88,15 @@ static void recover_open(struct recover *r, struct item *item, struct tacho_read
 	const struct tacho_process *process = tacho_read_process(reader, 0);
 
 	item->outcome = FAILED;
-	if (!process || process->taken_by != 0) {
+	if (!process || process->taken_by != TACHO_TAKEN_BOX) {
 		snprintf(item->message, sizeof(item->message),
 			 "it is not a box but a trace already.");
-	} else if (process->alive != 0) {
+	} else if (process->alive != TACHO_ALIVE_NO) {
 		item->outcome = ALIVE;
 		snprintf(item->message, sizeof(item->message), "%s; use 'tacho dump %" PRIu32 "'.",
-			 process->alive > 0 ? "its process runs"
-					    : "it cannot be told whether its process runs",
+			 process->alive == TACHO_ALIVE_YES
+				 ? "its process runs"
+				 : "it cannot be told whether its process runs",
 			 process->pid);
 	} else if (write_trace(r, item, reader) == 0) {
 		item->outcome = RECOVERED;
@@ -108,13 +109,14 @@ static void recover_open(struct recover *r, struct item *item, struct tacho_read
 static void recover_unread(struct recover *r, struct item *item, int error, const struct stat *st)
 {
 	struct box_file file;
-	int runs = box_name_parse(item->path, &file) ? box_process_runs(file.pid, file.start_time)
-						     : -1;
+	enum tacho_alive runs = box_name_parse(item->path, &file)
+					? box_process_runs(file.pid, file.start_time)
+					: TACHO_ALIVE_UNKNOWN;
 
-	if (error == -ENODATA && runs == 0) {
+	if (error == -ENODATA && runs == TACHO_ALIVE_NO) {
 		item->outcome = EMPTY;
 		item->removed = !r->keep && box_remove(item->path, st);
-	} else if (runs > 0) {
+	} else if (runs == TACHO_ALIVE_YES) {
 		item->outcome = ALIVE;
 	} else {
 		item->outcome = FAILED;

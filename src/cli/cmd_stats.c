@@ -246,7 +246,7 @@ static void put_loops(struct asked *a)
 		busy = all > 0 ? 100.0 * (double)l->busy_ns / all : 0;
 		name_id(a, r->name, sizeof(r->name), l->process, l->loop);
 		snprintf(r->more, sizeof(r->more), "%.1f %% busy%s", busy,
-			 l->level == 1 ? "; its callbacks are not seen" : "");
+			 l->level == TACHO_LEVEL_WAITS ? "; its callbacks are not seen" : "");
 		row_extra(r, "utilisation", busy / 100);
 		row_extra(r, "level", l->level);
 		row_extra(r, "parked_ns", (double)l->parked_ns);

@@ -23,7 +23,7 @@ struct status {
 
 static bool is_recording(const struct tacho_process *p)
 {
-	return p->alive != 0 && p->state == 2;
+	return p->alive != TACHO_ALIVE_NO && p->state == TACHO_STATE_RECORDING;
 }
 
 static void print_recording(const struct status *s)
@@ -34,14 +34,14 @@ static void print_recording(const struct status *s)
 	about_label("recording");
 	if (is_recording(p))
 		printf("yes, since %s", text_local(text, p->created_real_ns));
-	else if (p->alive != 0)
+	else if (p->alive != TACHO_ALIVE_NO)
 		printf("no, %s", name_state(p->state));
 	else if (tacho_read_crash_count(s->reader) > 0)
 		printf("no, the process is gone after a crash: %s",
 		       name_signal(text, tacho_read_crash(s->reader, 0)->signal));
 	else
 		printf("no, the process is gone%s",
-		       p->state == 4 ? " and had stopped recording" : "");
+		       p->state == TACHO_STATE_STOPPED ? " and had stopped recording" : "");
 	putchar('\n');
 	if (p->reason[0]) {
 		about_label("");
@@ -55,7 +55,7 @@ static bool last_event_age(const struct status *s, uint64_t *age_ns)
 {
 	const struct tacho_process *p = s->process;
 
-	if (!s->has_window || p->alive <= 0 || p->taken_mono_ns < s->last_ns)
+	if (!s->has_window || p->alive != TACHO_ALIVE_YES || p->taken_mono_ns < s->last_ns)
 		return false;
 	*age_ns = p->taken_mono_ns - s->last_ns;
 	return true;
@@ -234,7 +234,7 @@ static int show(const char *path, bool json)
 		return CLI_FAILED;
 	s.reader = reader;
 	s.process = tacho_read_process(reader, 0);
-	if (!s.process || s.process->taken_by != 0) {
+	if (!s.process || s.process->taken_by != TACHO_TAKEN_BOX) {
 		cli_error("%s is not a box but a trace. Use 'tacho info'.", path);
 		tacho_read_close(reader);
 		return CLI_FAILED;

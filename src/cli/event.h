@@ -19,8 +19,6 @@ void event_put_text(FILE *out, const struct tacho_reader *reader, const struct t
 void event_put_json(struct json *j, const struct tacho_reader *reader,
 		    const struct tacho_event *event);
 
-#define EVENT_STREAM_KERNEL 15u /* of what the kernel reported of a thread */
-
 /* Payload word i, 0 where a damaged or foreign record has fewer. */
 static inline uint64_t event_word(const struct tacho_event *event, uint32_t i)
 {
@@ -123,11 +121,6 @@ static inline unsigned event_call_kind(uint64_t word)
 	return (unsigned)(word >> 48);
 }
 #define EVENT_NO_DESCRIPTOR UINT64_MAX
-
-static inline const char *event_poll_result(uint32_t arg)
-{
-	return arg == 1 ? "pending" : arg == 2 ? "done" : "";
-}
 
 /* The bits of a counter's value as its definition says. */
 static inline double event_f64(uint64_t bits)

@@ -44,9 +44,9 @@ static void put_counter(const struct members *m)
 
 	put_id(m, "counter", m->event->arg);
 	json_key(m->j, "value");
-	if (d && d->value_type == 2)
+	if (d && d->value_type == TACHO_VALUE_F64)
 		json_f64(m->j, event_f64(bits));
-	else if (d && d->value_type == 1)
+	else if (d && d->value_type == TACHO_VALUE_I64)
 		json_i64(m->j, (int64_t)bits);
 	else
 		json_address(m->j, bits);
@@ -58,8 +58,8 @@ static void put_lock(const struct members *m)
 
 	json_put_u64(m->j, "lock", event_word(e, 0));
 	if (e->type == TACHO_EV_LOCK_WAITED) {
-		json_put_bool(m->j, "taken", e->arg & 1);
-		json_put_bool(m->j, "signal", e->arg & 2);
+		json_put_bool(m->j, "taken", e->arg & TACHO_WAITED_GOT);
+		json_put_bool(m->j, "signal", e->arg & TACHO_WAITED_SIGNAL);
 		return;
 	}
 	if (e->type == TACHO_EV_LOCK_RELEASE)
@@ -111,19 +111,19 @@ static void put_log(const struct members *m)
 static void put_field(struct json *j, const struct tacho_field_value *v)
 {
 	switch (v->type) {
-	case 1:
+	case TACHO_FIELD_U64:
 		json_u64(j, v->number.u64);
 		break;
-	case 2:
+	case TACHO_FIELD_I64:
 		json_i64(j, v->number.i64);
 		break;
-	case 3:
+	case TACHO_FIELD_F64:
 		json_f64(j, v->number.f64);
 		break;
-	case 4:
+	case TACHO_FIELD_BOOL:
 		json_bool(j, v->number.u64 != 0);
 		break;
-	case 5:
+	case TACHO_FIELD_STRING:
 		json_string_n(j, v->text, v->size);
 		break;
 	default:
@@ -181,7 +181,7 @@ static void put_hist(const struct members *m)
 
 static void put_resume(const struct members *m)
 {
-	const struct tacho_resume *r = m->event->resume;
+	const struct tacho_resume_info *r = m->event->resume;
 
 	json_put_bool(m->j, "first", r->first != 0);
 	json_put_u64(m->j, "missing", r->missing);
@@ -399,7 +399,7 @@ void event_put_json(struct json *j, const struct tacho_reader *reader,
 		json_put_u64(j, "ready", event->arg);
 		break;
 	case TACHO_EV_POLL_END:
-		json_put_known(j, "result", event_poll_result(event->arg));
+		json_put_known(j, "result", name_result(event->arg));
 		break;
 	case TACHO_EV_SPAN_BEGIN:
 	case TACHO_EV_SPAN_END:

@@ -51,9 +51,9 @@ static void put_counter(const struct line *l)
 	uint64_t bits = event_word(l->event, 0);
 
 	put_id(l, "", l->event->arg);
-	if (d && d->value_type == 2)
+	if (d && d->value_type == TACHO_VALUE_F64)
 		fprintf(l->out, " = %.17g", event_f64(bits));
-	else if (d && d->value_type == 1)
+	else if (d && d->value_type == TACHO_VALUE_I64)
 		fprintf(l->out, " = %" PRId64, (int64_t)bits);
 	else
 		fprintf(l->out, " = 0x%" PRIx64 " (of unknown type)", bits);
@@ -111,19 +111,19 @@ static void put_log(const struct line *l)
 static void put_field(const struct line *l, const struct tacho_field_value *v)
 {
 	switch (v->type) {
-	case 1:
+	case TACHO_FIELD_U64:
 		fprintf(l->out, "%" PRIu64, v->number.u64);
 		break;
-	case 2:
+	case TACHO_FIELD_I64:
 		fprintf(l->out, "%" PRId64, v->number.i64);
 		break;
-	case 3:
+	case TACHO_FIELD_F64:
 		fprintf(l->out, "%.17g", v->number.f64);
 		break;
-	case 4:
+	case TACHO_FIELD_BOOL:
 		fputs(v->number.u64 ? "true" : "false", l->out);
 		break;
-	case 5:
+	case TACHO_FIELD_STRING:
 		fputc('"', l->out);
 		text_put_n(l->out, v->text, v->size);
 		fputs(v->cut ? "\"..." : "\"", l->out);
@@ -177,7 +177,7 @@ static void put_hist(const struct line *l)
 			text_duration(from, event_hist_ns(event_hist_bucket(l->event->word[i]))));
 }
 
-static void put_open(const struct line *l, const struct tacho_resume *r)
+static void put_open(const struct line *l, const struct tacho_resume_info *r)
 {
 	fprintf(l->out, "; open: ");
 	for (uint32_t i = 0; i < r->open_listed && i < 5; i++) {
@@ -196,9 +196,9 @@ static void put_open(const struct line *l, const struct tacho_resume *r)
 
 static void put_resume(const struct line *l)
 {
-	const struct tacho_resume *r = l->event->resume;
+	const struct tacho_resume_info *r = l->event->resume;
 
-	if (r->first && l->event->stream == EVENT_STREAM_KERNEL)
+	if (r->first && l->event->stream == TACHO_STREAM_KERNEL)
 		fputs("what the kernel tells of this thread begins here", l->out);
 	else if (r->first)
 		fputs("what is known of this thread begins here", l->out);
@@ -234,9 +234,9 @@ static void put_lock(const struct line *l)
 
 	put_number(l, "lock ", event_word(e, 0));
 	if (e->type == TACHO_EV_LOCK_WAITED) {
-		fputs(e->arg & 2   ? (e->arg & 1 ? " signalled" : " given up")
-		      : e->arg & 1 ? " taken"
-				   : " given up",
+		fputs(!(e->arg & TACHO_WAITED_GOT)   ? " given up"
+		      : e->arg & TACHO_WAITED_SIGNAL ? " signalled"
+						     : " taken",
 		      l->out);
 		return;
 	}
@@ -428,7 +428,7 @@ void event_put_text(FILE *out, const struct tacho_reader *reader, const struct t
 		fprintf(out, "%" PRIu32 " ready", event->arg);
 		break;
 	case TACHO_EV_POLL_END:
-		fputs(event_poll_result(event->arg), out);
+		fputs(name_result(event->arg), out);
 		break;
 	case TACHO_EV_SPAN_BEGIN:
 	case TACHO_EV_SPAN_END:

@@ -135,7 +135,6 @@ static void put_spent(struct facts *f, const struct tacho__spent *s)
 
 static void take_poll(void *arg, const struct tacho__poll *p)
 {
-	static const char *const results[] = {"", "pending", "done"};
 	struct facts *f = arg;
 
 	begin(f, "poll", p->at.process);
@@ -143,7 +142,7 @@ static void take_poll(void *arg, const struct tacho__poll *p)
 	put_times(f, p->begin_ns, p->end_ns);
 	put_id(f, "kind", p->at.process, p->kind, p->end_ns);
 	put_some(f, "task", p->task);
-	json_put_known(&f->j, "result", p->result < 3 ? results[p->result] : "");
+	json_put_known(&f->j, "result", name_result(p->result));
 	json_put_u64(&f->j, "depth", p->depth);
 	json_put_u64(&f->j, "inner_ns", p->inner_ns);
 	put_some(f, "wake_ns", p->wake_ns);
@@ -359,7 +358,7 @@ static void take_counter(void *arg, const struct tacho__counter *c)
 	json_key(&f->j, "value");
 	if (c->depth || !d)
 		json_u64(&f->j, value.u);
-	else if (d->value_type == 2)
+	else if (d->value_type == TACHO_VALUE_F64)
 		json_f64(&f->j, value.d);
 	else
 		json_i64(&f->j, value.i);

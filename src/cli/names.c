@@ -111,23 +111,38 @@ const char *name_ready(unsigned bit)
 
 const char *name_descriptor(unsigned kind)
 {
-	static const char *const names[] = {NULL,  "file", "folder", "pipe",	"terminal", "TCP",
-					    "UDP", "UNIX", "socket", "eventfd", "device"};
+	static const char *const names[] = {
+		[TACHO_DESCRIPTOR_FILE] = "file",     [TACHO_DESCRIPTOR_FOLDER] = "folder",
+		[TACHO_DESCRIPTOR_PIPE] = "pipe",     [TACHO_DESCRIPTOR_TERMINAL] = "terminal",
+		[TACHO_DESCRIPTOR_TCP] = "TCP",	      [TACHO_DESCRIPTOR_UDP] = "UDP",
+		[TACHO_DESCRIPTOR_UNIX] = "UNIX",     [TACHO_DESCRIPTOR_SOCKET] = "socket",
+		[TACHO_DESCRIPTOR_EVENT] = "eventfd", [TACHO_DESCRIPTOR_DEVICE] = "device",
+	};
 
 	return PICK(names, kind);
 }
 
 const char *name_class(unsigned def_class)
 {
-	static const char *const names[] = {NULL,    "text",  "kind",	"loop",	 "span",  "counter",
-					    "gauge", "place", "schema", "stack", "module"};
+	static const char *const names[] = {
+		[TACHO_DEF_TEXT] = "text",	 [TACHO_DEF_KIND] = "kind",
+		[TACHO_DEF_LOOP] = "loop",	 [TACHO_DEF_SPAN] = "span",
+		[TACHO_DEF_COUNTER] = "counter", [TACHO_DEF_GAUGE] = "gauge",
+		[TACHO_DEF_PLACE] = "place",	 [TACHO_DEF_SCHEMA] = "schema",
+		[TACHO_DEF_STACK] = "stack",	 [TACHO_DEF_MODULE] = "module",
+	};
 
 	return PICK(names, def_class);
 }
 
 const char *name_state(uint32_t state)
 {
-	static const char *const names[] = {NULL, "off", "recording", "paused", "stopped"};
+	static const char *const names[] = {
+		[TACHO_STATE_OFF] = "off",
+		[TACHO_STATE_RECORDING] = "recording",
+		[TACHO_STATE_PAUSED] = "paused",
+		[TACHO_STATE_STOPPED] = "stopped",
+	};
 	const char *name = PICK(names, state);
 
 	return name ? name : "unknown";
@@ -135,7 +150,12 @@ const char *name_state(uint32_t state)
 
 const char *name_source_state(uint32_t state)
 {
-	static const char *const names[] = {"absent", "off", "on", "refused"};
+	static const char *const names[] = {
+		[TACHO_SOURCE_ABSENT] = "absent",
+		[TACHO_SOURCE_OFF] = "off",
+		[TACHO_SOURCE_ON] = "on",
+		[TACHO_SOURCE_REFUSED] = "refused",
+	};
 	const char *name = PICK(names, state);
 
 	return name ? name : "unknown";
@@ -143,8 +163,14 @@ const char *name_source_state(uint32_t state)
 
 const char *name_taken_by(uint32_t taken_by)
 {
-	static const char *const names[] = {"box",  "snapshot", "crash handler",
-					    "dump", "recover",	"segment"};
+	static const char *const names[] = {
+		[TACHO_TAKEN_BOX] = "box",
+		[TACHO_TAKEN_SNAPSHOT] = "snapshot",
+		[TACHO_TAKEN_CRASH] = "crash handler",
+		[TACHO_TAKEN_DUMP] = "dump",
+		[TACHO_TAKEN_RECOVER] = "recover",
+		[TACHO_TAKEN_SEGMENT] = "segment",
+	};
 	const char *name = PICK(names, taken_by);
 
 	return name ? name : "unknown";
@@ -152,7 +178,11 @@ const char *name_taken_by(uint32_t taken_by)
 
 const char *name_clock(uint32_t clock)
 {
-	static const char *const names[] = {NULL, "CLOCK_MONOTONIC", "TSC", "CNTVCT"};
+	static const char *const names[] = {
+		[TACHO_CLOCK_MONOTONIC] = "CLOCK_MONOTONIC",
+		[TACHO_CLOCK_TSC] = "TSC",
+		[TACHO_CLOCK_CNTVCT] = "CNTVCT",
+	};
 	const char *name = PICK(names, clock);
 
 	return name ? name : "unknown";
@@ -172,9 +202,18 @@ const char *name_arch(uint32_t arch)
 
 const char *name_level(unsigned level)
 {
-	static const char *const names[] = {NULL, "waits", "callbacks", "api"};
+	static const char *const names[] = {
+		[TACHO_LEVEL_WAITS] = "waits",
+		[TACHO_LEVEL_CALLBACKS] = "callbacks",
+		[TACHO_LEVEL_API] = "api",
+	};
 
 	return PICK(names, level);
+}
+
+const char *name_result(unsigned result)
+{
+	return result == TACHO_PENDING ? "pending" : result == TACHO_DONE ? "done" : "";
 }
 
 /* The order of <sys/ucontext.h>, which has names for itself only on its own architecture. */

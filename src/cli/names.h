@@ -8,14 +8,15 @@
 
 const char *name_type(unsigned type);	    /* enum tacho_event_type; NULL: not known */
 const char *name_ready(unsigned bit);	    /* bit of an epoll or poll event; NULL: not known */
-const char *name_descriptor(unsigned kind); /* enum tacho_fd_kind; NULL: not known */
+const char *name_descriptor(unsigned kind); /* enum tacho_descriptor_kind; NULL: not known */
 const char *name_class(unsigned def_class); /* NULL: not known */
-const char *name_state(uint32_t state);	    /* of struct tacho_process */
+const char *name_state(uint32_t state);
 const char *name_source_state(uint32_t state);
 const char *name_taken_by(uint32_t taken_by);
 const char *name_clock(uint32_t clock);
 const char *name_arch(uint32_t arch);			  /* NULL: not known */
 const char *name_level(unsigned level);			  /* of a loop; NULL: not known */
+const char *name_result(unsigned result);		  /* of a poll; "": not known */
 const char *name_register(uint32_t arch, uint32_t index); /* NULL: not known */
 /* "SIGSEGV"; fills `out` (TEXT_SMALL bytes) and returns it. */
 const char *name_signal(char *out, int number);

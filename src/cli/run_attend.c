@@ -96,7 +96,8 @@ static void begin_kernel(struct run_boxes *b, struct run_box *box)
 			 "too many files are open; raise the limit (ulimit -n)");
 	else
 		box->kernel = tacho__kernel_new(box->pid, &options, message, sizeof(message));
-	if (!box->kernel && b->kernel.switches && box_process_runs(box->pid, box->start_time) == 1)
+	if (!box->kernel && b->kernel.switches &&
+	    box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_YES)
 		cli_warn("%s (%" PRIu32 ") is recorded without context switches: %s", box->comm,
 			 box->pid, message);
 }

@@ -124,7 +124,7 @@ static enum kind is_free(struct run_boxes *b, const struct tacho__follow *f)
 	if (b->service && strncmp(super->service, b->service, sizeof(super->service)) != 0)
 		return FOREIGN;
 	/* Who asked that a box outlive an orderly end wants to read it. */
-	if (super->state == TACHO_BOX_STOPPED && agent == 0 && super->recording == 0)
+	if (super->state == TACHO_STATE_STOPPED && agent == 0 && super->recording == 0)
 		return FOREIGN;
 	if (super->recording != 0 && agent == 0 && now >= super->created.mono_ns &&
 	    now - super->created.mono_ns < LEFT_TO_RUN_NS)
@@ -167,7 +167,7 @@ static void follow_process(struct run_box *box)
 {
 	box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
 	/* After the opening: the number may be another process by now. */
-	if (box_process_runs(box->pid, box->start_time) == 0)
+	if (box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO)
 		box->ended = true;
 }
 
@@ -194,7 +194,7 @@ static void take(struct run_boxes *b, const struct box_file *file, struct tacho_
 		return;
 	}
 	memcpy(box.comm, super->comm, sizeof(super->comm));
-	if (super->state == TACHO_BOX_OFF) {
+	if (super->state == TACHO_STATE_OFF) {
 		box.note = box.done = true;
 		if (b->recording)
 			say_note(b, &box, super);
@@ -240,11 +240,12 @@ static void add(struct run_boxes *b, const struct box_file *file)
 		kind = FOREIGN;
 	}
 
-	if (kind == UNFINISHED && (f || box_process_runs(file->pid, file->start_time) != 0))
+	if (kind == UNFINISHED &&
+	    (f || box_process_runs(file->pid, file->start_time) != TACHO_ALIVE_NO))
 		b->pending = true;
 	if (kind != OURS) {
 		tacho__follow_end(f);
-	} else if (tacho__follow_super(f)->state != TACHO_BOX_OFF && tacho__follow_lock(f) < 0) {
+	} else if (tacho__follow_super(f)->state != TACHO_STATE_OFF && tacho__follow_lock(f) < 0) {
 		wait_for_other(b, tacho__follow_agent(f));
 		tacho__follow_end(f);
 	} else {
@@ -255,7 +256,7 @@ static void add(struct run_boxes *b, const struct box_file *file)
 /* A process that stops recording and starts again has a new box. */
 static bool is_left(const struct run_boxes *b, const struct run_box *box)
 {
-	if (!box->follow || tacho__follow_state(box->follow) != TACHO_BOX_STOPPED)
+	if (!box->follow || tacho__follow_state(box->follow) != TACHO_STATE_STOPPED)
 		return false;
 	for (size_t i = 0; i < b->count; i++)
 		if (b->boxes[i].pid == box->pid && b->boxes[i].start_time == box->start_time &&
@@ -267,7 +268,7 @@ static bool is_left(const struct run_boxes *b, const struct run_box *box)
 static bool has_ended(const struct run_boxes *b, const struct run_box *box)
 {
 	struct pollfd fd = {.fd = box->pidfd, .events = POLLIN};
-	int runs;
+	enum tacho_alive runs;
 
 	/* How the command ended decides about its window: it is known when it was reaped. */
 	if (box->pid == b->command && !b->command_reaped)
@@ -276,7 +277,8 @@ static bool has_ended(const struct run_boxes *b, const struct run_box *box)
 		return true;
 	runs = box_process_runs(box->pid, box->start_time);
 	/* That cannot be read: the process itself can still be asked. */
-	return runs < 0 ? poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN) : runs == 0;
+	return runs == TACHO_ALIVE_UNKNOWN ? poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN)
+					   : runs == TACHO_ALIVE_NO;
 }
 
 static void scan(struct run_boxes *b)
@@ -554,7 +556,8 @@ static void end_box(struct run_boxes *b, struct run_box *box)
 	} else if (box->ended && !box->done) {
 		run_save_ended(b, box);
 	}
-	if (box->note && box_process_runs(box->pid, box->start_time) == 0 && b->recording)
+	if (box->note && box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO &&
+	    b->recording)
 		unlink(box->path);
 	if (box->pidfd >= 0)
 		close(box->pidfd);

@@ -312,7 +312,7 @@ static bool ended_as_wanted(struct run_boxes *b, struct run_box *box, bool in_or
 
 static bool is_wanted(struct run_boxes *b, struct run_box *box)
 {
-	bool in_order = tacho__follow_state(box->follow) == TACHO_BOX_STOPPED;
+	bool in_order = tacho__follow_state(box->follow) == TACHO_STATE_STOPPED;
 
 	if (watch_options_on(b->watch, TACHO__WATCH_EXIT))
 		return ended_as_wanted(b, box, in_order) || box->demand.wanted;
@@ -346,7 +346,7 @@ static bool is_asked_to_stay(const struct run_boxes *b, const struct run_box *bo
 
 	return b->recording == 0 && super->recording == 0 && super->keep && !b->segments &&
 	       !b->all_ends && !box->demand.wanted &&
-	       tacho__follow_state(box->follow) == TACHO_BOX_STOPPED;
+	       tacho__follow_state(box->follow) == TACHO_STATE_STOPPED;
 }
 
 void run_save_ended(struct run_boxes *b, struct run_box *box)

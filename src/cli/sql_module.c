@@ -407,7 +407,7 @@ static void put_value(sqlite3_context *out, const struct tacho_definition *d, ui
 	double real;
 
 	if (d && (d->def_class == TACHO_DEF_COUNTER || d->def_class == TACHO_DEF_GAUGE) &&
-	    d->value_type == 2) {
+	    d->value_type == TACHO_VALUE_F64) {
 		memcpy(&real, &value, sizeof(real));
 		sqlite3_result_double(out, real);
 	} else {
@@ -455,8 +455,6 @@ static void put_known(const struct sql_source *s, sqlite3_context *out, enum sql
 
 static void put_number(sqlite3_context *out, enum sql_view view, uint64_t value, uint64_t other)
 {
-	static const char *const results[] = {NULL, "pending", "done"};
-
 	switch (view) {
 	case SQL_OPTIONAL:
 		put_optional(out, value, value != 0);
@@ -471,7 +469,7 @@ static void put_number(sqlite3_context *out, enum sql_view view, uint64_t value,
 		put_optional(out, value - other, value && other);
 		break;
 	case SQL_RESULT:
-		put_text(out, value < 3 ? results[value] : NULL);
+		put_text(out, name_result((unsigned)value));
 		break;
 	case SQL_LEVEL:
 		put_text(out, name_level((unsigned)value));

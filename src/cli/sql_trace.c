@@ -100,7 +100,7 @@ static int fill_threads(struct sql_source *s, struct sql_rows *rows)
 		v[H_TID] = t->tid;
 		v[H_NAME] = pointer(t->name);
 		v[H_START] = t->start_ns;
-		v[H_LIVE] = t->live == 1;
+		v[H_LIVE] = t->live != 0;
 		sql_put(&f, v);
 	}
 	return f.error;

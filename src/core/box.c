@@ -441,7 +441,7 @@ int tacho__box_make(const struct tacho__options *o, char *reason, size_t reason_
 	if (err)
 		return err;
 	tacho__sentinels_ask(r->control, o->limit);
-	tacho__store(&r->super->state, TACHO_BOX_RECORDING);
+	tacho__store(&r->super->state, TACHO_STATE_RECORDING);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
 	memcpy(r->super->magic, TACHO_BOX_MAGIC, 8);
 	TACHO_TESTPOINT("box-made");
@@ -480,7 +480,7 @@ void tacho__box_make_off(const struct tacho__options *o, int error, const char *
 	off.super.box_size = TACHO_BOX_SUPER_SIZE;
 	describe_process(&off.super, o);
 	off.super.region_count = 0;
-	off.super.state = TACHO_BOX_OFF;
+	off.super.state = TACHO_STATE_OFF;
 	off.super.error = -error;
 	tacho__set_reason(&off.super, reason);
 	for (int i = 0; i < TACHO__NOTE_DIRS && !left; i++) {

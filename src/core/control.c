@@ -336,7 +336,7 @@ static int ready(void)
 	       __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) == TACHO__PHASE_READY;
 }
 
-static void set_state(enum tacho_box_state state)
+static void set_state(enum tacho_state state)
 {
 	tacho__store(&tacho__rec->super->state, (uint32_t)state);
 }
@@ -344,7 +344,7 @@ static void set_state(enum tacho_box_state state)
 /* An agent that looks after the box removes it itself, when it has what it wants. */
 static void finish_file(void)
 {
-	set_state(TACHO_BOX_STOPPED);
+	set_state(TACHO_STATE_STOPPED);
 	if (!options.keep_box && !tacho__load(&tacho__rec->control->agent_pid))
 		tacho__box_unlink();
 }
@@ -396,7 +396,7 @@ void tacho_pause(void)
 	tacho__record(tacho_record_head(TACHO_REC_PAUSE, 1), NULL, 0);
 	tacho__store(&tacho__on, 0);
 	if (ready())
-		set_state(TACHO_BOX_PAUSED);
+		set_state(TACHO_STATE_PAUSED);
 }
 
 void tacho_resume(void)
@@ -405,7 +405,7 @@ void tacho_resume(void)
 		return;
 	tacho__store(&tacho__on, 1);
 	if (ready())
-		set_state(TACHO_BOX_RECORDING);
+		set_state(TACHO_STATE_RECORDING);
 	tacho__record(tacho_record_head(TACHO_REC_PAUSE, 0), NULL, 0);
 }
 

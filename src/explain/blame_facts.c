@@ -198,7 +198,7 @@ int tacho__blame_gather(struct tacho__blaming *b)
 	for (uint32_t i = 0; i < tacho_read_source_count(b->reader); i++)
 		if (tacho_read_source(b->reader, b->subject->process, i, &info) >= 0 &&
 		    strcmp(info.name, "cpu_samples") == 0)
-			b->samples = info.state == 2;
+			b->samples = info.state == TACHO_SOURCE_ON;
 	if (!error && !b->error)
 		order_all(b);
 	return error ? error : b->error;

@@ -298,7 +298,7 @@ int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, con
 	for (uint32_t i = 0; i < tacho_read_source_count(x->reader); i++)
 		if (tacho_read_source(x->reader, process, i, &info) >= 0 &&
 		    strcmp(info.name, name) == 0)
-			return info.state == 2;
+			return info.state == TACHO_SOURCE_ON;
 	return 0;
 }
 

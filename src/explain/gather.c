@@ -322,7 +322,7 @@ static int is_sampled(const struct tacho__gathered *g, uint32_t process)
 	for (uint32_t i = 0; i < tacho_read_source_count(g->reader); i++)
 		if (tacho_read_source(g->reader, process, i, &info) >= 0 &&
 		    strcmp(info.name, "cpu_samples") == 0)
-			return info.state == 2;
+			return info.state == TACHO_SOURCE_ON;
 	return 0;
 }
 

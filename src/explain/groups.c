@@ -15,7 +15,8 @@ static int has_left(const struct tacho__explaining *x, const struct tacho__poll 
 	const struct tacho__loop_sum *l = tacho__table_find(
 		&x->sum->loops, (uint64_t)p->at.process << 32 | p->at.loop, p->at.thread);
 
-	return !p->kind && process && process->state == 4 && l && p->end_ns >= l->last_ns;
+	return !p->kind && process && process->state == TACHO_STATE_STOPPED && l &&
+	       p->end_ns >= l->last_ns;
 }
 
 static void show_longest(struct tacho__group *g, const struct tacho__poll *p)

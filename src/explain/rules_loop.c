@@ -436,10 +436,10 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 	int waits = c->lock.begin_ns && c->lock.cut, runs, sampled;
 	double ns;
 
-	if (!process || process->state == 4 || p->end_ns < x->sum->last_ns)
+	if (!process || process->state == TACHO_STATE_STOPPED || p->end_ns < x->sum->last_ns)
 		return;
 	/* A process that hangs records nothing: it did so until the window was taken from it. */
-	if (process->alive == 1 && process->taken_mono_ns > end_ns)
+	if (process->alive == TACHO_ALIVE_YES && process->taken_mono_ns > end_ns)
 		end_ns = process->taken_mono_ns;
 	ns = (double)(end_ns - p->begin_ns);
 	sampled =

@@ -166,7 +166,8 @@ static void annotate_spent(struct tacho__perfetto *p, const struct tacho__spent 
 /* A turn of a loop whose callbacks are not seen stands on its loop's track. */
 static void take_poll(void *arg, const struct tacho__poll *k)
 {
-	static const char *const results[] = {"", "pending", "done"};
+	static const char *const results[] = {
+		[TACHO_UNKNOWN] = "", [TACHO_PENDING] = "pending", [TACHO_DONE] = "done"};
 	struct tacho__perfetto *p = arg;
 	const struct tacho__at *at = &k->at;
 	int turn = !k->kind && !k->task && k->turn_ns == k->begin_ns;
@@ -177,7 +178,7 @@ static void take_poll(void *arg, const struct tacho__poll *k)
 		return;
 	if (k->task)
 		annotate_u64(p, "task", k->task);
-	annotate_text(p, "result", k->result < 3 ? results[k->result] : "");
+	annotate_text(p, "result", k->result <= TACHO_DONE ? results[k->result] : "");
 	if (k->wake_ns) {
 		annotate_u64(p, "wake_to_run_ns", k->begin_ns - k->wake_ns);
 		flow(p, PF_EVENT_FLOW_ENDS, at->process, k->task, k->wake_ns);
@@ -203,7 +204,7 @@ static void take_turn(void *arg, const struct tacho__turn *t)
 
 	p->last_ns = t->end_ns;
 	/* It comes again as a poll, with what it spent its time on. */
-	if (d && d->level == 1 && !t->polls)
+	if (d && d->level == TACHO_LEVEL_WAITS && !t->polls)
 		return;
 	if (t->loop && begin_named(p, "turn", "turn")) {
 		annotate_u64(p, "ready", t->ready);
@@ -360,7 +361,7 @@ static void take_counter(void *arg, const struct tacho__counter *c)
 	p->event.size = 0;
 	tacho__proto_u64(&p->event, PF_EVENT_TYPE, PF_COUNTER);
 	tacho__proto_u64(&p->event, PF_EVENT_TRACK, track);
-	if (!c->depth && d && d->value_type == 2) {
+	if (!c->depth && d && d->value_type == TACHO_VALUE_F64) {
 		memcpy(&value, &c->value, sizeof(value));
 		tacho__proto_double(&p->event, PF_EVENT_DOUBLE, value);
 	} else {
@@ -404,19 +405,19 @@ static void annotate_field(struct tacho__perfetto *p, const struct tacho_event *
 
 	if (tacho_read_field(p->reader, e, index, &v) != 1)
 		return;
-	if (v.type == 5) {
+	if (v.type == TACHO_FIELD_STRING) {
 		tacho__clean_n(text, sizeof(text), v.text, v.size);
 		annotate_text(p, name, text);
 		return;
 	}
 	begin = annotate(p, name);
-	if (v.type == 3)
+	if (v.type == TACHO_FIELD_F64)
 		tacho__proto_double(&p->event, PF_ANNOTATION_DOUBLE, v.number.f64);
 	else
 		tacho__proto_u64(&p->event,
-				 v.type == 4   ? PF_ANNOTATION_BOOL
-				 : v.type == 2 ? PF_ANNOTATION_I64
-					       : PF_ANNOTATION_U64,
+				 v.type == TACHO_FIELD_BOOL  ? PF_ANNOTATION_BOOL
+				 : v.type == TACHO_FIELD_I64 ? PF_ANNOTATION_I64
+							     : PF_ANNOTATION_U64,
 				 v.number.u64);
 	tacho__proto_end(&p->event, begin);
 }

@@ -20,7 +20,7 @@
  *     SLOTS       struct tacho_box_slot, one a slot
  *     POOL        slots of `slot_size` bytes
  *
- * A box whose state is TACHO_BOX_OFF has only the superblock, which holds the
+ * A box whose state is TACHO_STATE_OFF has only the superblock, which holds the
  * reason: the process wanted to record and could not.
  *
  * SLOTS AND CHUNKS. A slot of the pool is unused, or holds one whole chunk, or is
@@ -63,6 +63,7 @@
 #include <stdint.h>
 
 #include "format/record.h"
+#include "tacho_values.h"
 
 #define TACHO_BOX_MAGIC "TACHOBOX"
 #define TACHO_BOX_VERSION 2u /* 1: without packed records */
@@ -98,21 +99,6 @@ struct tacho_box_region {
 	uint32_t count;
 };
 
-enum tacho_box_state {
-	TACHO_BOX_NONE = 0, /* being made */
-	TACHO_BOX_OFF = 1,  /* could not record; see reason */
-	TACHO_BOX_RECORDING = 2,
-	TACHO_BOX_PAUSED = 3,
-	TACHO_BOX_STOPPED = 4, /* tacho_stop or orderly exit */
-};
-
-enum tacho_clock {
-	TACHO_CLOCK_NONE = 0,
-	TACHO_CLOCK_MONOTONIC = 1, /* ticks are nanoseconds of CLOCK_MONOTONIC */
-	TACHO_CLOCK_TSC = 2,	   /* x86-64 rdtsc */
-	TACHO_CLOCK_CNTVCT = 3,	   /* arm64 cntvct_el0 */
-};
-
 /* The same instant on three clocks. */
 struct tacho_anchor {
 	uint64_t ticks;
@@ -136,15 +122,8 @@ enum tacho_source {
 };
 #define TACHO_SOURCE_MAX 32u
 
-enum tacho_source_state {
-	TACHO_SOURCE_ABSENT = 0, /* not part of this recording */
-	TACHO_SOURCE_OFF = 1,	 /* there, not switched on */
-	TACHO_SOURCE_ON = 2,
-	TACHO_SOURCE_REFUSED = 3, /* asked for, failed: error says why */
-};
-
 struct tacho_box_source {
-	uint16_t state;
+	uint16_t state; /* enum tacho_source_state */
 	uint16_t reserved;
 	int32_t error; /* errno */
 };
@@ -154,7 +133,7 @@ struct tacho_box_super {
 	uint32_t version;
 	uint32_t super_size;
 	uint64_t box_size; /* of the whole file: the budget */
-	uint32_t state;	   /* enum tacho_box_state */
+	uint32_t state;	   /* enum tacho_state */
 	int32_t error;	   /* errno behind state OFF or a box that could not grow; else 0 */
 	uint32_t pid;
 	uint32_t uid;
@@ -354,7 +333,6 @@ struct tacho_box_slot {
 
 #define TACHO_CHUNK_MAGIC 0x504e4843u	/* "CHNP" */
 #define TACHO_CHUNK_MAGIC_1 0x4b4e4843u /* "CHNK": without packed records */
-#define TACHO_OPEN_MAX 5u
 #define TACHO_STREAMS 3u
 
 enum tacho_chunk_flag {

@@ -41,6 +41,8 @@
 #ifndef TACHO_FORMAT_DEFINITION_H
 #define TACHO_FORMAT_DEFINITION_H
 
+#include "tacho_values.h"
+
 #define TACHO_NAME_MAX 255u /* bytes of a name or file kept; longer ones are cut */
 #define TACHO_UNIT_MAX 31u
 #define TACHO_STACK_MAX 64u /* frames */
@@ -58,43 +60,22 @@
 #define TACHO_ID_FULL 1u
 #define TACHO_ID_FULL_TEXT "(names full)"
 
+/* The recorder's names for enum tacho_definition_class. */
 enum tacho_class {
 	TACHO_CLASS_NONE = 0,
-	TACHO_CLASS_TEXT = 1,
-	TACHO_CLASS_KIND = 2, /* of task or callback */
-	TACHO_CLASS_LOOP = 3,
-	TACHO_CLASS_SPAN = 4,
-	TACHO_CLASS_COUNTER = 5, /* grows; differences mean something */
-	TACHO_CLASS_GAUGE = 6,	 /* goes up and down */
-	TACHO_CLASS_PLACE = 7,	 /* a place in the code */
-	TACHO_CLASS_SCHEMA = 8,
-	TACHO_CLASS_STACK = 9,
-	TACHO_CLASS_MODULE = 10,
+	TACHO_CLASS_TEXT = TACHO_DEF_TEXT,
+	TACHO_CLASS_KIND = TACHO_DEF_KIND,
+	TACHO_CLASS_LOOP = TACHO_DEF_LOOP,
+	TACHO_CLASS_SPAN = TACHO_DEF_SPAN,
+	TACHO_CLASS_COUNTER = TACHO_DEF_COUNTER,
+	TACHO_CLASS_GAUGE = TACHO_DEF_GAUGE,
+	TACHO_CLASS_PLACE = TACHO_DEF_PLACE,
+	TACHO_CLASS_SCHEMA = TACHO_DEF_SCHEMA,
+	TACHO_CLASS_STACK = TACHO_DEF_STACK,
+	TACHO_CLASS_MODULE = TACHO_DEF_MODULE,
 };
 
 #define TACHO_DEF_CUT 1u   /* flag: a string or stack was longer */
 #define TACHO_DEF_EXACT 2u /* flag: the first frame was interrupted, and is no return address */
-
-enum tacho_field_type {
-	TACHO_FIELD_U64 = 1,
-	TACHO_FIELD_I64 = 2,
-	TACHO_FIELD_F64 = 3,
-	TACHO_FIELD_BOOL = 4,
-	TACHO_FIELD_STRING = 5,
-};
-#define TACHO_FIELD_OPTIONAL 0x80u
-
-enum tacho_value_type {
-	TACHO_VALUE_I64 = 1,
-	TACHO_VALUE_F64 = 2,
-};
-
-/* At which level a loop was observed; see docs/design.md, "Levels of sight". */
-enum tacho_level {
-	TACHO_LEVEL_UNKNOWN = 0,
-	TACHO_LEVEL_WAITS = 1,	   /* L0: only its waits */
-	TACHO_LEVEL_CALLBACKS = 2, /* L1: its callbacks, by interposition */
-	TACHO_LEVEL_API = 3,	   /* L2: it calls tacho.h */
-};
 
 #endif

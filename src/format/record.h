@@ -119,31 +119,6 @@ static inline uint64_t tacho_item_word(uint64_t item)
 		       : item & INT32_MAX;
 }
 
-/* Stream of what the kernel reported of a thread. Those below are of the box. */
-#define TACHO_STREAM_KERNEL 15u
-
-/* What a descriptor is, as far as it matters to whoever waits for it. */
-enum tacho_fd_kind {
-	TACHO_FD_UNKNOWN = 0,
-	TACHO_FD_FILE = 1,
-	TACHO_FD_FOLDER = 2,
-	TACHO_FD_PIPE = 3,
-	TACHO_FD_TERMINAL = 4,
-	TACHO_FD_TCP = 5,
-	TACHO_FD_UDP = 6,
-	TACHO_FD_UNIX = 7,
-	TACHO_FD_SOCKET = 8, /* of another kind */
-	TACHO_FD_EVENT = 9,  /* eventfd, timerfd, signalfd, inotify and the like */
-	TACHO_FD_DEVICE = 10,
-};
-
-/* What TACHO_REC_POLL_END says of the poll that ended. */
-enum tacho_poll_result {
-	TACHO_POLL_RESULT_UNKNOWN = 0,
-	TACHO_POLL_RESULT_PENDING = 1, /* the task is suspended */
-	TACHO_POLL_RESULT_DONE = 2,    /* the task is finished */
-};
-
 static inline uint32_t tacho_record_head(uint32_t type, uint32_t arg)
 {
 	return type | (arg << 8);

@@ -117,7 +117,7 @@ enum tacho_meta_key {
 	TACHO_META_MAX_BYTES = 10,
 	TACHO_META_MIN_AGE = 11,	/* ns */
 	TACHO_META_POLL_THRESHOLD = 12, /* ns */
-	TACHO_META_STATE = 13,		/* enum tacho_box_state, when the trace was taken */
+	TACHO_META_STATE = 13,		/* enum tacho_state, when the trace was taken */
 	TACHO_META_REASON = 14,		/* text: why degraded */
 	TACHO_META_PARENT_PID = 15,
 	TACHO_META_BOX_NAME = 16,     /* text: file name of the box */
@@ -141,14 +141,6 @@ enum tacho_meta_key {
 	TACHO_META_AGENT_CPU = 33, /* ns of CPU time that the agent had used so far */
 	TACHO_META_PAST = 34,	   /* of a segment: records, delivered before or lost, of streams
 				      that it does not mention */
-};
-
-enum tacho_taken_by {
-	TACHO_TAKEN_SNAPSHOT = 1, /* by the process itself */
-	TACHO_TAKEN_CRASH = 2,	  /* by the crash handler */
-	TACHO_TAKEN_DUMP = 3,	  /* from outside */
-	TACHO_TAKEN_RECOVER = 4,  /* after the process was gone */
-	TACHO_TAKEN_SEGMENT = 5,  /* by an agent that records continuously */
 };
 
 /* CLOCK: u32 entry size, u32 count, struct tacho_anchor sorted by ticks. Between two

@@ -106,25 +106,25 @@ void tacho__modules_later(void)
 
 /* ------------------------------------------------- what a descriptor is */
 
-static enum tacho_fd_kind socket_kind(int fd)
+static enum tacho_descriptor_kind socket_kind(int fd)
 {
 	int domain = 0, type = 0;
 	socklen_t size = sizeof(domain);
 
 	if (TACHO__SYS(SYS_getsockopt, fd, SOL_SOCKET, SO_DOMAIN, &domain, &size, 0))
-		return TACHO_FD_SOCKET;
+		return TACHO_DESCRIPTOR_SOCKET;
 	size = sizeof(type);
 	if (TACHO__SYS(SYS_getsockopt, fd, SOL_SOCKET, SO_TYPE, &type, &size, 0))
-		return TACHO_FD_SOCKET;
+		return TACHO_DESCRIPTOR_SOCKET;
 	if (domain == AF_UNIX)
-		return TACHO_FD_UNIX;
+		return TACHO_DESCRIPTOR_UNIX;
 	if (domain == AF_INET || domain == AF_INET6) {
 		if (type == SOCK_STREAM)
-			return TACHO_FD_TCP;
+			return TACHO_DESCRIPTOR_TCP;
 		if (type == SOCK_DGRAM)
-			return TACHO_FD_UDP;
+			return TACHO_DESCRIPTOR_UDP;
 	}
-	return TACHO_FD_SOCKET;
+	return TACHO_DESCRIPTOR_SOCKET;
 }
 
 /* Majors of the kernel's list of devices: consoles, /dev/tty, pseudo terminals. */
@@ -133,27 +133,28 @@ static int is_terminal(unsigned device)
 	return device == 4 || device == 5 || (device >= 136 && device <= 143);
 }
 
-static enum tacho_fd_kind fd_kind(int fd)
+static enum tacho_descriptor_kind fd_kind(int fd)
 {
 	struct stat st;
 
 	if (tacho__fstat(fd, &st))
-		return TACHO_FD_UNKNOWN;
+		return TACHO_DESCRIPTOR_UNKNOWN;
 	switch (st.st_mode & S_IFMT) {
 	case S_IFREG:
-		return TACHO_FD_FILE;
+		return TACHO_DESCRIPTOR_FILE;
 	case S_IFDIR:
-		return TACHO_FD_FOLDER;
+		return TACHO_DESCRIPTOR_FOLDER;
 	case S_IFIFO:
-		return TACHO_FD_PIPE;
+		return TACHO_DESCRIPTOR_PIPE;
 	case S_IFSOCK:
 		return socket_kind(fd);
 	case S_IFCHR:
-		return is_terminal(major(st.st_rdev)) ? TACHO_FD_TERMINAL : TACHO_FD_DEVICE;
+		return is_terminal(major(st.st_rdev)) ? TACHO_DESCRIPTOR_TERMINAL
+						      : TACHO_DESCRIPTOR_DEVICE;
 	case S_IFBLK:
-		return TACHO_FD_DEVICE;
+		return TACHO_DESCRIPTOR_DEVICE;
 	default:
-		return TACHO_FD_EVENT; /* an anonymous inode */
+		return TACHO_DESCRIPTOR_EVENT; /* an anonymous inode */
 	}
 }
 
@@ -191,12 +192,12 @@ static int never_blocks(int fd)
 	if (flags < 0 || !(flags & O_NONBLOCK))
 		return 0;
 	switch (fd_kind(fd)) {
-	case TACHO_FD_PIPE:
-	case TACHO_FD_SOCKET:
-	case TACHO_FD_UNIX:
-	case TACHO_FD_TCP:
-	case TACHO_FD_UDP:
-	case TACHO_FD_EVENT:
+	case TACHO_DESCRIPTOR_PIPE:
+	case TACHO_DESCRIPTOR_SOCKET:
+	case TACHO_DESCRIPTOR_UNIX:
+	case TACHO_DESCRIPTOR_TCP:
+	case TACHO_DESCRIPTOR_UDP:
+	case TACHO_DESCRIPTOR_EVENT:
 		return 1;
 	default:
 		return 0;
@@ -282,7 +283,7 @@ static void record(const struct tacho__blocking_call *c, uint64_t ns)
 {
 	char buf[TACHO_NAME_MAX + 2];
 	const char *path = c->path;
-	enum tacho_fd_kind kind = TACHO_FD_UNKNOWN;
+	enum tacho_descriptor_kind kind = TACHO_DESCRIPTOR_UNKNOWN;
 	uint64_t words[4];
 	uint32_t name, id = 0;
 
@@ -293,7 +294,7 @@ static void record(const struct tacho__blocking_call *c, uint64_t ns)
 	/* A path that the kernel could not read is none that we can. */
 	if (c->error == EFAULT)
 		path = NULL;
-	else if (!path && kind == TACHO_FD_FILE)
+	else if (!path && kind == TACHO_DESCRIPTOR_FILE)
 		path = fd_path((int)c->number, buf, sizeof(buf));
 	if (path)
 		id = define_path(path);

@@ -384,7 +384,7 @@ static void on_walk(void *handle, void *arg)
 
 	tacho__uv_poll_begin(&poll, &e, handle);
 	w->cb(handle, w->arg);
-	tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_PENDING);
+	tacho__uv_poll_end(&poll, TACHO_PENDING);
 }
 
 TACHO_HOOK void uv_walk(void *loop, uv_walk_cb cb, void *arg)

@@ -30,15 +30,15 @@ static int begin(struct tacho__uv_poll *poll, struct tacho__uv_entry *e, const v
 	return 1;
 }
 
-#define HANDLE_CALLBACK(slot, type, handle, ...)                              \
-	do {                                                                  \
-		struct tacho__uv_poll poll = {0};                             \
-		struct tacho__uv_entry e;                                     \
-                                                                              \
-		if (begin(&poll, &e, (handle), (slot))) {                     \
-			((type)e.fn)((handle), ##__VA_ARGS__);                \
-			tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_PENDING); \
-		}                                                             \
+#define HANDLE_CALLBACK(slot, type, handle, ...)                  \
+	do {                                                      \
+		struct tacho__uv_poll poll = {0};                 \
+		struct tacho__uv_entry e;                         \
+                                                                  \
+		if (begin(&poll, &e, (handle), (slot))) {         \
+			((type)e.fn)((handle), ##__VA_ARGS__);    \
+			tacho__uv_poll_end(&poll, TACHO_PENDING); \
+		}                                                 \
 	} while (0)
 
 static void on_handle(void *handle)
@@ -103,7 +103,7 @@ static void on_close(void *handle)
 		return;
 	tacho__uv_poll_begin(&poll, &e, handle);
 	((uv_object_cb)e.fn)(handle);
-	tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_DONE);
+	tacho__uv_poll_end(&poll, TACHO_DONE);
 }
 
 /* ------------------------------------------------------------- timers */
@@ -167,7 +167,7 @@ static void on_timer(void *handle)
 	e = *found;
 	tacho__uv_poll_begin(&poll, &e, handle);
 	((uv_object_cb)e.fn)(handle);
-	tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_PENDING);
+	tacho__uv_poll_end(&poll, TACHO_PENDING);
 }
 
 TACHO_HOOK int uv_timer_start(void *handle, uv_object_cb cb, uint64_t timeout, uint64_t repeat)

@@ -53,15 +53,15 @@ static int begin_pooled(struct tacho__uv_poll *poll, struct tacho__uv_entry *e, 
 	return begin(poll, e, req);
 }
 
-#define CALLBACK(begins, type, req, ...)                                   \
-	do {                                                               \
-		struct tacho__uv_poll poll = {0};                          \
-		struct tacho__uv_entry e;                                  \
-                                                                           \
-		if (begins(&poll, &e, (req))) {                            \
-			((type)e.fn)((req), ##__VA_ARGS__);                \
-			tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_DONE); \
-		}                                                          \
+#define CALLBACK(begins, type, req, ...)                       \
+	do {                                                   \
+		struct tacho__uv_poll poll = {0};              \
+		struct tacho__uv_entry e;                      \
+                                                               \
+		if (begins(&poll, &e, (req))) {                \
+			((type)e.fn)((req), ##__VA_ARGS__);    \
+			tacho__uv_poll_end(&poll, TACHO_DONE); \
+		}                                              \
 	} while (0)
 
 static void on_status(void *req, int status)
@@ -329,7 +329,7 @@ static void on_after_work(void *req, int status)
 		return;
 	tacho__uv_poll_begin(&poll, &e, req);
 	((uv_status_cb)e.fn)(req, status);
-	tacho__uv_poll_end(&poll, TACHO_POLL_RESULT_DONE);
+	tacho__uv_poll_end(&poll, TACHO_DONE);
 }
 
 TACHO_HOOK int uv_queue_work(void *loop, void *req, uv_object_cb work_cb, uv_status_cb after_cb)

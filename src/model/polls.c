@@ -28,7 +28,7 @@ void tacho__at_of(const struct tacho__thread *s, struct tacho__at *at)
 	at->task = p ? p->task : 0;
 	at->poll_ns = p ? p->begin_ns : 0;
 	/* What is seen of the loop is its turns. */
-	if (!p && s->in_turn && s->level == 1)
+	if (!p && s->in_turn && s->level == TACHO_LEVEL_WAITS)
 		at->poll_ns = s->turn.begin_ns;
 }
 
@@ -208,7 +208,7 @@ void tacho__open_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t
 }
 
 int tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
-		      const struct tacho_resume *r, uint64_t ns)
+		      const struct tacho_resume_info *r, uint64_t ns)
 {
 	uint32_t listed = r->open_listed < 5 ? r->open_listed : 5;
 	int err = 0;
@@ -244,7 +244,7 @@ static int is_same(const struct tacho__frame *f, const struct tacho_open_item *o
 	       o->since_ns == f->u.poll.begin_ns;
 }
 
-int tacho__open_still(struct tacho__thread *s, const struct tacho_resume *r)
+int tacho__open_still(struct tacho__thread *s, const struct tacho_resume_info *r)
 {
 	if (!s->depth || r->open_count != s->depth || r->open_listed != r->open_count ||
 	    s->depth > 5)

@@ -108,7 +108,7 @@ void tacho__sum_counter(void *arg, const struct tacho__counter *c)
 			k->process = c->at.process;
 			k->name = c->name;
 			k->depth = c->depth;
-			k->is_float = d && !c->depth && d->value_type == 2;
+			k->is_float = d && !c->depth && d->value_type == TACHO_VALUE_F64;
 		}
 		counter_point(g, k, c->ns, number_of(k, c->value));
 		if (k->last >= k->most) {

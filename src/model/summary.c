@@ -103,7 +103,7 @@ static struct tacho__loop_sum *loop_of(struct tacho__summing *g, uint32_t proces
 	l->loop = loop;
 	l->thread = thread;
 	d = tacho_read_definition(g->reader, process, loop);
-	l->level = d ? d->level : 0;
+	l->level = d ? d->level : TACHO_LEVEL_UNKNOWN;
 	return l;
 }
 
@@ -154,7 +154,8 @@ static void sum_poll(void *arg, const struct tacho__poll *p)
  */
 static unsigned is_futile(const struct tacho__loop_sum *l, const struct tacho__turn *u)
 {
-	return !u->ready && !u->polls && (l->level != 1 || u->end_ns - u->begin_ns < FUTILE_NS);
+	return !u->ready && !u->polls &&
+	       (l->level != TACHO_LEVEL_WAITS || u->end_ns - u->begin_ns < FUTILE_NS);
 }
 
 static void sum_turn(void *arg, const struct tacho__turn *u)

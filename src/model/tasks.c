@@ -84,7 +84,7 @@ void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__frame 
 	k->task.polls++;
 	k->task.busy_ns += p->end_ns - p->begin_ns;
 	k->task.last_ns = p->end_ns;
-	if (p->result == 2) {
+	if (p->result == TACHO_DONE) {
 		k->task.end_ns = p->end_ns;
 		give_task(t, k);
 	}

@@ -59,7 +59,7 @@ static void know_loop(struct tacho__tracker *t, struct tacho__thread *s, uint32_
 		return;
 	s->loop = loop;
 	d = loop ? tacho_read_definition(t->reader, s->process, loop) : NULL;
-	s->level = d ? d->level : 0;
+	s->level = d ? d->level : TACHO_LEVEL_UNKNOWN;
 }
 
 /* A turn of which nothing but its length is known stands as a poll. */
@@ -88,7 +88,7 @@ static void turn_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_
 	s->turn.end_ns = tacho__later(ns, s->turn.begin_ns);
 	s->turn.cut |= cut;
 	TACHO__GIVE(t, turn, &s->turn);
-	if (s->level == 1 && !s->turn.polls)
+	if (s->level == TACHO_LEVEL_WAITS && !s->turn.polls)
 		turn_as_poll(t, s);
 }
 
@@ -184,7 +184,7 @@ static int begins_late(const struct tacho__tracker *t, const struct tacho_event 
 
 static int resumes(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
-	const struct tacho_resume *r = e->resume;
+	const struct tacho_resume_info *r = e->resume;
 	int lost = r->missing || r->dropped;
 
 	/* Polls of signal handlers are nobody's wake. */
@@ -239,7 +239,7 @@ static int may_get_sched(const struct tacho__thread *s, const struct tacho_event
 {
 	uint64_t since = s->in_turn ? s->turn.begin_ns : s->ended.begin_ns;
 
-	return e->type == TACHO_EV_PARK && s->level == 3 && !s->ended.depth &&
+	return e->type == TACHO_EV_PARK && s->level == TACHO_LEVEL_API && !s->ended.depth &&
 	       s->ended.end_ns - s->ended.begin_ns >= (e->ns - since) / 2;
 }
 

@@ -141,9 +141,9 @@ void tacho__span_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_
 void tacho__open_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
 /* What was open where records go on, after all of before was cut. */
 int tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
-		      const struct tacho_resume *r, uint64_t ns);
+		      const struct tacho_resume_info *r, uint64_t ns);
 /* 1: the same is open before and after a hole; now it is marked. */
-int tacho__open_still(struct tacho__thread *s, const struct tacho_resume *r);
+int tacho__open_still(struct tacho__thread *s, const struct tacho_resume_info *r);
 
 /* tasks.c */
 int tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f);

@@ -29,8 +29,8 @@ static void lock_waited(struct tacho__tracker *t, struct tacho__thread *s,
 	s->waiting = 0;
 	s->lock_done = 1;
 	s->lock.end_ns = tacho__later(e->ns, s->lock.begin_ns);
-	s->lock.got = e->arg & 1;
-	s->lock.is_signal = (e->arg & 2) != 0;
+	s->lock.got = (e->arg & TACHO_WAITED_GOT) != 0;
+	s->lock.is_signal = (e->arg & TACHO_WAITED_SIGNAL) != 0;
 	k = tacho__table_find(&t->locks, s->process, e->word[0]);
 	if (k && k->release_ns >= s->lock.begin_ns && s->lock.got) {
 		s->lock.release_ns = k->release_ns;

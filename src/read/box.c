@@ -236,7 +236,7 @@ static int describe(struct tacho__box *b, const struct tacho__host *host)
 		.start_time = u->start_time,
 		.clock = u->clock,
 		.state = u->state,
-		.alive = host ? host->alive : -1,
+		.alive = host ? host->alive : TACHO_ALIVE_UNKNOWN,
 		.max_bytes = u->box_size,
 		.min_age_ns = u->min_age_ns,
 		.poll_threshold_ns = u->poll_threshold_ns,
@@ -299,13 +299,13 @@ static int check_super(struct tacho__box *b, char *message, size_t message_size)
 			   path);
 		return -EBADMSG;
 	}
-	if (s->state == TACHO_BOX_OFF) {
+	if (s->state == TACHO_STATE_OFF) {
 		tacho__say(message, message_size, "process %u (%.*s) does not record: %.*s", s->pid,
 			   (int)strnlen(s->comm, sizeof(s->comm)), s->comm,
 			   (int)strnlen(s->reason, sizeof(s->reason)), s->reason);
 		return -ENODATA;
 	}
-	if (s->state == TACHO_BOX_NONE) {
+	if (s->state == TACHO_STATE_NEVER) {
 		tacho__say(
 			message, message_size,
 			"cannot read %s: process %u was making this box and has not finished; try "
@@ -333,12 +333,12 @@ static int settle_clock(struct tacho__box *b, const struct tacho__host *host)
 	t->kind = b->super.clock;
 	for (uint32_t i = 0; !state && news && i < news->anchor_count; i++)
 		state = tacho__timebase_add(t, news->anchors[i].ticks, news->anchors[i].mono_ns, 0);
-	if (!state && use_host && host->alive == 1)
+	if (!state && use_host && host->alive == TACHO_ALIVE_YES)
 		state = tacho__timebase_add(t, host->now.ticks, host->now.mono_ns, 0);
 	if (!state)
 		state = tacho__timebase_settle(t);
 	/* A dead box reads the same each time, unless only our own clock makes sense of it. */
-	if (state >= 0 && use_host && host->alive != 1 && baseline(t) < BASELINE_NS) {
+	if (state >= 0 && use_host && host->alive != TACHO_ALIVE_YES && baseline(t) < BASELINE_NS) {
 		state = tacho__timebase_add(t, host->now.ticks, host->now.mono_ns, 0);
 		if (!state)
 			state = tacho__timebase_settle(t);

@@ -112,7 +112,7 @@ static int take_meta(struct tacho_reader *r, struct meta *m, unsigned key, const
 		p->taken_by = (uint32_t)n;
 		break;
 	case TACHO_META_ALIVE:
-		p->alive = n != 0;
+		p->alive = n ? TACHO_ALIVE_YES : TACHO_ALIVE_NO;
 		break;
 	case TACHO_META_UNREAD_CHUNKS:
 		m->unread_chunks = n;
@@ -537,7 +537,7 @@ static int settle_clock(struct tacho__trace *t, uint32_t clock, int used)
 
 int tacho__trace_contents(struct tacho__trace *t)
 {
-	struct meta m = {.p = {.alive = -1}};
+	struct meta m = {.p = {.alive = TACHO_ALIVE_UNKNOWN}};
 	struct tacho__parts parts = {.limit = t->reader->arena.limit / 64};
 	uint32_t first = t->reader->stretch_count;
 	uint32_t good = 0;

@@ -20,7 +20,7 @@ static struct tacho_underway underway_at(const struct tacho__records *r, uint32_
 	};
 
 	memcpy(now.open, r->open, r->head.open_listed * sizeof(now.open[0]));
-	for (uint32_t i = 0; r->head.stream == 0 && i < n; i++)
+	for (uint32_t i = 0; r->head.stream == TACHO_STREAM_NORMAL && i < n; i++)
 		tacho_underway_apply(&now, tacho_record_type(r->type_arg[i]),
 				     tacho_record_arg(r->type_arg[i]), r->words[r->word_at[i]],
 				     r->ns[i]);

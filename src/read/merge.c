@@ -44,7 +44,7 @@ struct tacho__merge {
 	uint64_t loaded_bytes;
 	struct loaded *spare;
 	uint32_t spare_count;
-	struct tacho_resume resume;
+	struct tacho_resume_info resume;
 };
 
 /* -------------------------------------------------------------------- heap */
@@ -360,12 +360,12 @@ void tacho__merge_free(struct tacho_reader *r)
 
 /* -------------------------------------------------------------------- next */
 
-static void fill_resume(struct tacho_resume *to, const struct cursor *c)
+static void fill_resume(struct tacho_resume_info *to, const struct cursor *c)
 {
 	const struct tacho__records *records = &c->loaded->records;
 	const struct tacho_trace_events *head = &records->head;
 
-	*to = (struct tacho_resume){
+	*to = (struct tacho_resume_info){
 		.missing = c->missing,
 		.dropped = head->drops,
 		.first = c->first,

@@ -244,22 +244,23 @@ static int is_mapped(uint32_t pid, ino_t ino)
  * Whether the process that made the box still runs, and still is that program: exec
  * keeps the pid and the start time but not the mapping.
  */
-static int is_alive(const struct tacho_box_super *s, int same_boot, ino_t ino)
+static enum tacho_alive is_alive(const struct tacho_box_super *s, int same_boot, ino_t ino)
 {
 	unsigned long threads;
 	uint64_t start_time;
 	char state;
 
 	if (!same_boot || s->pid == 0 || s->pid > INT32_MAX)
-		return 0;
+		return TACHO_ALIVE_NO;
 	if (!read_stat(s->pid, &state, &threads, &start_time))
-		return kill((pid_t)s->pid, 0) && errno == ESRCH ? 0 : -1;
+		return kill((pid_t)s->pid, 0) && errno == ESRCH ? TACHO_ALIVE_NO
+								: TACHO_ALIVE_UNKNOWN;
 	if (start_time != s->start_time)
-		return 0;
+		return TACHO_ALIVE_NO;
 	/* A leader that has ended is a zombie while its threads go on. */
 	if ((state == 'Z' || state == 'X') && threads <= 1)
-		return 0;
-	return is_mapped(s->pid, ino) != 0;
+		return TACHO_ALIVE_NO;
+	return is_mapped(s->pid, ino) ? TACHO_ALIVE_YES : TACHO_ALIVE_NO;
 }
 
 static void ask_host(struct tacho__host *host, const struct tacho_box_super *s, ino_t ino)

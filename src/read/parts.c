@@ -275,7 +275,7 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 		const struct tacho__stretch_info *x = &r->stretches[i];
 
 		/* Blocks of events come from a writer that has already put tails there. */
-		if (x->pub.stream == 0 && x->kind != TACHO__STRETCH_EVENTS)
+		if (x->pub.stream == TACHO_STREAM_NORMAL && x->kind != TACHO__STRETCH_EVENTS)
 			last[count++] =
 				(struct last){x->pub.thread, i, x->pub.first_ns, x->pub.last_ns};
 	}

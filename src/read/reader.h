@@ -154,7 +154,7 @@ struct tacho_reader {
 
 /* What only the host on which a box lies can tell, see open.c. */
 struct tacho__host {
-	int alive;     /* as in struct tacho_process */
+	int alive;     /* enum tacho_alive */
 	int same_boot; /* `now` is on the clocks of the box */
 	uint32_t arch; /* ELF e_machine of this host */
 	struct tacho_anchor now;

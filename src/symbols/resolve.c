@@ -165,7 +165,7 @@ static void load_map(struct tacho__resolver *r)
 
 	r->map_tried = 1;
 	/* The map of an earlier process of this number would lie. */
-	if (r->process->alive != 0 || r->process->taken_by == 0)
+	if (r->process->alive != TACHO_ALIVE_NO || r->process->taken_by == TACHO_TAKEN_BOX)
 		r->map = read_map(r->process);
 	for (char *line = r->map, *end; line && *line; line = end) {
 		struct mapped m;

@@ -129,8 +129,8 @@ static int meta_taking(struct tacho__bytes *b, const struct tacho_process *p,
 		err = meta_number(b, TACHO_META_TAKEN_REAL, p->taken_real_ns, 0);
 	if (!err)
 		err = meta_number(b, TACHO_META_TAKEN_BY, taken_by, 0);
-	if (!err && p->alive >= 0)
-		err = meta_number(b, TACHO_META_ALIVE, p->alive != 0, 1);
+	if (!err && p->alive != TACHO_ALIVE_UNKNOWN)
+		err = meta_number(b, TACHO_META_ALIVE, p->alive == TACHO_ALIVE_YES, 1);
 	if (!err)
 		err = meta_text(b, TACHO_META_BOX_NAME, options->box_name);
 	/* A box lies on the host that is being asked; a trace file may come from afar. */
@@ -146,7 +146,7 @@ int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
 {
 	const struct tacho_process *p = tacho_read_process(reader, options->process);
 	struct tacho__bytes b = {0};
-	int from_box = p->taken_by == 0;
+	int from_box = p->taken_by == TACHO_TAKEN_BOX;
 	int err = meta_identity(&b, p, from_box);
 
 	if (!err)

@@ -360,7 +360,7 @@ struct stream {
 	int open;	  /* what RESUME said, while it is not known: -1 nothing */
 };
 
-static void check_open(const struct tacho_resume *resume, uint32_t writer, uint64_t next)
+static void check_open(const struct tacho_resume_info *resume, uint32_t writer, uint64_t next)
 {
 	int inside = next % 3 != 0;
 
@@ -372,7 +372,7 @@ static void check_open(const struct tacho_resume *resume, uint32_t writer, uint6
 		      (unsigned long long)resume->open[0].task);
 }
 
-static void read_resume(struct found *f, struct stream *s, const struct tacho_resume *r)
+static void read_resume(struct found *f, struct stream *s, const struct tacho_resume_info *r)
 {
 	CHECK(!r->dropped, "%u records were dropped", r->dropped);
 	f->missing += r->missing;
@@ -458,8 +458,8 @@ struct found recording_read(const char *path)
 	if (!CHECK(!tacho_read_open(&reader, path, NULL, message, sizeof(message)), "%s", message))
 		return f;
 	while ((more = tacho_read_next(reader, &e)) > 0) {
-		if (!CHECK(e.thread < 64 && e.stream == 0, "thread %u, stream %u", e.thread,
-			   e.stream))
+		if (!CHECK(e.thread < 64 && e.stream == TACHO_STREAM_NORMAL, "thread %u, stream %u",
+			   e.thread, e.stream))
 			continue;
 		if (e.type == TACHO_EV_RESUME)
 			read_resume(&f, &streams[e.thread], e.resume);

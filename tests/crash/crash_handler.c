@@ -187,7 +187,7 @@ static const char *check_file(const struct crash_case *what, const struct truth 
 		return "the crash file lacks records from before the crash";
 	if (what->flags & CASE_AGAIN && v.events < truth->sequence[0].done - 100)
 		return "the crash file is not of the last crash";
-	why = check_crashes(what, truth, folder.file, 2);
+	why = check_crashes(what, truth, folder.file, TACHO_TAKEN_CRASH);
 	return why ? tell("the crash file: %s", strdup(why)) : NULL;
 }
 
@@ -225,7 +225,7 @@ static const char *one(const struct crash_case *what, struct truth *with, struct
 		why = victim_verify(&folder, with, 0, NULL);
 	if (!why) {
 		why = check_crashes(what, with, with->box[what->flags & CASE_CHILD ? 1 : 0].path,
-				    0);
+				    TACHO_TAKEN_BOX);
 		why = why ? tell("the box: %s", strdup(why)) : NULL;
 	}
 	if (!why)

@@ -74,7 +74,7 @@ static struct stream *stream_of(struct work *w, const struct tacho_event *e)
 
 static int take_resume(struct work *w, struct stream *s, const struct tacho_event *e)
 {
-	const struct tacho_resume *r = e->resume;
+	const struct tacho_resume_info *r = e->resume;
 
 	if (r->dropped)
 		return wrong(w->v, "%u records of thread %u were dropped", r->dropped, e->thread);
@@ -111,7 +111,7 @@ static int take_handler(struct work *w, struct stream *s, const struct tacho_eve
 	if (n + 1 > w->found[sequence].last)
 		w->found[sequence].last = n + 1;
 	w->v->events++;
-	w->v->nested += e->stream > 0;
+	w->v->nested += e->stream >= TACHO_STREAM_SIGNAL;
 	return 0;
 }
 

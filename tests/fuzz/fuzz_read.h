@@ -42,7 +42,7 @@ static inline void fuzz_event(struct tacho_reader *r, const struct tacho_event *
 	if (!tacho_read_text(e, &text, &size, &cut))
 		fuzz_bytes(text, size);
 	for (uint32_t i = 0; i < 17; i++)
-		if (tacho_read_field(r, e, i, &value) == 1 && value.type == 5)
+		if (tacho_read_field(r, e, i, &value) == 1 && value.type == TACHO_FIELD_STRING)
 			fuzz_bytes(value.text, value.size);
 }
 

@@ -231,7 +231,8 @@ static void test_errors(void)
 		const struct call *c = &seen.call[i];
 
 		if (!strcmp(c->name, "connect"))
-			CHECK(c->error == ECONNREFUSED && c->kind == 5, "connect: %d", c->error);
+			CHECK(c->error == ECONNREFUSED && c->kind == TACHO_DESCRIPTOR_TCP,
+			      "connect: %d", c->error);
 		if (!strcmp(c->name, "fsync"))
 			CHECK(c->error ? c->error == EBADF && c->number == UINT64_MAX
 				       : strstr(c->path, "/file") != NULL,

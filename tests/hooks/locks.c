@@ -226,12 +226,12 @@ static void conditions(void)
 		const struct lock_event *e = &events[i];
 		size_t from = releaser(i);
 
-		gave_up += e->type == TACHO_EV_LOCK_WAITED && !(e->arg & 1);
-		CHECK(e->type != TACHO_EV_LOCK_WAITED || e->arg & 2,
+		gave_up += e->type == TACHO_EV_LOCK_WAITED && !(e->arg & TACHO_WAITED_GOT);
+		CHECK(e->type != TACHO_EV_LOCK_WAITED || e->arg & TACHO_WAITED_SIGNAL,
 		      "a wait for a signal passes for one for a lock");
 		waiting += e->type == TACHO_EV_LOCK_WAIT;
 		waiting -= e->type == TACHO_EV_LOCK_WAITED;
-		if (e->type == TACHO_EV_LOCK_WAITED && e->arg & 1)
+		if (e->type == TACHO_EV_LOCK_WAITED && e->arg & TACHO_WAITED_GOT)
 			CHECK(from != NONE && events[from].tid != e->tid,
 			      "a thread goes on that no other signalled");
 		if (e->type == TACHO_EV_LOCK_RELEASE)
@@ -250,7 +250,7 @@ static void cancelled(void)
 	CHECK_COUNT(TACHO_EV_LOCK_WAITED, 1);
 	CHECK_COUNT(TACHO_EV_LOCK_RELEASE, 0);
 	for (size_t i = 0; i < event_count; i++)
-		CHECK(events[i].type != TACHO_EV_LOCK_WAITED || !(events[i].arg & 1),
+		CHECK(events[i].type != TACHO_EV_LOCK_WAITED || !(events[i].arg & TACHO_WAITED_GOT),
 		      "a cancelled wait got what it waited for");
 }
 

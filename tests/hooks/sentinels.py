@@ -56,7 +56,7 @@ class Program:
             raise TimeoutError('there is no box')
         while os.pread(self.fd, 8, 0) != b'TACHOBOX' and time.monotonic() < end:
             time.sleep(0.01)
-        self.off = struct.unpack('<I', os.pread(self.fd, 4, 24))[0] == 1  # TACHO_BOX_OFF
+        self.off = struct.unpack('<I', os.pread(self.fd, 4, 24))[0] == 1  # TACHO_STATE_OFF
         if not self.off:
             self.control = self.region(0)
             self.triggers = self.region(2)

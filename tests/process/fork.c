@@ -249,9 +249,9 @@ static void test_exec(void)
 	check_writer(tally_whole(box_of(pid, 0), 1000), 0, 1000);
 	check_writer(tally_whole(box_of(pid, 1), 100), 7, 100);
 	if (!failed()) {
-		CHECK(process_of(box_of(pid, 0))->alive == 0,
+		CHECK(process_of(box_of(pid, 0))->alive == TACHO_ALIVE_NO,
 		      "the box of the image that is gone does not count as dead");
-		CHECK(process_of(box_of(pid, 1))->alive == 1,
+		CHECK(process_of(box_of(pid, 1))->alive == TACHO_ALIVE_YES,
 		      "the box of the image that runs does");
 		CHECK(process_of(box_of(pid, 1))->parent_pid == 0, "the second image has a parent");
 		CHECK(polls_of(box_of(pid, 1), late.text) == 1, "names of the second image");

@@ -350,7 +350,7 @@ static void tally_mark(struct tally *t, const struct tacho_event *e, uint32_t pi
 	uint32_t number = (uint32_t)(v & ((1u << NUMBER_BITS) - 1));
 
 	t->marks++;
-	t->streams += e->stream != 0;
+	t->streams += e->stream != TACHO_STREAM_NORMAL;
 	if (v >> (NUMBER_BITS + WRITER_BITS) != pid) {
 		t->foreign++;
 		return;

@@ -60,8 +60,8 @@ static void test_pause(void)
 	check_writer(tally_whole(b, 200), 0, 200);
 	if (!b)
 		return;
-	CHECK(process_of(b)->state == 3, "the box of a paused process has state %u",
-	      process_of(b)->state);
+	CHECK(process_of(b)->state == TACHO_STATE_PAUSED,
+	      "the box of a paused process has state %u", process_of(b)->state);
 	tacho_read_seek(b->reader, 0);
 	while (tacho_read_next(b->reader, &e) > 0)
 		if (e.type == TACHO_EV_PAUSE)
@@ -128,8 +128,8 @@ static void test_again_kept(void)
 	check_exit(subject_wait(pid), 0);
 	boxes_open(box_dir());
 	check_writer(tally_whole(box_of(pid, 0), 100), 0, 100);
-	CHECK(process_of(box_of(pid, 0))->state == 4, "the stopped box has state %u",
-	      process_of(box_of(pid, 0))->state);
+	CHECK(process_of(box_of(pid, 0))->state == TACHO_STATE_STOPPED,
+	      "the stopped box has state %u", process_of(box_of(pid, 0))->state);
 	check_again(box_of(pid, 1));
 }
 
@@ -227,7 +227,8 @@ static void test_other_ends(void)
 		b = the_box();
 		check_writer(tally_whole(b, 10), 0, 10);
 		if (b) {
-			CHECK(process_of(b)->alive == 0, "a dead process counts as alive");
+			CHECK(process_of(b)->alive == TACHO_ALIVE_NO,
+			      "a dead process counts as alive");
 			unlink(b->path);
 		}
 		boxes_close();

@@ -151,8 +151,9 @@ static void test_environment(void)
 	CHECK(p->poll_threshold_ns == 250, "threshold %llu",
 	      (unsigned long long)p->poll_threshold_ns);
 	CHECK(!strcmp(p->service, "the service"), "service '%s'", p->service);
-	CHECK(p->clock == 1, "clock %u", p->clock);
-	CHECK(p->state == 4, "a process that ended in order has state %u", p->state);
+	CHECK(p->clock == TACHO_CLOCK_MONOTONIC, "clock %u", p->clock);
+	CHECK(p->state == TACHO_STATE_STOPPED, "a process that ended in order has state %u",
+	      p->state);
 	CHECK(strstr(p->comm, "options") || emulated(), "comm '%s'", p->comm);
 }
 
@@ -335,7 +336,7 @@ static void test_struct_fields(void)
 		return;
 	p = process_of(b);
 	CHECK(p->max_bytes == 2 << 20 && p->min_age_ns == 123 && p->poll_threshold_ns == 456 &&
-		      p->clock == 1 && !strcmp(p->service, "by struct"),
+		      p->clock == TACHO_CLOCK_MONOTONIC && !strcmp(p->service, "by struct"),
 	      "an option of the struct did not get into the box");
 	check_writer(tally_whole(b, 1), 0, 1);
 }

@@ -63,7 +63,7 @@ static inline void bb_init(struct bb *b)
 	b->super->version = TACHO_BOX_VERSION;
 	b->super->super_size = TACHO_BOX_SUPER_SIZE;
 	b->super->box_size = b->size;
-	b->super->state = TACHO_BOX_RECORDING;
+	b->super->state = TACHO_STATE_RECORDING;
 	b->super->pid = 4194305;
 	b->super->start_time = 77;
 	memset(b->super->boot_id, 0xb0, 16);

@@ -76,7 +76,7 @@ static inline void record_and_crash(const char *folder, const char *path)
 
 static inline void dump_box(const char *folder, const char *path)
 {
-	struct tacho__trace_options options = {.taken_by = 4};
+	struct tacho__trace_options options = {.taken_by = TACHO_TAKEN_RECOVER};
 	struct tacho_reader *reader;
 	char box[600] = "", message[300] = "";
 	DIR *dir = opendir(folder);

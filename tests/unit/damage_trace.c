@@ -314,7 +314,7 @@ static void check_facts(const struct file *f, struct tacho_reader *reader)
 		MUST(tacho_read_crash(reader, 0)->signal == SIGABRT);
 	}
 	if (has_whole(f, TACHO_BLOCK_SOURCES))
-		MUST(!tacho_read_source(reader, 0, 0, &source) && source.state == 2);
+		MUST(!tacho_read_source(reader, 0, 0, &source) && source.state == TACHO_SOURCE_ON);
 }
 
 /* Some problem with a sentence that lies at `at`. */

@@ -181,8 +181,8 @@ static int is_loop(uint64_t id, const struct tacho_name *loop)
 {
 	const struct tacho_definition *d = tacho_read_definition(reader, 0, (uint32_t)id);
 
-	return is_named(id, TACHO_DEF_LOOP, loop->text) && d->level == 3 && d->line == loop->line &&
-	       strstr(d->file, "header_calls.h");
+	return is_named(id, TACHO_DEF_LOOP, loop->text) && d->level == TACHO_LEVEL_API &&
+	       d->line == loop->line && strstr(d->file, "header_calls.h");
 }
 
 static void read_loops(void)
@@ -269,7 +269,7 @@ static void read_locks_and_spans(void)
 	next_is(TACHO_EV_LOCK_WAIT);
 	EXPECT(is_named(event.arg, TACHO_DEF_PLACE, "where it locks") && word(0) == lock);
 	next_is(TACHO_EV_LOCK_WAITED);
-	EXPECT(event.arg == 1 && word(0) == lock);
+	EXPECT(event.arg == TACHO_WAITED_GOT && word(0) == lock);
 	next_is(TACHO_EV_LOCK_WAITED);
 	EXPECT(event.arg == 0 && word(0) == lock);
 	next_is(TACHO_EV_LOCK_RELEASE);
@@ -315,12 +315,12 @@ static void read_values(void)
 	next_is(TACHO_EV_COUNTER);
 	d = tacho_read_definition(reader, 0, event.arg);
 	EXPECT(is_named(event.arg, TACHO_DEF_COUNTER, "bytes so far") && d &&
-	       !strcmp(d->unit, "B") && d->value_type == 1);
+	       !strcmp(d->unit, "B") && d->value_type == TACHO_VALUE_I64);
 	EXPECT((int64_t)word(0) == INT64_MIN);
 	next_is(TACHO_EV_COUNTER);
 	d = tacho_read_definition(reader, 0, event.arg);
 	EXPECT(is_named(event.arg, TACHO_DEF_GAUGE, "heat") && d && !strcmp(d->unit, "C") &&
-	       d->value_type == 2);
+	       d->value_type == TACHO_VALUE_F64);
 	bits = word(0);
 	memcpy(&value, &bits, sizeof(value));
 	EXPECT(value == -273.15);
@@ -364,19 +364,19 @@ static void read_every_type(void)
 	struct tacho_field_value v;
 
 	schema_is("every_type", 10);
-	EXPECT(field(0, 1, 0, "count").number.u64 == 1);
-	EXPECT(field(1, 2, 0, "change").number.i64 == -2);
-	EXPECT(field(2, 3, 0, "ratio").number.f64 == 3.5);
-	EXPECT(field(3, 4, 0, "yes").number.u64 == 1);
-	EXPECT(field_text(field(4, 5, 0, "name"), "four"));
-	EXPECT(field(5, 1, 1, "maybe_count").number.u64 == UINT64_MAX);
-	EXPECT(field(6, 2, 1, "maybe_change").number.i64 == INT64_MIN);
-	EXPECT(field(7, 3, 1, "maybe_ratio").number.f64 == DBL_MIN);
-	EXPECT(field(8, 4, 1, "maybe_yes").number.u64 == 0);
-	EXPECT(field_text(field(9, 5, 1, "maybe_name"), "five"));
+	EXPECT(field(0, TACHO_FIELD_U64, 0, "count").number.u64 == 1);
+	EXPECT(field(1, TACHO_FIELD_I64, 0, "change").number.i64 == -2);
+	EXPECT(field(2, TACHO_FIELD_F64, 0, "ratio").number.f64 == 3.5);
+	EXPECT(field(3, TACHO_FIELD_BOOL, 0, "yes").number.u64 == 1);
+	EXPECT(field_text(field(4, TACHO_FIELD_STRING, 0, "name"), "four"));
+	EXPECT(field(5, TACHO_FIELD_U64, 1, "maybe_count").number.u64 == UINT64_MAX);
+	EXPECT(field(6, TACHO_FIELD_I64, 1, "maybe_change").number.i64 == INT64_MIN);
+	EXPECT(field(7, TACHO_FIELD_F64, 1, "maybe_ratio").number.f64 == DBL_MIN);
+	EXPECT(field(8, TACHO_FIELD_BOOL, 1, "maybe_yes").number.u64 == 0);
+	EXPECT(field_text(field(9, TACHO_FIELD_STRING, 1, "maybe_name"), "five"));
 	schema_is("every_type", 10);
-	EXPECT(field(0, 1, 0, "count").number.u64 == 0);
-	EXPECT(field(3, 4, 0, "yes").number.u64 == 0);
+	EXPECT(field(0, TACHO_FIELD_U64, 0, "count").number.u64 == 0);
+	EXPECT(field(3, TACHO_FIELD_BOOL, 0, "yes").number.u64 == 0);
 	for (uint32_t i = 4; i < 10; i++)
 		EXPECT(tacho_read_field(reader, &event, i, &v) == 0);
 	EXPECT(tacho_read_field(reader, &event, 10, &v) < 0);
@@ -389,21 +389,22 @@ static void read_events(void)
 
 	read_every_type();
 	schema_is("one_field", 1);
-	EXPECT(field(0, 4, 0, "alone").number.u64 == 1);
+	EXPECT(field(0, TACHO_FIELD_BOOL, 0, "alone").number.u64 == 1);
 	schema_is("sixteen", 16);
 	for (uint32_t i = 0; i < 16; i++) {
 		snprintf(name, sizeof(name), "f%u", i + 1);
-		EXPECT(field(i, 1, i == 15, name).number.u64 == (i < 15 ? i + 1 : UINT64_MAX));
+		EXPECT(field(i, TACHO_FIELD_U64, i == 15, name).number.u64 ==
+		       (i < 15 ? i + 1 : UINT64_MAX));
 	}
 	schema_is("three_texts", 4);
-	v = field(0, 5, 0, "first");
+	v = field(0, TACHO_FIELD_STRING, 0, "first");
 	EXPECT(v.size == 512 && v.cut && !memcmp(v.text, long_text, v.size));
 	/* What is left of the kibibyte, with a word for each field that may still come. */
-	v = field(1, 5, 0, "second");
+	v = field(1, TACHO_FIELD_STRING, 0, "second");
 	EXPECT(v.size > 300 && v.size < 512 && v.cut && !memcmp(v.text, long_text, v.size));
-	v = field(2, 5, 0, "third");
+	v = field(2, TACHO_FIELD_STRING, 0, "third");
 	EXPECT(v.size < 3 && v.cut && !memcmp(v.text, "end", v.size));
-	EXPECT(field(3, 1, 0, "last").number.u64 == 99);
+	EXPECT(field(3, TACHO_FIELD_U64, 0, "last").number.u64 == 99);
 }
 
 static void read_rest(void)

@@ -11,6 +11,9 @@ extern "C" {
 #include <cmocka.h>
 }
 
+// Before tacho.h, so that each of the two meets what the other declared.
+#include "tacho_read.h"
+
 #include "header_calls.h"
 
 static void test_values(void **)

@@ -285,7 +285,7 @@ static void recount_end(struct recount *c, struct counted_thread *t, uint64_t ns
 		c->longest = ns;
 }
 
-static int is_still_open(const struct counted_thread *t, const struct tacho_resume *r)
+static int is_still_open(const struct counted_thread *t, const struct tacho_resume_info *r)
 {
 	if (!t->depth || r->open_count != t->depth || r->open_listed != t->depth)
 		return 0;
@@ -297,7 +297,7 @@ static int is_still_open(const struct counted_thread *t, const struct tacho_resu
 
 static void recount_resume(struct recount *c, struct counted_thread *t, const struct tacho_event *e)
 {
-	const struct tacho_resume *r = e->resume;
+	const struct tacho_resume_info *r = e->resume;
 
 	t->lock_ns = 0;
 	if (is_still_open(t, r))
@@ -327,7 +327,7 @@ static void recount_event(struct recount *c, const struct tacho_event *e)
 {
 	struct counted_thread *t = &c->threads[e->thread];
 
-	assert_true(e->thread < 8 && e->stream == 0);
+	assert_true(e->thread < 8 && e->stream == TACHO_STREAM_NORMAL);
 	c->events++;
 	switch (e->type) {
 	case TACHO_EV_RESUME:

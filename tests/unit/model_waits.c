@@ -327,7 +327,7 @@ static void calls_end_where_they_are_recorded(void **state)
 	assert_int_equal(c->fd, 7);
 	assert_int_equal(c->path, 9);
 	assert_int_equal(c->error, 11);
-	assert_int_equal(c->fd_kind, 5);
+	assert_int_equal(c->fd_kind, TACHO_DESCRIPTOR_TCP);
 	assert_int_equal(c->at.kind, KIND_A);
 	assert_int_equal(f->calls[1].fd, -1);
 	assert_true(f->calls[1].begin_ns <= f->calls[1].end_ns);

@@ -52,7 +52,7 @@ static void what_an_agent_says_of_a_trace_is_read(void **state)
 	assert_int_equal(p->segment, 7);
 	assert_true(p->recording == UINT64_MAX);
 	assert_int_equal(p->agent_cpu_ns, 99);
-	assert_int_equal(p->taken_by, 5);
+	assert_int_equal(p->taken_by, TACHO_TAKEN_SEGMENT);
 	assert_int_equal(p->agent_pid, 0);
 	tacho_read_close(r);
 	free(meta.data);

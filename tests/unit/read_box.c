@@ -307,7 +307,7 @@ static void definitions_are_found_by_id(void **state)
 	assert_int_equal(d->count, 3);
 	assert_string_equal(d->fields[1].name, "url");
 	assert_int_equal(d->fields[1].optional, 1);
-	assert_int_equal(d->fields[1].type, 5);
+	assert_int_equal(d->fields[1].type, TACHO_FIELD_STRING);
 	d = tacho_read_definition(r, 0, 4);
 	assert_int_equal(d->count, 3);
 	assert_int_equal(d->frames[2], 0x3000);
@@ -318,7 +318,7 @@ static void definitions_are_found_by_id(void **state)
 	assert_int_equal(d->since_ns, bb_ns(30000000));
 	d = tacho_read_definition(r, 0, 7);
 	assert_string_equal(d->unit, "jobs");
-	assert_int_equal(d->value_type, 2);
+	assert_int_equal(d->value_type, TACHO_VALUE_F64);
 	assert_null(tacho_read_definition(r, 0, 0));
 	assert_null(tacho_read_definition(r, 0, 8));
 	assert_null(tacho_read_definition(r, 0, 0xffffffff));
@@ -426,7 +426,7 @@ static void facts_of_the_process_are_there(void **state)
 	assert_string_equal(p->comm, "builder");
 	assert_string_equal(p->exe, "/usr/bin/builder");
 	assert_string_equal(p->host, "");
-	assert_int_equal(p->alive, -1);
+	assert_int_equal(p->alive, TACHO_ALIVE_UNKNOWN);
 	assert_int_equal(p->poll_threshold_ns, 333);
 	assert_int_equal(p->max_bytes, b.size);
 	assert_null(tacho_read_process(r, 1));
@@ -443,7 +443,7 @@ static void facts_of_the_process_are_there(void **state)
 	assert_null(tacho_read_thread(r, 2));
 	assert_int_equal(tacho_read_source_count(r), TACHO_SOURCE_COUNT);
 	assert_int_equal(tacho_read_source(r, 0, TACHO_SOURCE_LOCKS, &source), 0);
-	assert_int_equal(source.state, 3);
+	assert_int_equal(source.state, TACHO_SOURCE_REFUSED);
 	assert_int_equal(source.error, EACCES);
 	assert_string_equal(source.name, "locks");
 	assert_int_equal(tacho_read_source(r, 0, 99, &source), -EINVAL);
@@ -606,14 +606,14 @@ static void what_is_no_box_is_refused_with_a_sentence(void **state)
 	assert_int_equal(try_bytes(&r, b.data, b.size, message), -ENOTSUP);
 	assert_non_null(strstr(message, "newer"));
 	b.super->version = 1;
-	b.super->state = TACHO_BOX_OFF;
+	b.super->state = TACHO_STATE_OFF;
 	strcpy(b.super->reason, "no room on /dev/shm");
 	assert_int_equal(try_bytes(&r, b.data, b.size, message), -ENODATA);
 	assert_non_null(strstr(message, "no room on /dev/shm"));
 	assert_int_equal(try_bytes(&r, b.data, TACHO_BOX_SUPER_SIZE, message), -ENODATA);
-	b.super->state = TACHO_BOX_NONE;
+	b.super->state = TACHO_STATE_NEVER;
 	assert_int_equal(try_bytes(&r, b.data, b.size, message), -EBADMSG);
-	b.super->state = TACHO_BOX_RECORDING;
+	b.super->state = TACHO_STATE_RECORDING;
 	b.super->super_size = 77;
 	assert_int_equal(try_bytes(&r, b.data, b.size, message), -EBADMSG);
 	assert_int_equal(try_bytes(&r, b.data, 8, message), -EBADMSG);

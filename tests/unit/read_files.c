@@ -79,7 +79,7 @@ static void paths_that_are_no_boxes(void **state)
 	assert_int_equal(mkdir(in_folder("folder"), 0700), 0);
 	assert_int_equal(try_path(&r, in_folder("folder")), -EBADMSG);
 	assert_int_equal(try_path(&r, in_folder("box")), 0);
-	assert_int_equal(tacho_read_process(r, 0)->alive, 0);
+	assert_int_equal(tacho_read_process(r, 0)->alive, TACHO_ALIVE_NO);
 	assert_true(tacho_read_process(r, 0)->used_bytes > 0);
 	assert_int_equal(count_events(r), 1);
 	tacho_read_close(r);

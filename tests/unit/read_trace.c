@@ -75,7 +75,7 @@ static void check_sample(struct tacho_reader *r)
 	assert_int_equal(tacho_read_loss(r, 0, TACHO_LOSS_NESTING, &loss), 0);
 	assert_int_equal(loss.count, 5);
 	assert_int_equal(tacho_read_source(r, 0, 0, &source), 0);
-	assert_int_equal(source.state, 2);
+	assert_int_equal(source.state, TACHO_SOURCE_ON);
 	assert_int_equal(tacho_read_real_ns(r, 0, 2000), 2002000);
 	assert_int_equal(tacho_read_window(r, &first, &last), 0);
 	assert_int_equal(first, 2000);

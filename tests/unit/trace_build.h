@@ -167,7 +167,7 @@ static inline void build_process(struct build *b)
 	build_meta_u64(b, TACHO_META_CLOCK, TACHO_CLOCK_TSC);
 	build_meta_u64(b, TACHO_META_MAX_BYTES, 32 << 20);
 	build_meta_u64(b, TACHO_META_POLL_THRESHOLD, 20000);
-	build_meta_u64(b, TACHO_META_STATE, TACHO_BOX_RECORDING);
+	build_meta_u64(b, TACHO_META_STATE, TACHO_STATE_RECORDING);
 	build_meta_u64(b, TACHO_META_ALIVE, 0);
 	build_meta_u64(b, TACHO_META_TAKEN_MONO, BUILD_BEGIN_NS + 900000000u);
 	build_meta_u64(b, TACHO_META_TAKEN_BY, TACHO_TAKEN_CRASH);

@@ -102,7 +102,7 @@ static void *bytes_of(int fd, size_t *size)
 	return data;
 }
 
-/* Events of stream 15, each checked; how many, and the records missing between them. */
+/* Events of the kernel's stream, each checked; how many, and the records missing between them. */
 static uint32_t count_kernel(struct tacho_reader *reader, uint32_t first, uint64_t *missing)
 {
 	struct tacho_event e;

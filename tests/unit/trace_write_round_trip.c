@@ -151,7 +151,7 @@ static uint64_t assert_same_events(struct pair *p)
 			assert_memory_equal(a.word, b.word, a.words * sizeof(a.word[0]));
 		if (a.type == TACHO_EV_RESUME)
 			assert_memory_equal(a.resume, b.resume,
-					    offsetof(struct tacho_resume, open));
+					    offsetof(struct tacho_resume_info, open));
 		else
 			count++;
 	} while (more);
@@ -257,8 +257,8 @@ static void a_written_trace_tells_of_its_process(void **state)
 	assert_int_equal(b->clock, TACHO_CLOCK_TSC);
 	assert_int_equal(b->max_bytes, 32 << 20);
 	assert_int_equal(b->poll_threshold_ns, 20000);
-	assert_int_equal(b->state, TACHO_BOX_RECORDING);
-	assert_int_equal(b->alive, 0);
+	assert_int_equal(b->state, TACHO_STATE_RECORDING);
+	assert_int_equal(b->alive, TACHO_ALIVE_NO);
 	assert_int_equal(b->taken_by, TACHO_TAKEN_DUMP);
 	assert_int_equal(b->taken_mono_ns, a->taken_mono_ns);
 	assert_int_equal(b->created_mono_ns, a->created_mono_ns);
