@@ -13,6 +13,7 @@ from librun import (agent, boxes, check, events, finish, folder, free_port, fres
                     recorded, run, said, skip, start, traces, until, watched, why)
 import librun
 
+SECOND = 10**9
 
 def segments(place):
     return [t for t in traces(place) if info(t).get("segment")]
@@ -113,6 +114,9 @@ def test_sched(tmp):
     samples = sum(e["type"] == "kernel-sample" for e in found)
     check("switches_are_in_segments", p.returncode == 0 and out >= 200, (said(p), out))
     check("samples_are_in_segments", samples >= 10, (said(p), samples))
+    own = [e["ns"] for e in found if e["type"] in ("park", "unpark")]
+    away = [e for e in found if not min(own) - SECOND < e["ns"] < max(own) + SECOND]
+    check("the_kernel_tells_times_of_the_same_clock", not away, (min(own), max(own), away[:3]))
 
 
 def test_redis(tmp):
