@@ -26,7 +26,9 @@ FUZZ_SECONDS = int(os.environ.get('TACHO_FUZZ_SECONDS') or (1800 if SOAK else 60
 KILLS = os.environ.get('TACHO_KILLS') or ('1000' if SOAK else '50')
 PATIENCE = 12 if SOAK else 1  # factor on time limits of what TACHO_SOAK makes longer
 CPUS = min(2, os.cpu_count() or 1)
+WAITERS = 2 * CPUS  # at a time, of what spends most of its time waiting
 BUILD = ROOT / 'build'
+QUIET = LOGS / 'quiet'  # is there when nothing computes beside the tests
 SANITIZERS = {
     'ASAN_OPTIONS': 'detect_leaks=1:strict_string_checks=1:detect_stack_use_after_return=1',
     'UBSAN_OPTIONS': 'halt_on_error=1:print_stacktrace=1',
@@ -41,12 +43,10 @@ BUILDS = {  # folder: (compiler, options of meson setup)
     'build-arm64': (None, [f'--cross-file={ROOT}/.arm64/root.ini',
                            f'--cross-file={ROOT}/cross/aarch64.ini']),
 }
-# Where the kernel groups sessions, it weighs them against each other: nice alone does nothing.
-LOW_PRIORITY = ['sh', '-c', '{ echo 19 >/proc/self/autogroup; } 2>/dev/null; exec nice -n 19 "$@"',
-                'sh']
 runner = None  # set by main
 results = None
 built = {}  # folder: True when it was built, False when that failed
+building = {folder: threading.Lock() for folder in BUILDS}
 
 
 # Building ----------------------------------------------------------------------------
@@ -54,10 +54,12 @@ built = {}  # folder: True when it was built, False when that failed
 
 def build(folder, suite=None):
     """Configures and builds once, all or what the tests of a suite need; a failure counts once."""
-    if folder not in built:
-        built[folder] = configure(folder) and bool(runner.check(
-            f'{folder} ninja', ['ninja', '-C', ROOT / folder] + targets(folder, suite), limit=600))
-    return built[folder]
+    with building[folder]:
+        if folder not in built:
+            built[folder] = configure(folder) and bool(runner.check(
+                f'{folder} ninja', ['ninja', '-C', ROOT / folder] + targets(folder, suite),
+                limit=600))
+        return built[folder]
 
 
 def targets(folder, suite):
@@ -152,10 +154,13 @@ def c_files(*folders):
 
 def look():
     """clang-format finds nothing to change."""
-    def one(path):
-        runner.check(f'format {path.relative_to(ROOT)}',
-                     ['clang-format', '--dry-run', '-Werror', path])
-    runner.each(one, c_files('include', 'src', 'tests', 'examples', 'bench'), CPUS)
+    folders = {}
+    for path in c_files('include', 'src', 'tests', 'examples', 'bench'):
+        folders.setdefault(path.parent.relative_to(ROOT), []).append(path)
+
+    def one(folder):
+        runner.check(f'format {folder}', ['clang-format', '--dry-run', '-Werror', *folders[folder]])
+    runner.each(one, folders, CPUS)
 
 
 def headers():
@@ -252,8 +257,19 @@ def install():
     runner.lines('install', [ROOT / 'tests/install.sh', BUILD], limit=300)
 
 
-def scripts(folder, limit, jobs=1, first=(), alone=()):
-    """Those that take longest come first; those that measure, or need what all share, are alone."""
+def just_booted():
+    """What stands before a command that is to find clocks near zero, and why that cannot be."""
+    clocks = {'--monotonic': time.CLOCK_MONOTONIC, '--boottime': time.CLOCK_BOOTTIME}
+    argv = ['unshare', '--time', '--fork']
+    for option, clock in clocks.items():
+        argv += [option, f'-{int(time.clock_gettime(clock))}']
+    done = subprocess.run([*argv, 'true'], capture_output=True, text=True)
+    return argv, done.stderr.strip() if done.returncode else None
+
+
+def scripts(folder, limit, jobs=1, first=(), alone=(), again=()):
+    """Those that take longest come first; those that measure, or need what all share, are alone.
+    `again`: some are also run on a machine that has just booted, as far as they can see."""
     if not build('build'):
         results.skip(folder, 'build was not built')
         return
@@ -261,18 +277,30 @@ def scripts(folder, limit, jobs=1, first=(), alone=()):
     found = {path.name: path for path in sorted((ROOT / 'tests' / folder).iterdir())
              if path.suffix in how and not path.name.startswith('lib')}  # lib*: what tests share
 
-    def one(name):
+    def one(name, label='', before=()):
         path = found[name]
-        runner.lines(f'{folder} {name}', [how[path.suffix], path], limit=limit * PATIENCE)
+        runner.lines(f'{folder} {name}{label}', [*before, how[path.suffix], path],
+                     limit=limit * PATIENCE)
+
+    def just_after_boot(name):
+        before, why_not = just_booted()
+        if why_not:
+            results.skip(f'{folder} {name} just after boot', why_not)
+        else:
+            one(name, ' just after boot', before)
     rest = [name for name in found if name not in first and name not in alone]
-    runner.each(one, [*first, *rest], jobs)
+    jobs_of = [(one, name) for name in first] + [(just_after_boot, name) for name in again] + \
+        [(one, name) for name in rest]
+    runner.each(lambda job: job[0](job[1]), jobs_of, jobs)
     runner.each(one, alone, 1)
 
 
 def e2e():
     """The programs as a user meets them."""
-    scripts('e2e', 600, CPUS, first=('run_sentinels.py', 'run_continuous.py', 'doctor.py'),
-            alone=('bench_run.py', 'cli_boxes.py', 'diff_runs.py'))
+    scripts('e2e', 600, WAITERS, first=('run_sentinels.py', 'run_continuous.py', 'doctor.py'),
+            alone=('bench_run.py', 'cli_boxes.py', 'diff_runs.py'),
+            again=('run_continuous.py', 'report_extremes.py', 'sql_tables.py', 'run_status.py',
+                   'cli_live.py'))
 
 
 def daemons():
@@ -282,7 +310,7 @@ def daemons():
 
 def cases():
     """Programs with one fault each, and healthy ones: what the report names first."""
-    scripts('cases', 900)
+    scripts('cases', 1800)
     log = LOGS / 'cases-run_cases.py.log'
     for line in log.read_text().splitlines() if log.exists() else ():
         if line.startswith('score '):
@@ -291,14 +319,14 @@ def cases():
 
 def process():
     """What recorded processes do: fork, exec, daemon, signals, dlopen, limits."""
-    program_suite('process', 'build', 'process')
+    program_suite('process', 'build', 'process', jobs=WAITERS)
 
 
 def crash():
     """The recorded process is killed at named points and at random."""
     if build('build') and programs('build', 'crash'):
         program_suite('crash', 'build', 'crash', jobs=1)
-    scripts('crash', 400)
+    scripts('crash', 400, WAITERS, first=('hammer.sh',))
 
 
 def blocked():
@@ -345,7 +373,7 @@ def analysis():
     """clang-tidy (with clang's analyzer) and cppcheck find nothing."""
     # What is not initialized is left to clang's analyzer: cppcheck 2.10 takes parameters
     # and structs filled by memcpy for it.
-    runner.check('cppcheck', LOW_PRIORITY + [
+    runner.check('cppcheck', [
         'cppcheck', '--quiet', '--error-exitcode=1', '--inline-suppr',
         '--enable=warning,portability', '--std=c11', '--library=gnu', f'-j{CPUS}', '-I', 'src',
         '-I', 'include', '--suppress=missingIncludeSystem', '--suppress=uninitvar',
@@ -357,7 +385,7 @@ def analysis():
 
     def one(path):
         runner.check(f'clang-tidy {path.relative_to(ROOT)}',
-                     LOW_PRIORITY + ['clang-tidy', '--quiet', '-p', ROOT / 'build-asan', path],
+                     ['clang-tidy', '--quiet', '-p', ROOT / 'build-asan', path],
                      limit=900)
     files = [path for path in c_files('src') if path.suffix == '.c']
     runner.each(one, sorted(files, key=lambda path: -path.stat().st_size), CPUS)
@@ -375,18 +403,20 @@ def fuzz():
         grown.mkdir(parents=True, exist_ok=True)
         seeds = [path for path in (ROOT / 'tests/fuzz/corpus' / name, ROOT / 'tests/golden')
                  if path.is_dir()]
-        runner.check(f'fuzz {name}', LOW_PRIORITY + fixed_addresses() + command + [
+        runner.check(f'fuzz {name}', fixed_addresses() + command + [
             f'-max_total_time={FUZZ_SECONDS}', '-timeout=20', '-rss_limit_mb=2048',
             '-max_len=262144', '-print_final_stats=1', f'-artifact_prefix={LOGS}/{name}-', grown,
             *seeds], env=SANITIZERS, limit=FUZZ_SECONDS + 120)
     runner.each(one, programs('build-fuzz', 'fuzz'), CPUS)
 
 
-# One after the other. But two only compute, at low priority, beside those that spend most of their
-# time waiting and care for no time.
-SUITES = [order, look, headers, man, unit, elf, install, asan, tsan, valgrind, arm64, analysis, e2e,
-          daemons, cases, fuzz, process, crash, blocked]
-BESIDE = {analysis: (e2e, daemons), fuzz: (process, crash)}
+# What is told soon, with the machine for itself; what mostly waits; and, at the same time but after
+# it, rows of what only computes and cares for no time. The last of those that wait measures time
+# in the end, and does that when nothing computes any more.
+SOON = [order, man, unit, elf, install]
+WAITING = [e2e, daemons, process, crash, blocked, cases]
+COMPUTING = [[look, headers, asan, fuzz, tsan, valgrind], [analysis, arm64]]
+SUITES = SOON + WAITING + [suite for row in COMPUTING for suite in row]
 
 
 def main():
@@ -398,33 +428,47 @@ def main():
             sys.exit(f'tests: TACHO_TEST_ONLY names no suite with "{name}"; there are: '
                      + ' '.join(names))
     LOGS.mkdir(parents=True, exist_ok=True)
+    QUIET.unlink(missing_ok=True)
     runner = Runner(dict(
         clean_environment(), TACHO_SOURCE=str(ROOT), TACHO_BUILD=str(BUILD), TACHO_KILLS=KILLS,
         TACHO_BIN=str(BUILD / 'src/cli/tacho'), TACHO_EXAMPLES=str(BUILD / 'examples'),
-        TACHO_SOAK='1' if SOAK else '0'))
+        TACHO_SOAK='1' if SOAK else '0', TACHO_TEST_QUIET=str(QUIET)),
+        low_suites={suite.__name__ for row in COMPUTING for suite in row})
     results = runner.results
-    interrupted = None
-    beside, may_go_on = None, ()
-    try:
-        for suite in SUITES:
-            if only and suite.__name__ not in only:
-                continue
-            if beside and suite not in may_go_on:
-                beside.join()
-            if suite in BESIDE:
-                beside, may_go_on = threading.Thread(target=run_suite, args=[suite]), BESIDE[suite]
-                beside.start()
-            else:
+
+    def run(suites):
+        for suite in suites:
+            if not only or suite.__name__ in only:
                 run_suite(suite)
-        if beside:
-            beside.join()
+    interrupted = None
+    beside = threading.Thread(target=compute, args=[run])
+    try:
+        run(SOON)
+        beside.start()
+        run(WAITING)
+        beside.join()
     except Interrupted as reason:
         interrupted = str(reason)
     finally:
-        if beside:
+        if beside.ident:
             beside.join()
         runner.end_strays()
     return summary(interrupted)
+
+
+def compute(run):
+    """All of COMPUTING. QUIET says when it is done."""
+    def row(suites):
+        try:
+            run(suites)
+        except Interrupted:
+            pass  # main says so
+    rows = [threading.Thread(target=row, args=[suites]) for suites in COMPUTING]
+    for thread in rows:
+        thread.start()
+    for thread in rows:
+        thread.join()
+    QUIET.touch()
 
 
 def run_suite(suite):
@@ -433,16 +477,16 @@ def run_suite(suite):
     try:
         suite()
     except Interrupted:
-        if suite not in BESIDE:  # these have a thread of their own
-            raise
-        return
+        raise
     except Exception as error:  # whatever it is: no suite is lost in silence
         results.fail(suite.__name__, f'the suite itself failed: {error!r}')
     if not any(results.counts()):
         results.fail(suite.__name__, 'it has no tests')
     passed, failed, skipped = results.counts()
+    cpu = sum(cpu for _, cpu, name, _ in runner.took if name == suite.__name__)
     say(f'{suite.__name__:<10} {passed:>5} passed {failed:>3} failed {skipped:>3} skipped '
-        f'{time.monotonic() - started:>6.0f} s  {(suite.__doc__ or "").split(chr(10))[0]}')
+        f'{time.monotonic() - started:>5.0f} s {cpu:>5.0f} s of CPU  '
+        f'{(suite.__doc__ or "").split(chr(10))[0]}')
 
 
 def summary(interrupted):
@@ -454,7 +498,7 @@ def summary(interrupted):
     (LOGS / 'summary.txt').write_text('\n'.join(lines) + '\n')
     (LOGS / 'durations.txt').write_text(''.join(
         f'{seconds:8.1f} s {cpu:8.1f} s of CPU  {name}\n'
-        for seconds, cpu, name in sorted(runner.took, reverse=True)))
+        for seconds, cpu, _, name in sorted(runner.took, reverse=True)))
     say('\n'.join(lines))
     if interrupted is not None:
         return 130

@@ -231,7 +231,7 @@ static struct tacho_reader *open_range(const char *path, uint64_t from_ns, uint6
 
 static int blame_one(struct asked *a, const char *path, const struct tacho__subject *s)
 {
-	uint64_t from = s->from_ns > BEFORE_NS ? s->from_ns - BEFORE_NS : 1;
+	uint64_t from = s->from_ns > BEFORE_NS ? s->from_ns - BEFORE_NS : 0;
 	struct tacho_reader *reader = open_range(path, from, s->to_ns + AFTER_NS);
 	struct tacho__blame *b;
 	int error = 0;

@@ -176,6 +176,8 @@ int cli_open_between(struct tacho_reader **out, const char *path, const struct p
 	    tacho_read_window(*out, &first, &last) >= 0) {
 		options.from_ns = parse_instant_ns(from, first, last);
 		options.to_ns = parse_instant_ns(to, first, last);
+		if (to->given && !options.to_ns)
+			options.to_ns = 1; /* 0 would be no limit */
 		tacho_read_close(*out);
 		*out = NULL;
 		if (options.to_ns && options.from_ns > options.to_ns) {

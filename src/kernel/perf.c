@@ -58,8 +58,9 @@ struct tacho__perf {
 	uint32_t born_count, born_capacity;
 	uint32_t missed;
 	int missed_error;
-	uint64_t lost;	 /* by records; of those that count, only what is gone or made no sense */
-	uint64_t *whole; /* a record that goes round the end of a ring */
+	uint64_t lost;	   /* by records; of those that count, only what is gone or made no sense */
+	uint64_t *whole;   /* a record that goes round the end of a ring */
+	uint64_t ahead_ns; /* this time namespace, of the clock that perf reads; it may wrap */
 };
 
 static int open_event(const struct perf_event_attr *attr, int pid, int cpu)
@@ -477,6 +478,7 @@ static void drain_ring(struct tacho__perf *p, struct ring *r, bool births,
 			continue;
 		}
 		rec.cpu = (uint32_t)r->cpu;
+		rec.ns += p->ahead_ns;
 		if (births) {
 			if (rec.type == TACHO__PERF_FORK && rec.pid == p->options.pid &&
 			    !was_born(p, rec.tid))
@@ -516,6 +518,19 @@ uint64_t tacho__perf_lost(const struct tacho__perf *p)
 
 /* -------------------------------------------------------------- beginning */
 
+/* perf knows no time namespaces. Where there are none, there is no such file. */
+static uint64_t namespace_ahead_ns(void)
+{
+	FILE *f = fopen("/proc/self/timens_offsets", "re");
+	long long seconds = 0, ns = 0;
+
+	if (f && fscanf(f, "monotonic %lld %lld", &seconds, &ns) != 2)
+		seconds = ns = 0;
+	if (f)
+		fclose(f);
+	return (uint64_t)seconds * 1000000000u + (uint64_t)ns;
+}
+
 int tacho__perf_fd(const struct tacho__perf *p)
 {
 	return p->poll_fd;
@@ -527,6 +542,7 @@ static int begin(struct tacho__perf *p, enum tacho__perf_step *step)
 	int err;
 
 	*step = TACHO__PERF_MEMORY;
+	p->ahead_ns = namespace_ahead_ns();
 	p->page_size = page > 0 ? (size_t)page : 4096;
 	p->whole = malloc(TACHO__PERF_RECORD_MAX);
 	if (!p->whole)

@@ -9,8 +9,8 @@ import subprocess
 import sys
 
 import libblocked
-from libblocked import (CLIENT, PATIENCE, Server, as_caller, check, events, marked, places, skip,
-                        until)
+from libblocked import (CLIENT, PATIENCE, Server, as_caller, check, child_of, events, free_port,
+                        listens, marked, places, skip, until)
 from libgroup import MemoryGroup
 
 CONNECTIONS = 8
@@ -187,22 +187,6 @@ def state_of_task(pid, tid):
 
 
 # redis ---------------------------------------------------------------------------------------
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(('127.0.0.1', 0))
-        return s.getsockname()[1]
-
-
-def child_of(pid):
-    with open(f'/proc/{pid}/task/{pid}/children') as f:
-        return int(f.read().split()[0])
-
-
-def listens(port):
-    with socket.socket() as s:
-        return s.connect_ex(('127.0.0.1', port)) == 0
 
 
 def answered_by(port):

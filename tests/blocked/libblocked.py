@@ -10,10 +10,10 @@ import struct
 import subprocess
 import sys
 import tempfile
-import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from libresult import check, skip, status  # noqa: E402, F401
+from libwait import PATIENCE, child_of, free_port, listens, until  # noqa: E402, F401
 
 BUILD = os.path.abspath(os.environ.get('TACHO_BUILD') or 'build')
 BIN = os.path.abspath(os.environ.get('TACHO_BIN') or os.path.join(BUILD, 'src/cli/tacho'))
@@ -22,17 +22,6 @@ SERVER = os.path.join(BUILD, 'tests/blocked/blocked-server')
 NO_PERF = os.path.join(BUILD, 'tests/blocked/blocked-no_perf')
 PRELOAD = os.path.join(BUILD, 'src/hooks/libtacho-preload.so')
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'server.c')
-PATIENCE = 60
-
-
-def until(condition, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.01)
-    return condition()
 
 
 def marked(name):

@@ -32,6 +32,19 @@ static uint64_t save_sessions(void)
 	return case_now() - begin;
 }
 
+/* The least of some: what else the machine did once does not count. */
+static uint64_t saves_take(void)
+{
+	uint64_t least = UINT64_MAX;
+
+	for (int i = 0; i < 4; i++) {
+		uint64_t took = save_sessions();
+
+		least = took < least ? took : least;
+	}
+	return least;
+}
+
 static void on_checkpoint(evutil_socket_t fd, short what, void *arg)
 {
 	(void)fd;
@@ -66,7 +79,7 @@ int main(void)
 	case_rounds_per_ms();
 	file = mkstemp(path);
 	case_check(file < 0 || unlink(path), path);
-	while (save_sessions() < 25 * CASE_MS && records < RECORDS_MAX)
+	while (saves_take() < 25 * CASE_MS && records < RECORDS_MAX)
 		records *= 2;
 	end = case_end(2);
 	base = event_base_new();

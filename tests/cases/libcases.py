@@ -151,10 +151,10 @@ class Situation:
         path = os.path.join(self.out, name + '.tacho')
         return self.wait(self.command(path, argv, options), path, inside, env)
 
-    def run(self, name, argv, **env):
+    def run(self, name, argv, inside=None, **env):
         """The same for a program that records and saves its window by itself."""
         path = os.path.join(self.out, name + '.tacho')
-        return self.wait(self.before + argv, path, None, dict(env, TACHO_CASE_FILE=path))
+        return self.wait(self.before + argv, path, inside, dict(env, TACHO_CASE_FILE=path))
 
     def dump(self, name, argv, seconds):
         """The window of a program as it is so long after its first event."""
@@ -215,6 +215,14 @@ def undisturbed():
         os.sched_setscheduler(0, os.SCHED_RR, os.sched_param(1))
     except OSError:
         pass
+
+
+def may_be_undisturbed():
+    before = os.sched_getscheduler(0)
+    undisturbed()
+    allowed = os.sched_getscheduler(0) == os.SCHED_RR
+    os.sched_setscheduler(0, before, os.sched_param(0))
+    return allowed
 
 
 def tacho(place, *arguments):

@@ -15,9 +15,11 @@ class Case:
         self.name = name
         self.rule = rule
         self.function = function
-        self.alone = alone  # CPU time is its subject: nothing else runs beside it
+        self.alone = alone  # it needs all CPUs, or fights for them: nothing else runs beside it
         self.quota = quota  # of a CPU, by a cgroup of its own
-        self.calm = calm  # what else the machine does must not come before its fault
+        # What else the machine does must not come before its fault. If it is not alone, it needs
+        # little of a CPU, and has one while others run beside it.
+        self.calm = calm
         self.dump = dump  # the window is taken after so many seconds; then it is ended
         self.api = api  # recorded by itself through tacho.h, without tacho run
         self.env = env
@@ -30,9 +32,9 @@ class Case:
 
 FAULTS = [
     # libuv
-    Case('uv_long_callback', 'long-callback', 'parse_document', alone=True),
-    Case('uv_rare_long', 'long-callback', 'rebuild_index', alone=True, calm=True),
-    Case('uv_long_and_files', 'long-callback', 'compile_rules', alone=True, calm=True),
+    Case('uv_long_callback', 'long-callback', 'parse_document', calm=True),
+    Case('uv_rare_long', 'long-callback', 'rebuild_index', calm=True),
+    Case('uv_long_and_files', 'long-callback', 'compile_rules', calm=True),
     Case('uv_sleep', 'blocking-call', 'retry_later'),
     Case('uv_resolve', 'blocking-call', 'connect_to'),
     Case('uv_log_pipe', 'blocking-call', 'log_line'),
@@ -44,24 +46,24 @@ FAULTS = [
     Case('uv_saturated', 'loop-saturated', 'score_quote', alone=True),
     Case('uv_idle_spin', 'loop-saturated', 'look_for_work', alone=True),
     Case('uv_flood', 'fd-flood', 'on_read', alone=True),
-    Case('uv_wake_storm', 'wake-storm', 'on_lines', alone=True),
+    Case('uv_wake_storm', 'wake-storm', 'on_lines', calm=True),
     Case('uv_timer_storm', 'timer-storm', 'check_again', alone=True),
-    Case('uv_timer_late', 'timer-late', 'expire_session', alone=True, calm=True),
-    Case('uv_timer_burst', 'timer-late', 'refresh_lease', alone=True, calm=True),
+    Case('uv_timer_late', 'timer-late', 'expire_session', calm=True),
+    Case('uv_timer_burst', 'timer-late', 'refresh_lease', calm=True),
     Case('uv_write_backlog', 'write-backlog', 'publish'),
-    Case('uv_stopped', 'process-pause', alone=True, calm=True),
-    Case('uv_outlier', 'outlier', 'on_request', alone=True, calm=True),
+    Case('uv_stopped', 'process-pause', calm=True),
+    Case('uv_outlier', 'outlier', 'on_request', calm=True),
     Case('uv_crash', 'crash', 'end_session'),
     Case('uv_never_yields', 'never-yields', 'search'),
     Case('uv_tiny', 'not-enough-data', calm=True),
     # libevent
-    Case('event_long_callback', 'long-callback', 'count_sessions', alone=True, calm=True),
+    Case('event_long_callback', 'long-callback', 'count_sessions', calm=True),
     Case('event_pipe', 'blocking-call', 'ask_helper'),
     Case('event_bufferevent', 'blocking-call', 'rate_limit'),
     Case('event_condition', 'blocking-call', 'ask_and_wait'),
     Case('event_fsync', 'blocking-call', 'save_sessions'),
     Case('event_join', 'blocking-call', 'fetch_beside'),
-    Case('event_short_lock', 'lock-contention', 'rotate_keys', alone=True, calm=True),
+    Case('event_short_lock', 'lock-contention', 'rotate_keys', calm=True),
     Case('event_saturated', 'loop-saturated', 'handle_message', alone=True),
     Case('event_timer_storm', 'timer-storm', 'look_again', alone=True),
     Case('event_abort', 'crash', 'release_session'),
@@ -75,7 +77,7 @@ FAULTS = [
     Case('epoll_fork', 'blocking-call', 'save_snapshot', alone=True),
     Case('epoll_sched', 'kernel-scheduling-delay', alone=True),
     Case('epoll_starved', 'kernel-scheduling-delay', alone=True),
-    Case('epoll_stopped', 'process-pause', alone=True, calm=True),
+    Case('epoll_stopped', 'process-pause', calm=True),
     Case('epoll_quota', 'cpu-throttled', alone=True, quota=0.25),
     Case('epoll_futile', 'futile-wakeups', 'main', alone=True),
     Case('epoll_flood', 'fd-flood', alone=True, calm=True),
@@ -87,7 +89,7 @@ FAULTS = [
     # tasks of tacho.h
     Case('api_leak', 'task-leak', 'accept_more'),
     Case('api_lost_wake', 'stuck-task', 'wait_for_data'),
-    Case('api_self_wake', 'self-wake', 'poll_flush', alone=True, api=True),
+    Case('api_self_wake', 'self-wake', 'poll_flush', calm=True, api=True),
     Case('api_wake_latency', 'wake-latency', 'request'),
     Case('api_queue_growth', 'queue-growth', api=True),
     Case('api_wake_storm', 'wake-storm', 'producer', api=True),
@@ -95,12 +97,14 @@ FAULTS = [
     Case('api_memory_growth', 'memory-growth', 'heap', api=True),
     Case('api_memory_noise', 'memory-growth', 'rss', api=True),
     Case('api_write_backlog', 'write-backlog', 'write queue', api=True),
-    Case('api_long_poll', 'long-callback', 'compact_table', alone=True),
+    Case('api_long_poll', 'long-callback', 'compact_table', calm=True),
     Case('api_never_yields', 'never-yields', 'drain_queue'),
 ]
 
 HEALTHY = ['healthy_uv_echo', 'healthy_event_echo', 'healthy_idle', 'healthy_busy', 'healthy_pool',
            'healthy_tasks', 'healthy_ended', 'healthy_one_user', 'healthy_render', 'healthy_workers',
            'healthy_warmup']
-# Of these, those that record and save their window by themselves.
+# Of these, those that need much of a CPU, or more than one.
+HEALTHY_ALONE = ['healthy_busy', 'healthy_one_user', 'healthy_render', 'healthy_workers']
+# Those that record and save their window by themselves.
 HEALTHY_API = ['healthy_warmup']

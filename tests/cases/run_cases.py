@@ -7,19 +7,23 @@ Prints a line for each case and the score of each situation. Below 95 % of right
 with the right place, or with one false alarm on a healthy program, it fails.
 """
 import argparse
+import contextlib
 import os
+import queue
 import shutil
 import sys
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import libdaemons
 from libcases import Failed, Quota, Situation, Unavailable, first_place, headline, \
-    undisturbed
-from libtable import FAULTS, HEALTHY, HEALTHY_API
+    may_be_undisturbed, undisturbed
+from libtable import FAULTS, HEALTHY, HEALTHY_ALONE, HEALTHY_API
 
 PASS = 0.95
-TOGETHER = 6  # of those that are not alone: nearly all of their time is sleep
+TOGETHER = 6  # of those that are neither calm nor alone: nearly all of their time is sleep
+BESIDE, CALM, ALONE = range(3)  # how a case is run
 lock = threading.Lock()
 
 
@@ -79,11 +83,9 @@ def run_fault(case, situation, score, keep):
                 path = situation.record(case.name, [program], inside=quota.enter, **env)
         elif case.dump:
             path = situation.dump(case.name, [program], case.dump)
-        elif case.api:
-            path = situation.run(case.name, [program], **env)
         else:
-            path = situation.record(case.name, [program],
-                                    inside=undisturbed if case.calm else None, **env)
+            how = situation.run if case.api else situation.record
+            path = how(case.name, [program], inside=undisturbed if case.calm else None, **env)
         if keep:
             shutil.copy(path, os.path.join(keep, f'{situation.name}-{case.name}.tacho'))
         good, placed, why = judge(case, situation.report(path))
@@ -130,43 +132,68 @@ def run_healthy(name, record, situation, score, keep):
 
 
 def program_of(name):
-    if name in HEALTHY_API:
-        return lambda s: [s.run(name, [s.place.case(name)])]
-    return lambda s: [s.record(name, [s.place.case(name)], inside=undisturbed)]
+    how = Situation.run if name in HEALTHY_API else Situation.record
+    return lambda s: [how(s, name, [s.place.case(name)], inside=undisturbed)]
 
 
 def jobs_of(situation, wanted, score, keep):
-    """What is to be run: (alone, function)."""
+    """What is to be run: (how, function)."""
+    calm = CALM if may_be_undisturbed() else ALONE
     for case in FAULTS:
         if not wanted or case.name in wanted:
-            yield case.alone, lambda c=case: run_fault(c, situation, score, keep)
+            yield ALONE if case.alone else calm if case.calm else BESIDE, \
+                lambda c=case: run_fault(c, situation, score, keep)
     for name in HEALTHY:
         if not wanted or name in wanted:
-            yield True, lambda n=name: run_healthy(n, program_of(n), situation, score, keep)
+            yield ALONE if name in HEALTHY_ALONE else calm, \
+                lambda n=name: run_healthy(n, program_of(n), situation, score, keep)
     for daemon in libdaemons.ALL:
         name = 'healthy_' + daemon.__name__
         if not wanted or name in wanted:
-            yield True, lambda n=name, d=daemon: run_healthy(n, d, situation, score, keep)
+            yield calm, lambda n=name, d=daemon: run_healthy(n, d, situation, score, keep)
 
 
-def run_situation(name, wanted, keep):
-    score = Score(name)
-    with Situation(name) as situation:
-        jobs = list(jobs_of(situation, wanted, score, keep))
-        with ThreadPoolExecutor(max_workers=TOGETHER) as pool:
-            for future in [pool.submit(job) for alone, job in jobs if not alone]:
-                future.result()
-        for alone, job in jobs:
-            if alone:
-                job()
+def shares_of_cpus():
+    """Two that have nothing in common, where there are two CPUs."""
+    cpus = sorted(os.sched_getaffinity(0))
+    shares = queue.SimpleQueue()
+    for share in (cpus[0::2], cpus[1::2]):
+        if share:
+            shares.put(share)
+    return shares
+
+
+def run_beside(jobs):
+    """Calm ones come before all others on their CPUs, of which they take little. So those that do
+    not care run at the same time."""
+    shares = shares_of_cpus()
+    calm = ThreadPoolExecutor(max_workers=shares.qsize(),
+                              initializer=lambda: os.sched_setaffinity(0, shares.get()))
+    with ThreadPoolExecutor(max_workers=TOGETHER) as beside, calm:
+        pools = {BESIDE: beside, CALM: calm}
+        for future in [pools[how].submit(job) for how, job in jobs if how in pools]:
+            future.result()
+
+
+def run_alone(jobs):
+    """Once nothing else is tested: tests/run.py says when."""
+    quiet = os.environ.get('TACHO_TEST_QUIET')
+    while quiet and not os.path.exists(quiet):
+        time.sleep(0.1)
+    for how, job in jobs:
+        if how == ALONE:
+            job()
+
+
+def judged(score):
     right = score.tried - len(score.wrong)
     if score.tried and right < PASS * score.tried:
         for text in score.wrong:
             say(f'not ok {text}')
         score.broken = True
     elif score.tried:
-        say(f'ok {name}: {right} of {score.tried} cases')
-    return score
+        say(f'ok {score.situation}: {right} of {score.tried} cases')
+    say(score.line())
 
 
 def raise_priority():
@@ -197,9 +224,15 @@ def main():
         names = [n for n in names if n == 'without-perf']
     else:
         raise_priority()
-    scores = [run_situation(name, options.cases, options.keep) for name in names]
+    scores = [Score(name) for name in names]
+    with contextlib.ExitStack() as stack:
+        jobs = [job for score in scores
+                for job in jobs_of(stack.enter_context(Situation(score.situation)), options.cases,
+                                   score, options.keep)]
+        run_beside(jobs)
+        run_alone(jobs)
     for score in scores:
-        say(score.line())
+        judged(score)
     return any(getattr(score, 'broken', False) for score in scores)
 
 

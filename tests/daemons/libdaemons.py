@@ -13,6 +13,7 @@ import time
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from libresult import check, skip, status  # noqa: E402
+from libwait import PATIENCE, free_port, until  # noqa: E402, F401
 
 BIN = os.path.abspath(shutil.which(os.environ.get("TACHO_BIN", "tacho")) or "")
 if not os.path.isfile(BIN):
@@ -22,7 +23,6 @@ PYTHON = os.path.realpath(sys.executable)
 ROOT = os.geteuid() == 0
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEMORY = str(256 << 20)  # of one window: nothing of a test's load is overwritten
-PATIENCE = 60  # seconds for what takes none on an idle machine
 NOTES = (": window of ", " itself used ", " go on and are recorded")  # where all is well
 WAITS = "epoll_wait,epoll_pwait,epoll_pwait2"
 
@@ -37,21 +37,6 @@ def have(test, *names):
     if missing:
         skip(test, f"{', '.join(missing)}: not installed")
     return not missing
-
-
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def until(condition, seconds=PATIENCE):
-    end = time.monotonic() + seconds
-    while True:
-        value = condition()
-        if value or time.monotonic() > end:
-            return value
-        time.sleep(0.02)
 
 
 def connect(port, seconds=PATIENCE):

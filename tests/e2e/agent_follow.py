@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 
-from librun import (BIN, agent, alive, boxes, check, child, end, environment, finish, folder,
+from librun import (BIN, agent, alive, boxes, check, child_of, end, environment, finish, folder,
                     fresh, others_may_run, recorded, said, skip, start, switches_of_threads, traces, until,
                     watched, why)
 import librun
@@ -167,7 +167,7 @@ def test_beside_run(tmp):
         r = start("-o", theirs, "--", watched(), "turns:100", f"touch:{place}/on", "park:60000",
                   cwd=theirs)
         until(lambda: os.path.exists(place + "/on"))
-        pid = child(r)
+        pid = child_of(r.pid)
         time.sleep(3)  # longer than boxes are left to a tacho run that does not take them
         os.kill(pid, signal.SIGKILL)
         status, _, err = finish(r)
@@ -176,7 +176,7 @@ def test_beside_run(tmp):
         r = start("-o", theirs, "--", watched(), "turns:100", f"touch:{place}/again", "park:60000",
                   cwd=theirs)
         until(lambda: os.path.exists(place + "/again"))
-        pid = child(r)
+        pid = child_of(r.pid)
         time.sleep(0.5)
         r.kill()
         r.wait()
@@ -298,7 +298,7 @@ def test_unfinished(tmp):
         check("unfinished_box_is_looked_at_soon", len(found) >= 16 and found[0] <= 1_000_000 and
               max(found) > 50_000_000, found)
     finally:
-        os.kill(child(p), signal.SIGTERM)
+        os.kill(child_of(p.pid), signal.SIGTERM)
         p.communicate()
         os.unlink(box)
 

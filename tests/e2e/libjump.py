@@ -1,30 +1,60 @@
-"""A trace as a clock that jumped would have made it: the same records, from some time on earlier
-or later. Written from docs/format.md, with what reads traces in tests/e2e. Standard library only."""
+"""A trace as other clocks would have made it: the same records, all of them or those from some time
+on, earlier or later. Written from docs/format.md, with what reads traces in tests/e2e. Standard
+library only."""
 import struct
 
-from libcontainer import EVENTS, INDEX, Trace
+from libcontainer import CLOCK, CRASHES, DEFINITIONS, EVENTS, GAPS, INDEX, META, THREADS, TRIGGERS, \
+    Trace
 from librecords import crc32c, pad
 
 FIRST, LAST, PARK = 48, 56, 64  # in the header of EVENTS
-OPEN, OPEN_SIZE, OPEN_SINCE = 96, 24, 16
+OPEN_SIZE, OPEN_SINCE = 24, 16
+ENTRY_TIMES = {CLOCK: (0, 8), THREADS: (16, 32), TRIGGERS: (8,), CRASHES: (24,), GAPS: (0, 8)}
+META_TIMES = (19, 21, 26, 30)  # keys
+MODULE, MODULE_SEEN = 10, 24
 
 
-def shift(payload, offset, since, by):
-    """Adds `by` to a time at `offset`, if it is not before `since`."""
+def shift(payload, offset, by, since=1):
+    """Adds `by` to a time at `offset`, if it is not before `since`. 0 is not known."""
     (ns,) = struct.unpack_from('<Q', payload, offset)
     if ns >= since:
         struct.pack_into('<Q', payload, offset, max(ns + by, 0))
 
 
-def moved(payload, since, by):
-    """The payload of EVENTS whose records are all of `since` or later, by so much."""
-    out = bytearray(payload)
+def shift_events(out, by, since=1):
     size, listed = struct.unpack_from('<I', out)[0], struct.unpack_from('<I', out, 16)[0]
     for offset in (FIRST, LAST, PARK):
-        shift(out, offset, since, by)
+        shift(out, offset, by, since)
     for i in range(listed):
-        shift(out, size + i * OPEN_SIZE + OPEN_SINCE, since, by)
-    return bytes(out)
+        shift(out, size + i * OPEN_SIZE + OPEN_SINCE, by, since)
+
+
+def entries(payload, head, size_of):
+    """(offset of its data, its head) of each entry of META and DEFINITIONS."""
+    at, head = 0, struct.Struct(head)
+    while at + head.size <= len(payload):
+        fields = head.unpack_from(payload, at)
+        yield at + head.size, fields
+        at += head.size + fields[size_of] + pad(fields[size_of])
+
+
+def shift_block(kind, out, by):
+    """All times of a block; there are no histograms."""
+    if kind == EVENTS:
+        shift_events(out, by)
+    elif kind == META:
+        for at, (key, _, _) in entries(out, '<HHI', 2):
+            if key in META_TIMES:
+                shift(out, at, by)
+    elif kind == DEFINITIONS:
+        for at, (_, _, definition, _) in entries(out, '<IHBB', 1):
+            if definition == MODULE:
+                shift(out, at + MODULE_SEEN, by)
+    elif kind in ENTRY_TIMES:
+        size, count = struct.unpack_from('<II', out)
+        for i in range(count):
+            for offset in ENTRY_TIMES[kind]:
+                shift(out, 8 + i * size + offset, by)
 
 
 def block(kind, number, tag, payload):
@@ -38,27 +68,48 @@ def first_ns(payload):
     return struct.unpack_from('<Q', payload, FIRST)[0]
 
 
-def jump(data, share, by):
-    """The file with what lies behind `share` of its time moved by `by` ns, and how many stretches
-    of records that concerns, of how many."""
-    trace = Trace(data)
-    payloads = [trace.payload(b) for b in trace.blocks]
-    times = [first_ns(p) for b, p in zip(trace.blocks, payloads) if b.type == EVENTS]
-    since = int(min(times) + share * (max(times) - min(times)))
-    out, entries, index, count = bytearray(data[:trace.blocks[0].offset]), [], 0, 0
-    for b, payload in zip(trace.blocks, payloads):
+def rewritten(trace, change):
+    """The file with blocks that change(type, payload) has changed, which is given a bytearray."""
+    out, listed, index = bytearray(trace.data[:trace.blocks[0].offset]), [], 0
+    for b in trace.blocks:
+        payload = bytearray(trace.payload(b))
         if b.type == INDEX:
             index = len(out)
-            payload = struct.pack('<II', 40, len(entries)) + b''.join(entries)
-        elif b.type == EVENTS and first_ns(payload) >= since:
-            payload, count = moved(payload, since, by), count + 1
+            payload = struct.pack('<II', 40, len(listed)) + b''.join(listed)
+        else:
+            change(b.type, payload)
         entry = [len(out), 32 + len(payload) + pad(len(payload)), b.type, 0, 0, 0, 0, 0]
         if b.type == EVENTS:
             thread, _, entry[3] = struct.unpack_from('<IIH', payload, 4)
             entry[4], entry[5] = thread, struct.unpack_from('<I', payload, 32)[0]
             entry[6], entry[7] = struct.unpack_from('<QQ', payload, FIRST)
-        entries.append(struct.pack('<QIHHIIQQ', *entry))
-        out += block(b.type, b.number, trace.tag, payload)
+        listed.append(struct.pack('<QIHHIIQQ', *entry))
+        out += block(b.type, b.number, trace.tag, bytes(payload))
     end = struct.pack('<QQI', index, 0, len(trace.blocks))
     out += end + struct.pack('<I', crc32c(end + b'TACHOEND')) + b'TACHOEND'
-    return bytes(out), count, len(times)
+    return bytes(out)
+
+
+def begin_at(data, ns, of_events=False):
+    """The file as it would be had its clock stood at `ns` at the earliest time that it tells of,
+    or at its first event."""
+    trace = Trace(data)
+    times = [first_ns(trace.payload(b)) for b in trace.blocks if b.type == EVENTS]
+    if not of_events:
+        times += [trace.number(19)] + [a[1] for a in trace.anchors] + \
+            [t['start'] for t in trace.threads if t['start']]
+    by = ns - min(times)
+    return rewritten(trace, lambda kind, payload: shift_block(kind, payload, by))
+
+
+def jump(data, share, by):
+    """The file with what lies behind `share` of its time moved by `by` ns, and how many stretches
+    of records that concerns, of how many."""
+    trace = Trace(data)
+    times = [first_ns(trace.payload(b)) for b in trace.blocks if b.type == EVENTS]
+    since = int(min(times) + share * (max(times) - min(times)))
+
+    def change(kind, payload):
+        if kind == EVENTS and first_ns(payload) >= since:
+            shift_events(payload, by, since)
+    return rewritten(trace, change), sum(ns >= since for ns in times), len(times)

@@ -7,9 +7,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 
 from libcheck import BIN, check, failures, said, skip  # noqa: F401
+from libwait import child_of, free_port, listens, until  # noqa: F401
 
 PYTHON = os.path.realpath(sys.executable)
 
@@ -114,11 +114,6 @@ def watched():
     return path if os.path.isfile(path) else ""
 
 
-def child(process):
-    with open(f"/proc/{process.pid}/task/{process.pid}/children") as f:
-        return int(f.read().split()[0])
-
-
 def switches_of_threads(pid):
     """By thread: how often it went to sleep by itself."""
     found = {}
@@ -139,16 +134,6 @@ def fresh(tmp, name):
 def boxes():
     """Boxes in the folder of this test."""
     return glob.glob(os.path.join(os.environ["TACHO_BOX_DIR"], "*.box"))
-
-
-def until(condition, seconds=60.0):
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        value = condition()
-        if value:
-            return value
-        time.sleep(0.02)
-    return condition()
 
 
 def alive(pid):

@@ -5,11 +5,10 @@ import json
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import time
 
-from librun import BIN, environment, until
+from librun import BIN, environment, free_port, listens, until
 
 BUILD = os.environ.get("TACHO_BUILD", "build")
 EXAMPLES = os.environ.get("TACHO_EXAMPLES", os.path.join(BUILD, "examples"))
@@ -79,21 +78,13 @@ def record_redis(path, base):
     server, bench = shutil.which("redis-server"), shutil.which("redis-benchmark")
     if not server or not bench:
         return None
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = str(s.getsockname()[1])
+    port = str(free_port())
     process = subprocess.Popen([BIN, "run", "-q", "-f", "-o", path, "--", server, "--port", port,
                                 "--save", "", "--appendonly", "no", "--dir", base],
                                env=environment(), stdin=subprocess.DEVNULL,
                                stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
     try:
-        def answers():
-            try:
-                socket.create_connection(("127.0.0.1", int(port)), 1).close()
-                return True
-            except OSError:
-                return False
-        until(answers, 30)
+        until(lambda: listens(int(port)))
         subprocess.run([bench, "-p", port, "-q", "-n", "10000", "-c", "4", "-t", "get,set"],
                        capture_output=True, timeout=120)
         process.send_signal(signal.SIGTERM)

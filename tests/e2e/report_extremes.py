@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
-"""Clocks that jumped, windows without time, four thousand threads: what says what of them."""
+"""Clocks that jumped or have just begun, windows without time, four thousand threads: what says
+what of them."""
 import json
 import os
 import resource
 import subprocess
 import sys
 
-from libjump import jump
+from libjump import begin_at, jump
 from librun import BIN, PYTHON, check, folder, run, said, script, skip, undisturbed
 
 HOUR = 3600 * 10**9
@@ -90,7 +91,7 @@ def test_clocks(out):
     path = os.path.join(out, "busy.tacho")
     run("-q", "-o", path, "--", PYTHON, script(out, "busy.py", BUSY), "3", preexec_fn=undisturbed)
     with open(path, "rb") as f:
-        data = f.read()
+        data = begin_at(f.read(), 2 * HOUR)  # so that there is an hour to go back
     # What moves the records leaves everything else as it was.
     found, p = read("report", jumped(out, data, "no jump", 0))
     check("no jump: the long turn comes first, and no problem",
@@ -120,6 +121,46 @@ def test_clocks(out):
               rules(found))
         blame_adds_up(name, path)
         all_commands(name, path, out)
+
+
+def answers(path):
+    """What the commands say of it in times since its first event."""
+    commands = {"report": ("report",), "stats": ("stats",), "cat": ("cat",), "flame": ("flame",),
+                "blame": ("blame", "--slowest", "10"), "the last second": ("cat", "--last", "1s"),
+                "from the end": ("report", "--since", "-1s"),
+                "sql": ("sql", "SELECT begin_ns - (SELECT min(ns) FROM events), ns, parked_ns "
+                               "FROM turns")}
+    for name, (command, *rest) in commands.items():
+        p = tacho(command, path, *rest)
+        yield name, (p.returncode, p.stdout.replace(path, ""), p.stderr.replace(path, ""))
+
+
+def test_begin(out):
+    """The clock of a machine begins near 0, and nothing that is said of a trace depends on it."""
+    program = os.path.join(os.environ.get("TACHO_BUILD", ""), "tests/e2e/export_uv")
+    if not os.access(program, os.X_OK):
+        return skip("a clock that has just begun", "libuv is not here, so export_uv was not built")
+    path = os.path.join(out, "uv.tacho")
+    run("-q", "-o", path, "--", program)
+    with open(path, "rb") as f:
+        data = f.read()
+    at = os.path.join(out, "at.tacho")
+    said_of = []
+    for ns in (365 * 24 * HOUR, 1):
+        with open(at, "wb") as f:
+            f.write(begin_at(data, ns))
+        said_of.append(dict(answers(at)))
+    for name, late in said_of[0].items():
+        early = said_of[1][name]
+        check(f"a clock that has just begun: {name} is that of a later one",
+              late == early and late[0] == 0 and late[1],
+              [pair for pair in zip(str(late).split("\\n"), str(early).split("\\n"))
+               if pair[0] != pair[1]][:3] or late)
+    with open(at, "wb") as f:
+        f.write(begin_at(data, 0, of_events=True))
+    found, p = read("report", at, "--until", "0ns")
+    check("a first event at 0: what ends with it is too short to tell",
+          found.get("verdict", {}).get("category") == "not-enough-data", said(p)[:600])
 
 
 def test_no_time(out):
@@ -170,7 +211,7 @@ def test_threads(out):
 
 def main():
     with folder() as out:
-        for test in (test_clocks, test_no_time, test_threads):
+        for test in (test_clocks, test_begin, test_no_time, test_threads):
             test(out)
     from librun import failures
     return bool(failures)

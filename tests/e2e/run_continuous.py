@@ -5,15 +5,15 @@ import glob
 import os
 import shlex
 import shutil
-import socket
 import subprocess
 import sys
 import time
 
-from librun import (agent, boxes, check, events, finish, folder, fresh, info, recorded, run, said,
-                    skip, start, traces, until, watched, why)
+from librun import (agent, boxes, check, events, finish, folder, free_port, fresh, info, listens,
+                    recorded, run, said, skip, start, traces, until, watched, why)
 import librun
 
+SECOND = 10**9
 
 def segments(place):
     return [t for t in traces(place) if info(t).get("segment")]
@@ -114,17 +114,9 @@ def test_sched(tmp):
     samples = sum(e["type"] == "kernel-sample" for e in found)
     check("switches_are_in_segments", p.returncode == 0 and out >= 200, (said(p), out))
     check("samples_are_in_segments", samples >= 10, (said(p), samples))
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-def listens(port):
-    with socket.socket() as s:
-        return s.connect_ex(("127.0.0.1", port)) == 0
+    own = [e["ns"] for e in found if e["type"] in ("park", "unpark")]
+    away = [e for e in found if not min(own) - SECOND < e["ns"] < max(own) + SECOND]
+    check("the_kernel_tells_times_of_the_same_clock", not away, (min(own), max(own), away[:3]))
 
 
 def test_redis(tmp):

@@ -89,7 +89,7 @@ def test_stall(tmp):
     pid = 0
     try:
         until(lambda: os.path.exists(place + "/go.in") and boxes())
-        pid = librun.child(p)
+        pid = librun.child_of(p.pid)
         os.kill(pid, signal.SIGSTOP)
         found = until(lambda: windows(place))
         check("stopped_loop_is_a_stall", found and "stall>300ms: " in why(found[0]), found)

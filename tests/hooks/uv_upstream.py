@@ -39,7 +39,7 @@ def build(source, folder):
                ("blackhole-server.c", "echo-server.c", "run-tests.c", "runner.c", "runner-unix.c")]
     objects = [f"{folder}/{os.path.basename(f)}.o" for f in sources]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda pair: must(["gcc", "-w", "-O1", "-D_GNU_SOURCE", "-DUSING_UV_SHARED=1",
+        list(pool.map(lambda pair: must(["gcc", "-w", "-O0", "-D_GNU_SOURCE", "-DUSING_UV_SHARED=1",
                                          *include, "-c", pair[0], "-o", pair[1]]),
                       zip(sources, objects)))
     must(["gcc", "-o", f"{folder}/run-tests", *objects, "-luv", "-lpthread", "-ldl", "-lutil"])
