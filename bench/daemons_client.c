@@ -1,25 +1,28 @@
 /*
  * A client for servers that are measured: some connections, on each one request at a time.
  *
- *   bench-daemons_client PROTOCOL PORT CONNECTIONS REQUESTS [PIDS]
+ *   bench-daemons_client PROTOCOL PORT CONNECTIONS 0
+ *   bench-daemons_client PROTOCOL PORT CONNECTIONS PAIRS PID FILE SEED
  *
  * PROTOCOL is redis, memcached or http. Of ten requests to redis and memcached one stores a
- * value of 64 bytes and nine read it; to an HTTP server all are GET /. A tenth of REQUESTS
- * goes first and is not measured. PIDS (separated by commas) are the processes of the
- * server: the CPU time of all their threads is read before and after what is measured.
- * Prints
+ * value of 64 bytes and nine read it; to an HTTP server all are GET /.
  *
- *   answered N        requests that were measured
- *   wall_ns N         from the first to the last of them
- *   p50_ns N          latency, from just before the write of the request to its whole answer
- *   p99_ns N
- *   cpu_ns N          of PIDS
+ * With 0 it goes on until the server is gone or SIGTERM comes, and prints "answered N" of all:
+ * requests whose whole answer was read.
  *
- * With REQUESTS 0 it goes on until the server is gone or SIGTERM comes, and prints
- * "answered N" of all: requests whose whole answer was read.
+ * Otherwise it measures PAIRS pairs of intervals meanwhile: in one of each pair the server
+ * records, in the other it is paused; SEED gives the order and the lengths. PID is the process
+ * that answers, FILE what its probe shares with us (daemons_probe.h). Prints
+ *
+ *   interval KIND ANSWERED CPU_NS STATE   each, in their order; KIND is recording or paused,
+ *                                         STATE what tacho_status() said, 0 without hooks
+ *   latency KIND P50_NS P99_NS            from just before the write of a request to its whole
+ *                                         answer
+ *   overwritten N                         records that made room for newer ones
+ *   wall_ns N                             from the first interval to the last
+ *   answered N                            of all, in the intervals and between them
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -32,6 +35,8 @@
 #include <sys/socket.h>
 #include <time.h>
 #include <unistd.h>
+
+#include "daemons_switch.h"
 
 #define CONNECTIONS_MAX 256
 #define ANSWER_MAX 4096
@@ -143,56 +148,7 @@ static int read_answer(struct connection *c)
 	return protocol->whole(c->answer, c->got);
 }
 
-/* -------------------------------------------------------------- CPU time */
-
-static uint64_t threads_cpu_ns(long pid)
-{
-	char path[320];
-	struct dirent *entry;
-	uint64_t all = 0, ns;
-	DIR *folder;
-
-	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
-	folder = opendir(path);
-	if (!folder)
-		fail(path);
-	while ((entry = readdir(folder))) {
-		FILE *file;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%ld/task/%s/schedstat", pid, entry->d_name);
-		file = fopen(path, "re");
-		if (!file || fscanf(file, "%lu", &ns) != 1)
-			fail(path);
-		all += ns;
-		fclose(file);
-	}
-	closedir(folder);
-	return all;
-}
-
-/* Of all processes in a list such as "12,13". */
-static uint64_t cpu_ns(const char *pids)
-{
-	uint64_t all = 0;
-	char *end;
-
-	while (*pids) {
-		all += threads_cpu_ns(strtol(pids, &end, 10));
-		pids = *end == ',' ? end + 1 : "";
-	}
-	return all;
-}
-
-/* ------------------------------------------------------------ measuring */
-
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+/* ------------------------------------------------------------------ load */
 
 static void stop(int number)
 {
@@ -200,38 +156,11 @@ static void stop(int number)
 	stopped = 1;
 }
 
-struct run {
-	uint64_t warm, wanted; /* wanted 0: no end */
-	uint64_t answered;     /* with those that are not measured */
-	uint64_t *latency;
-	const char *pids;
-	uint64_t cpu, began, ended;
-};
-
-/* One more answer. 1: that was the last. */
-static int count_answer(struct run *r, const struct connection *c)
-{
-	uint64_t now = now_ns();
-
-	r->answered++;
-	if (!r->wanted)
-		return 0;
-	if (r->answered == r->warm) {
-		r->cpu = cpu_ns(r->pids);
-		r->began = now_ns();
-	} else if (r->answered > r->warm) {
-		r->latency[r->answered - r->warm - 1] = now - c->sent_ns;
-	}
-	if (r->answered < r->warm + r->wanted)
-		return 0;
-	r->ended = now;
-	r->cpu = cpu_ns(r->pids) - r->cpu;
-	return 1;
-}
-
-static void turn(struct run *r, int epoll)
+/* Until all is measured or the server is gone; how many requests were answered. */
+static uint64_t load(struct switchback *s, int epoll)
 {
 	struct epoll_event events[CONNECTIONS_MAX];
+	uint64_t answered = 0;
 
 	while (!stopped) {
 		int n = epoll_wait(epoll, events, CONNECTIONS_MAX, -1);
@@ -240,49 +169,40 @@ static void turn(struct run *r, int epoll)
 			struct connection *c = events[i].data.ptr;
 			int whole = read_answer(c);
 
-			if (whole > 0 && count_answer(r, c))
-				return;
+			if (whole > 0) {
+				answered++;
+				if (s && switchback_answer(s, now_ns(), c->sent_ns))
+					return answered;
+			}
 			if (whole < 0 || (whole && send_request(c) < 0))
-				return;
+				return answered;
 		}
 	}
-}
-
-static void report(struct run *r)
-{
-	if (!r->wanted) {
-		printf("answered %lu\n", r->answered);
-		return;
-	}
-	if (r->answered != r->warm + r->wanted) {
-		fprintf(stderr, "bench-daemons_client: the server is gone\n");
-		exit(1);
-	}
-	qsort(r->latency, r->wanted, sizeof(*r->latency), by_size);
-	printf("answered %lu\nwall_ns %lu\np50_ns %lu\np99_ns %lu\ncpu_ns %lu\n", r->wanted,
-	       r->ended - r->began, r->latency[r->wanted / 2], r->latency[r->wanted * 99 / 100],
-	       r->cpu);
+	return answered;
 }
 
 int main(int argc, char **argv)
 {
-	struct run r = {.pids = argc > 5 ? argv[5] : ""};
+	unsigned long pairs = argc > 4 ? strtoul(argv[4], NULL, 10) : 0;
 	int count = argc > 3 ? atoi(argv[3]) : 0;
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct switchback *s = NULL;
+	uint64_t answered;
 
 	for (size_t i = 0; argc > 1 && i < sizeof(protocols) / sizeof(protocols[0]); i++)
 		if (strcmp(argv[1], protocols[i].name) == 0)
 			protocol = &protocols[i];
-	if (argc < 5 || !protocol || count < 1 || count > CONNECTIONS_MAX) {
-		fprintf(stderr, "usage: %s redis|memcached|http PORT CONNECTIONS REQUESTS [PIDS]\n",
+	if (argc != (pairs ? 8 : 5) || !protocol || count < 1 || count > CONNECTIONS_MAX) {
+		fprintf(stderr,
+			"usage: %s redis|memcached|http PORT CONNECTIONS 0|PAIRS [PID FILE SEED]\n",
 			argv[0]);
 		return 2;
 	}
-	r.wanted = strtoul(argv[4], NULL, 10);
-	r.warm = r.wanted / 10 + 1;
-	r.latency = calloc(r.wanted + 1, sizeof(*r.latency));
-	if (!r.latency || epoll < 0)
-		fail("cannot begin");
+	if (epoll < 0)
+		fail("epoll_create1");
+	if (pairs)
+		s = switchback_begin((unsigned)pairs, atoi(argv[5]), argv[6],
+				     strtoul(argv[7], NULL, 10));
 	signal(SIGTERM, stop);
 	for (int i = 0; i < count; i++) {
 		struct epoll_event wanted = {.events = EPOLLIN, .data.ptr = &connections[i]};
@@ -294,7 +214,9 @@ int main(int argc, char **argv)
 	for (int i = 0; i < count; i++)
 		if (send_request(&connections[i]))
 			fail("send");
-	turn(&r, epoll);
-	report(&r);
+	answered = load(s, epoll);
+	if (s)
+		switchback_report(s);
+	printf("answered %lu\n", answered);
 	return 0;
 }
