@@ -23,11 +23,11 @@ sys.dont_write_bytecode = True
 from estimate import estimate, p99_of, widest  # noqa: E402
 from machine import describe  # noqa: E402
 from programs import BUILD, Broken, Programs, library, program  # noqa: E402
-from servers import CONNECTIONS, SERVERS, Server  # noqa: E402
+from servers import CONNECTIONS, SERVERS, Server, switchback  # noqa: E402
 from table import columns  # noqa: E402
 
 WANTED_CPU = 1.01
-PAIRS = 2  # of intervals in a stretch
+BLOCKS = 5  # in a round, of four intervals each
 ROUNDS_LEAST = 12
 ROUNDS_ALL = 6  # with everything on
 # A turn of a server answers at most one request per connection, and its wait is recorded in 16
@@ -38,28 +38,26 @@ REQUESTS_SURE = 100_000
 # Measuring ------------------------------------------------------------------------------
 
 
-def measure_round(programs, name, way, args, dice):
-    """Fresh servers, plain and `way`, in turns: {way: [stretch, stretch]}."""
-    ways = ['plain', way]
-    servers = {w: Server(programs, name, w, args.measure, args.cpus) for w in ways}
-    dice.shuffle(ways)
-    found = {w: [] for w in ways}
-    for w in ways + ways[::-1]:
-        found[w].append(servers[w].stretch(args.pairs, dice.getrandbits(63)))
-    for server in servers.values():
+def measure_round(programs, name, way, args):
+    """Fresh servers, plain and `way`, that take turns."""
+    servers = [Server(programs, name, w, args.measure, args.cpus) for w in ('plain', way)]
+    agent = servers[1].agent_ns()
+    found = switchback(programs, servers, args.blocks, random.getrandbits(63))
+    requests, overwritten = found['answered'][way, 'recording'], found['overwritten'][way]
+    found['agent'] = (servers[1].agent_ns() - agent) / requests / 1e3
+    for server in servers:
         server.finish()
-    requests, overwritten = (sum(s[key] for s in found[way]) for key in ('recorded', 'overwritten'))
     if requests > REQUESTS_SURE and not overwritten:
         raise Broken(f'{name}: {requests} requests were answered and nothing was overwritten in '
                      f'the full box, so it was not recorded')
     return found
 
 
-def measure_default(programs, name, args, dice):
+def measure_default(programs, name, args):
     """Rounds until the intervals are narrow enough, or the time is over."""
     rounds, begin = [], time.monotonic()
     while True:
-        rounds.append(measure_round(programs, name, 'default', args, dice))
+        rounds.append(measure_round(programs, name, 'default', args))
         seconds = time.monotonic() - begin
         if len(rounds) < 2:
             continue
@@ -73,24 +71,22 @@ def measure_default(programs, name, args, dice):
 
 
 def summary(rounds, way):
-    """What the rounds say in all. Rates and absolute values are medians of the stretches."""
-    def median(way, key):
-        return statistics.median(s[key] for r in rounds for s in r[way])
-
-    def plain(values):
-        return statistics.median(v for r in rounds for s in r['plain'] for v in values(s))
+    """What the rounds say in all; the absolute values are medians."""
+    def median(values):
+        return statistics.median(v for r in rounds for v in values(r))
+    plain = [('plain', 'recording'), ('plain', 'paused')]
     return {'rounds': len(rounds), 'cpu': estimate(rounds, way),
             'p99': estimate(rounds, way, p99_of),
-            'plain_cpu': plain(lambda s: [cost for _, cost in s['intervals']]),
-            'plain_p99': plain(lambda s: s['p99'].values()),
-            'rate': median('plain', 'rate'), 'agent': median(way, 'agent')}
+            'plain_cpu': median(lambda r: (b[key] for b in r['blocks'] for key in plain)),
+            'plain_p99': median(lambda r: (r['p99'][key] for key in plain)),
+            'rate': median(lambda r: (r['rate'][key] for key in plain)),
+            'agent': median(lambda r: [r['agent']])}
 
 
 def measure_server(programs, name, args):
-    dice = random.Random()
-    rounds, seconds = measure_default(programs, name, args, dice)
+    rounds, seconds = measure_default(programs, name, args)
     say(f'  {name}, everything on')
-    everything = [measure_round(programs, name, 'all', args, dice) for _ in range(args.all)]
+    everything = [measure_round(programs, name, 'all', args) for _ in range(args.all)]
     return {'default': summary(rounds, 'default'), 'all': summary(everything, 'all'),
             'seconds': seconds}
 
@@ -183,9 +179,9 @@ def arguments():
             parser.error(f'there is no server "{name}"; there are: {", ".join(SERVERS)}')
     args.measure = args.measure.resolve()
     args.width /= 100
-    args.pairs, args.all = PAIRS, ROUNDS_ALL
+    args.blocks, args.all = BLOCKS, ROUNDS_ALL
     if args.quick:
-        args.pairs, args.all, args.seconds = 1, 2, 0
+        args.blocks, args.all, args.seconds = 1, 2, 0
     return args
 
 

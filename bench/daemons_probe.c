@@ -1,7 +1,7 @@
 /*
- * Preloaded into servers that are measured, with hooks and without. On PROBE_SIGNAL it reads
- * the CPU time of the process and the client's count of requests, and pauses or resumes
- * recording; without hooks there is nothing to pause, and it does the rest all the same.
+ * Preloaded into servers that are measured, with hooks and without. On PROBE_SIGNAL it
+ * pauses or resumes recording, or reads the CPU time of the process and the client's count of
+ * requests; without hooks there is nothing to pause, and it does the rest all the same.
  *
  * It reads inside because only there the CPU time is exact: that of another process is
  * as old as its last context switch or clock tick, up to 4 ms. It is a signal because a thread
@@ -28,8 +28,10 @@
 #define FILL_STEP 10000
 #define FILL_STEPS 10000 /* a limit; the default box is full after 100 or so */
 
+#define READS_MAX 10
+#define READ_ANSWERS_MAX 16 /* under way when the server stopped to read */
+
 static struct probe *probe;
-static int32_t kind; /* ordered last */
 
 static void status_out(void)
 {
@@ -54,32 +56,41 @@ static void fill(void)
 	}
 }
 
+/* Both at one moment: other threads may answer between two readings, if this one has to wait
+   for the CPU there. */
+static void read_out(void)
+{
+	for (int i = 0; i < READS_MAX; i++) {
+		uint64_t before = __atomic_load_n(&probe->answered, __ATOMIC_ACQUIRE);
+		struct timespec cpu;
+
+		clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
+		probe->cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
+		probe->at_answered = __atomic_load_n(&probe->answered, __ATOMIC_ACQUIRE);
+		if (probe->at_answered - before <= READ_ANSWERS_MAX)
+			break;
+	}
+}
+
 static void obey(int number)
 {
 	int before = errno;
-	struct timespec cpu;
 
 	(void)number;
-	clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
-	probe->cpu_ns = (uint64_t)cpu.tv_sec * 1000000000u + (uint64_t)cpu.tv_nsec;
-	probe->at_answered = __atomic_load_n(&probe->answered, __ATOMIC_RELAXED);
-	__atomic_store_n(&probe->kind, PROBE_NONE, __ATOMIC_RELAXED);
 	switch (__atomic_load_n(&probe->order, __ATOMIC_ACQUIRE)) {
 	case PROBE_FILL:
 		fill();
 		break;
-	case PROBE_OFF:
-		kind = PROBE_PAUSED;
+	case PROBE_PAUSE:
 		if (tacho_pause)
 			tacho_pause();
 		break;
-	case PROBE_ON:
-		kind = PROBE_RECORDING;
+	case PROBE_RESUME:
 		if (tacho_resume)
 			tacho_resume();
 		break;
 	default:
-		__atomic_store_n(&probe->kind, kind, __ATOMIC_RELAXED);
+		read_out();
 	}
 	status_out();
 	__atomic_store_n(&probe->obeyed, probe->obeyed + 1, __ATOMIC_RELEASE);

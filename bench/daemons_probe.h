@@ -1,7 +1,7 @@
 /*
- * What the client and the probe inside the server share: a small file on tmpfs that both map.
- * The client writes an order and sends PROBE_SIGNAL; the probe obeys it in its handler, and
- * counts it as the last thing.
+ * What the client and the probe inside a server share: a small file on tmpfs that both map.
+ * The client writes an order and sends PROBE_SIGNAL; the probe obeys in its handler, and counts
+ * the order as the last thing.
  */
 #ifndef BENCH_DAEMONS_PROBE_H
 #define BENCH_DAEMONS_PROBE_H
@@ -14,25 +14,21 @@
 
 enum probe_order {
 	PROBE_FILL,  /* make records until the oldest are overwritten */
-	PROBE_OFF,   /* end the interval, pause */
-	PROBE_ON,    /* end the interval, resume */
-	PROBE_BEGIN, /* begin an interval of the kind that was ordered last */
+	PROBE_PAUSE, /* recording, where there are hooks */
+	PROBE_RESUME,
+	PROBE_READ, /* where do count and CPU time stand? */
 };
 
-enum probe_kind { PROBE_NONE = -1, PROBE_PAUSED, PROBE_RECORDING, PROBE_KINDS };
-
 struct probe {
-	/* The client's; on a cache line of their own, so that counting disturbs no one. */
+	/* The client's; on a cache line of its own, so that counting disturbs no one. */
 	_Alignas(64) uint64_t answered; /* requests so far */
 	uint32_t order;			/* enum probe_order */
 	/* The probe's. */
 	_Alignas(64) uint64_t obeyed; /* orders so far */
-	int32_t kind;		      /* enum probe_kind: of the interval under way */
-	uint32_t state;		      /* enum tacho_state after the order; NEVER without hooks */
+	uint64_t at_answered;	      /* when it came to the last order */
+	uint64_t cpu_ns;	      /* of all threads of the server, at the same moment */
 	uint64_t overwritten;	      /* records, after the order */
-	/* What stood at the beginning of the order. */
-	uint64_t at_answered;
-	uint64_t cpu_ns; /* all threads of the server */
+	uint32_t state;		      /* enum tacho_state after the order; NEVER without hooks */
 };
 
 #endif

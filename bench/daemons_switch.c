@@ -1,11 +1,11 @@
 /*
- * The plan of a switchback. Intervals come in pairs of neighbours, one of each kind, in an order
- * that a coin gives: what drifts meets both kinds alike. Their lengths are random too, so that
- * nothing that the server does regularly keeps step with them.
+ * The plan of a switchback. A block has one interval of each server and kind, in an order that
+ * dice give: they are neighbours, so what drifts meets all of them alike. Lengths are random too,
+ * so that nothing that a server does regularly keeps step with them.
  *
- * Everything that is measured is read by the probe, inside the server and at one instant: here is
+ * Everything that is measured is read by the probe, inside the server and at one moment: here is
  * only said when. The first milliseconds after a change belong to no interval, because caches
- * and the queue of requests are still those of the other kind.
+ * and queues are not those of its kind yet. The first block is not measured.
  */
 #include "daemons_switch.h"
 
@@ -20,39 +20,50 @@
 #include "daemons_probe.h"
 
 #define MS 1000000ull
-#define WARM_MS 150u
-#define SETTLE_MS 4u
+#define SETTLE_MS 5u
 #define SHORTEST_MS 50u
 #define LONGEST_MS 200u
 #define PATIENCE_MS 10000u
-#define LATENCIES_MAX (1u << 21) /* of each kind */
+#define SERVERS_MAX 4
+#define LATENCIES_MAX (1u << 20) /* of each server and kind */
 
-enum phase { WARM, SETTLE, INTERVAL };
+enum kind { PAUSED, RECORDING, KINDS };
 
-struct switchback {
-	struct probe *probe;
-	pid_t pid;
-	uint64_t seed;
-	unsigned intervals; /* wanted */
-	unsigned begun;
-	enum phase phase;
-	uint64_t next_ns;  /* end of the phase; 0: not known yet */
-	uint64_t orders;   /* given */
-	int kind;	   /* ordered last */
-	int measured;	   /* kind of the interval that ended last */
-	unsigned state;	   /* of the recorder, in that interval */
-	uint64_t answered, cpu_ns; /* when it began */
-	uint64_t overwritten;	   /* when the load began */
-	uint64_t began_ns, ended_ns;
-	uint32_t *latency[PROBE_KINDS];
-	size_t latencies[PROBE_KINDS];
+/* One kind of interval of one server. */
+struct part {
+	int server;
+	enum kind kind;
+	size_t latencies;
+	uint32_t *latency;
 };
 
-static const char *const kind_names[PROBE_KINDS] = {"paused", "recording"};
+struct server {
+	struct probe *probe;
+	pid_t pid;
+	uint64_t orders; /* given */
+	uint64_t overwritten;
+};
 
-static void fail(const char *what)
+enum phase { SETTLING, MEASURING, ENDING };
+
+struct switchback {
+	struct server servers[SERVERS_MAX];
+	int count;
+	struct part *parts[SERVERS_MAX * KINDS]; /* in the order of the block */
+	uint64_t seed;
+	unsigned blocks, block;
+	int at; /* in parts */
+	enum phase phase;
+	uint64_t next_ns;		     /* end of the phase */
+	uint64_t answered, cpu_ns, began_ns; /* when the interval began */
+	unsigned state;
+};
+
+static const char *const kind_names[KINDS] = {"paused", "recording"};
+
+static void fail(const char *what, int error)
 {
-	fprintf(stderr, "bench-daemons_client: %s: %s\n", what, strerror(errno));
+	fprintf(stderr, "bench-daemons_client: %s: %s\n", what, strerror(error));
 	exit(1);
 }
 
@@ -66,117 +77,153 @@ static uint64_t dice(struct switchback *s)
 	return z ^ z >> 31;
 }
 
-/* ---------------------------------------------------------------- orders */
+/* --------------------------------------------------------------- servers */
 
-static void give_order(struct switchback *s, enum probe_order order)
+static void give_order(struct server *server, enum probe_order order)
 {
-	s->orders++;
-	__atomic_store_n(&s->probe->order, order, __ATOMIC_RELEASE);
-	if (kill(s->pid, PROBE_SIGNAL))
-		fail("the server is gone");
+	server->orders++;
+	__atomic_store_n(&server->probe->order, order, __ATOMIC_RELEASE);
+	if (kill(server->pid, PROBE_SIGNAL))
+		fail("the server is gone", errno);
 }
 
-static int was_obeyed(const struct switchback *s)
+static int was_obeyed(const struct server *server)
 {
-	return __atomic_load_n(&s->probe->obeyed, __ATOMIC_ACQUIRE) == s->orders;
+	return __atomic_load_n(&server->probe->obeyed, __ATOMIC_ACQUIRE) == server->orders;
 }
 
-static void not_obeyed(void)
+struct switchback *switchback_new(unsigned blocks, uint64_t seed)
 {
-	errno = ETIMEDOUT;
-	fail("the probe in the server does not answer");
+	struct switchback *s = calloc(1, sizeof(*s));
+
+	if (!s)
+		fail("cannot begin", errno);
+	s->blocks = blocks;
+	s->seed = seed;
+	return s;
 }
 
-/* The second of a pair is what the first was not. */
-static void change_kind(struct switchback *s)
+static struct part *part_new(int server, enum kind kind)
 {
-	s->kind = s->begun % 2 ? !s->kind : (int)(dice(s) >> 63);
-	give_order(s, s->kind == PROBE_RECORDING ? PROBE_ON : PROBE_OFF);
+	struct part *part = malloc(sizeof(*part));
+	uint32_t *latency = malloc(LATENCIES_MAX * sizeof(*latency));
+
+	if (!part || !latency)
+		fail("cannot begin", ENOMEM);
+	*part = (struct part){.server = server, .kind = kind, .latency = latency};
+	return part;
+}
+
+void switchback_add(struct switchback *s, pid_t pid, const char *file)
+{
+	struct server *server = &s->servers[s->count];
+	int fd = open(file, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0 || s->count == SERVERS_MAX)
+		fail(file, fd < 0 ? errno : E2BIG);
+	server->pid = pid;
+	server->probe =
+		mmap(NULL, sizeof(*server->probe), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (server->probe == MAP_FAILED)
+		fail(file, errno);
+	close(fd);
+	for (int kind = 0; kind < KINDS; kind++)
+		s->parts[s->count * KINDS + kind] = part_new(s->count, kind);
+	s->count++;
+	give_order(server, PROBE_FILL);
+	for (unsigned ms = 0; !was_obeyed(server); ms++) {
+		if (ms > PATIENCE_MS)
+			fail("the probe in the server does not answer", ETIMEDOUT);
+		usleep(1000);
+	}
+	server->overwritten = server->probe->overwritten;
 }
 
 /* -------------------------------------------------------------- the plan */
 
-struct switchback *switchback_begin(unsigned pairs, pid_t pid, const char *file, uint64_t seed)
+static void shuffle(struct switchback *s)
 {
-	struct switchback *s = calloc(1, sizeof(*s));
-	int fd = open(file, O_RDWR | O_CLOEXEC);
+	for (int i = s->count * KINDS - 1; i > 0; i--) {
+		int other = (int)(dice(s) % (unsigned)(i + 1));
+		struct part *part = s->parts[i];
 
-	if (!s || fd < 0)
-		fail(file);
-	*s = (struct switchback){.pid = pid, .seed = seed, .intervals = 2 * pairs};
-	for (int kind = 0; kind < PROBE_KINDS; kind++)
-		s->latency[kind] = malloc(LATENCIES_MAX * sizeof(*s->latency[kind]));
-	s->probe = mmap(NULL, sizeof(*s->probe), PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (s->probe == MAP_FAILED || !s->latency[0] || !s->latency[1])
-		fail(file);
-	close(fd);
-	s->orders = s->probe->obeyed;
-	give_order(s, PROBE_FILL);
-	for (unsigned ms = 0; !was_obeyed(s); ms++) {
-		if (ms > PATIENCE_MS)
-			not_obeyed();
-		usleep(1000);
+		s->parts[i] = s->parts[other];
+		s->parts[other] = part;
 	}
-	s->overwritten = s->probe->overwritten;
-	return s;
 }
 
-static void print_interval(const struct switchback *s)
+static void change(struct switchback *s, uint64_t now)
 {
-	printf("interval %s %lu %lu %u\n", kind_names[s->measured],
-	       s->probe->at_answered - s->answered, s->probe->cpu_ns - s->cpu_ns, s->state);
+	const struct part *part;
+
+	if (!s->at)
+		shuffle(s);
+	part = s->parts[s->at];
+	give_order(&s->servers[part->server], part->kind == RECORDING ? PROBE_RESUME : PROBE_PAUSE);
+	s->phase = SETTLING;
+	s->next_ns = now + SETTLE_MS * MS;
 }
 
-/* The end of a phase; the order that it began with was obeyed. 1: the end of all. */
-static int take_step(struct switchback *s, uint64_t now)
+int switchback_begin(struct switchback *s, uint64_t now_ns)
 {
-	uint64_t ms = SETTLE_MS;
+	change(s, now_ns);
+	return s->parts[s->at]->server;
+}
+
+static void print_interval(const struct switchback *s, uint64_t now)
+{
+	const struct part *part = s->parts[s->at];
+	const struct probe *probe = s->servers[part->server].probe;
+
+	printf("interval %u %d %s %lu %lu %lu %u\n", s->block, part->server, kind_names[part->kind],
+	       probe->at_answered - s->answered, probe->cpu_ns - s->cpu_ns, now - s->began_ns,
+	       s->state);
+}
+
+/* The end of a phase; its order was obeyed. */
+static void take_step(struct switchback *s, uint64_t now)
+{
+	struct server *server = &s->servers[s->parts[s->at]->server];
 
 	switch (s->phase) {
-	case WARM:
+	case SETTLING:
+		s->state = server->probe->state;
 		s->began_ns = now;
-		change_kind(s);
-		s->phase = SETTLE;
+		give_order(server, PROBE_READ);
+		s->phase = MEASURING;
+		s->next_ns = now + (SHORTEST_MS + dice(s) % (LONGEST_MS - SHORTEST_MS + 1)) * MS;
 		break;
-	case SETTLE:
-		if (s->begun)
-			print_interval(s); /* the change ended it */
-		s->ended_ns = now;
-		if (s->begun == s->intervals)
-			return 1;
-		s->state = s->probe->state;
-		s->begun++;
-		give_order(s, PROBE_BEGIN);
-		ms = SHORTEST_MS + dice(s) % (LONGEST_MS - SHORTEST_MS + 1);
-		s->phase = INTERVAL;
+	case MEASURING:
+		s->answered = server->probe->at_answered;
+		s->cpu_ns = server->probe->cpu_ns;
+		give_order(server, PROBE_READ);
+		s->phase = ENDING;
 		break;
-	case INTERVAL:
-		s->answered = s->probe->at_answered;
-		s->cpu_ns = s->probe->cpu_ns;
-		s->measured = s->kind;
-		change_kind(s);
-		s->phase = SETTLE;
+	case ENDING:
+		if (s->block)
+			print_interval(s, now);
+		s->at = (s->at + 1) % (s->count * KINDS);
+		s->block += s->at == 0;
+		change(s, now);
 	}
-	s->next_ns = now + ms * MS;
-	return 0;
 }
 
-int switchback_answer(struct switchback *s, uint64_t now_ns, uint64_t sent_ns)
+int switchback_answer(struct switchback *s, int number, uint64_t now_ns, uint64_t sent_ns)
 {
-	int kind = __atomic_load_n(&s->probe->kind, __ATOMIC_RELAXED);
+	struct part *part = s->parts[s->at];
+	struct probe *probe = s->servers[number].probe;
 
-	__atomic_store_n(&s->probe->answered, s->probe->answered + 1, __ATOMIC_RELAXED);
-	if (kind != PROBE_NONE && s->latencies[kind] < LATENCIES_MAX)
-		s->latency[kind][s->latencies[kind]++] = (uint32_t)(now_ns - sent_ns);
-	if (!s->next_ns)
-		s->next_ns = now_ns + WARM_MS * MS;
-	if (now_ns < s->next_ns)
-		return 0;
-	if (was_obeyed(s))
-		return take_step(s, now_ns);
-	if (now_ns > s->next_ns + PATIENCE_MS * MS)
-		not_obeyed();
-	return 0;
+	__atomic_store_n(&probe->answered, probe->answered + 1, __ATOMIC_RELEASE);
+	if (s->block && s->phase == MEASURING && number == part->server &&
+	    part->latencies < LATENCIES_MAX)
+		part->latency[part->latencies++] = (uint32_t)(now_ns - sent_ns);
+	if (now_ns >= s->next_ns) {
+		if (was_obeyed(&s->servers[part->server]))
+			take_step(s, now_ns);
+		else if (now_ns > s->next_ns + PATIENCE_MS * MS)
+			fail("the probe in the server does not answer", ETIMEDOUT);
+	}
+	return s->block > s->blocks ? -1 : s->parts[s->at]->server;
 }
 
 /* --------------------------------------------------------------- results */
@@ -190,19 +237,17 @@ static int by_size(const void *a, const void *b)
 
 void switchback_report(struct switchback *s)
 {
-	if (s->begun < s->intervals || s->phase != SETTLE) {
-		errno = ECONNRESET;
-		fail("the server is gone");
-	}
-	for (int kind = 0; kind < PROBE_KINDS; kind++) {
-		uint32_t *latency = s->latency[kind];
-		size_t n = s->latencies[kind];
+	if (s->block <= s->blocks)
+		fail("the server is gone", ECONNRESET);
+	for (int i = 0; i < s->count * KINDS; i++) {
+		struct part *part = s->parts[i];
 
-		qsort(latency, n, sizeof(*latency), by_size);
-		if (n)
-			printf("latency %s %u %u\n", kind_names[kind], latency[n / 2],
-			       latency[n * 99 / 100]);
+		qsort(part->latency, part->latencies, sizeof(*part->latency), by_size);
+		if (part->latencies)
+			printf("p99_ns %d %s %u\n", part->server, kind_names[part->kind],
+			       part->latency[part->latencies * 99 / 100]);
 	}
-	printf("overwritten %lu\nwall_ns %lu\n", s->probe->overwritten - s->overwritten,
-	       s->ended_ns - s->began_ns);
+	for (int i = 0; i < s->count; i++)
+		printf("overwritten %d %lu\n", i,
+		       s->servers[i].probe->overwritten - s->servers[i].overwritten);
 }

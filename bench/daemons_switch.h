@@ -1,6 +1,6 @@
 /*
- * Switchback: while the load goes on, recording in the server is paused and resumed, and each
- * interval between is measured. daemons_client.c says what is printed.
+ * Switchback: the load goes from server to server, recording in each is paused and resumed, and
+ * each interval between is measured. daemons_client.c says what is printed.
  */
 #ifndef BENCH_DAEMONS_SWITCH_H
 #define BENCH_DAEMONS_SWITCH_H
@@ -10,11 +10,16 @@
 
 struct switchback;
 
-/* Has the box filled first. Ends the program when the probe does not answer. */
-struct switchback *switchback_begin(unsigned pairs, pid_t pid, const char *file, uint64_t seed);
+struct switchback *switchback_new(unsigned blocks, uint64_t seed);
 
-/* One more answer. 1: all pairs are measured. */
-int switchback_answer(struct switchback *s, uint64_t now_ns, uint64_t sent_ns);
+/* Before the load begins: one more server. Has its box filled. */
+void switchback_add(struct switchback *s, pid_t pid, const char *file);
+
+/* Which server shall be asked, by its number; -1: none, all is measured. */
+int switchback_begin(struct switchback *s, uint64_t now_ns);
+
+/* The same after one more answer of a server, which may be one that was asked before. */
+int switchback_answer(struct switchback *s, int server, uint64_t now_ns, uint64_t sent_ns);
 
 void switchback_report(struct switchback *s);
 

@@ -1,11 +1,11 @@
 """What recording costs, from rounds of measured intervals: bench/daemons.py.
 
-A round is {way: [stretch, stretch]}; a stretch has 'intervals', neighbours two by two as
-(kind, CPU per request), and 'p99' by kind. The unit of all statistics is the round: its
-processes are fresh, so what comes with a process (where its memory lies) differs from round to
-round, and an interval over rounds holds it. Of a round's numbers, and of the rounds, the
-middle counts: a fifth at either end is cut off. As a coin gives the order of the kinds, and of
-the ways, disturbances fall on either side alike, and cutting off pulls to neither.
+A round is {'blocks': [{(way, kind): CPU per request}], 'p99': {(way, kind): us}}: the four
+intervals of a block are neighbours. The unit of all statistics is the round: its processes are
+fresh, so what comes with a process, such as where its memory lies, differs from round to round,
+and an interval over rounds holds it. Of the blocks of a round, and of the rounds, the middle
+counts: a fifth at either end is cut off. As dice give the order within a block, what disturbs
+falls on all kinds of interval alike, and cutting off pulls to no side.
 """
 import math
 import statistics
@@ -47,40 +47,28 @@ def interval(logs):
             'half_width': math.sinh(reach) * math.exp(at), 'mean': math.exp(statistics.fmean(logs))}
 
 
-def pairs(stretch):
-    """Recording against paused, of each pair of neighbours."""
-    rows = stretch['intervals']
-    for first, second in zip(rows[::2], rows[1::2]):
-        by_kind = dict([first, second])
-        yield math.log(by_kind['recording'] / by_kind['paused'])
+def compare(costs, way):
+    """The numbers, from a cost of each way and kind."""
+    log = {key: math.log(cost) for key, cost in costs.items()}
+    recording, paused = log[way, 'recording'], log[way, 'paused']
+    plain = log['plain', 'recording'], log['plain', 'paused']
+    return {'recording': recording - paused, 'hooks': paused - statistics.fmean(plain),
+            'total': recording - statistics.fmean(plain), 'null': plain[0] - plain[1]}
 
 
-def level(stretches, kinds):
-    return middle([math.log(cost) for s in stretches for kind, cost in s['intervals']
-                   if kind in kinds])
-
-
-def logs_of(measured, way):
-    """{number: logarithm} of one round, for CPU per request."""
-    plain, hooked = measured['plain'], measured[way]
-    found = {'recording': middle([p for s in hooked for p in pairs(s)]),
-             'null': middle([p for s in plain for p in pairs(s)]),
-             'hooks': level(hooked, ['paused']) - level(plain, ['paused', 'recording'])}
+def cpu_of(measured, way):
+    """The numbers of one round, for CPU per request."""
+    blocks = [compare(block, way) for block in measured['blocks']]
+    found = {name: middle([b[name] for b in blocks]) for name in NUMBERS}
     found['total'] = found['recording'] + found['hooks']
     return found
 
 
 def p99_of(measured, way):
-    """The same for the p99."""
-    def mean(way, *kinds):
-        return statistics.fmean(math.log(s['p99'][kind]) for s in measured[way] for kind in kinds)
-    plain = mean('plain', 'paused', 'recording')
-    return {'recording': mean(way, 'recording') - mean(way, 'paused'),
-            'hooks': mean(way, 'paused') - plain, 'total': mean(way, 'recording') - plain,
-            'null': mean('plain', 'recording') - mean('plain', 'paused')}
+    return compare(measured['p99'], way)
 
 
-def estimate(rounds, way, logs=logs_of):
+def estimate(rounds, way, logs=cpu_of):
     """{number: ratio with its interval}."""
     found = [logs(measured, way) for measured in rounds]
     return {name: interval([f[name] for f in found]) for name in NUMBERS}

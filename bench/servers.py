@@ -1,4 +1,5 @@
 """The servers that bench/daemons.py measures: how they are started, loaded and ended."""
+import collections
 import os
 import pathlib
 import shutil
@@ -6,13 +7,13 @@ import socket
 import subprocess
 import time
 
-from programs import Broken, library, number, program, words
+from programs import Broken, library, program, words
 
 CONNECTIONS = 16
 EVERYTHING = ['--call-threshold', '0', '--sched', '--kernel']
 PATIENCE = 30
 # enum tacho_state, as the probe says it
-NO_HOOKS, RECORDING, PAUSED = '0', '2', '3'
+NO_HOOKS, STATES = '0', {'recording': '2', 'paused': '3'}
 
 
 def memcached(_folder, port):
@@ -117,41 +118,15 @@ class Server:
             for task in os.listdir(f'/proc/{pid}/task'):
                 os.sched_setaffinity(int(task), {self.cpus[1]})
 
-    def stretch(self, pairs, seed):
-        """Some pairs of intervals under load. 'intervals': [(kind, us of CPU per request)],
-        'p99': {kind: us}, 'recorded': requests while recording, 'overwritten': records,
-        'rate': requests per second, 'agent': us of tacho's own CPU per request."""
-        self.pin()
-        agent = self.agent_ns()
-        out, _ = self.programs.output(
-            [program('daemons_client'), self.protocol, self.port, CONNECTIONS, pairs,
-             self.pids[-1], self.shared, seed],
-            preexec_fn=lambda: os.sched_setaffinity(0, {self.cpus[0]}))
-        found = words(out.splitlines())
-        rows = [row.split() for row in found.get('interval', [])]
-        if len(rows) != 2 * pairs:
-            raise Broken(f'{self.name}: {len(rows)} of {2 * pairs} intervals were measured')
-        self.believe(rows)
-        latency = {kind: int(p99) / 1e3 for kind, _, p99 in
-                   (row.split() for row in found.get('latency', []))}
-        return {'intervals': [(kind, int(ns) / int(n) / 1e3) for kind, n, ns, _ in rows],
-                'p99': latency,
-                'recorded': sum(int(n) for kind, n, _, _ in rows if kind == 'recording'),
-                'overwritten': number(found, 'overwritten'),
-                'rate': number(found, 'answered') / number(found, 'wall_ns') * 1e9,
-                'agent': (self.agent_ns() - agent) / number(found, 'answered') / 1e3}
-
-    def believe(self, rows):
+    def believe(self, kind, requests, ns, state):
         """An interval counts when recording was in it what it should have been."""
-        wanted = {'recording': RECORDING, 'paused': PAUSED} if self.agent else \
-            {'recording': NO_HOOKS, 'paused': NO_HOOKS}
-        for kind, requests, ns, state in rows:
-            if int(requests) <= 0 or int(ns) <= 0:
-                raise Broken(f'{self.name} ({self.way}): requests were not answered')
-            if state != wanted[kind]:
-                raise Broken(f'{self.name} ({self.way}): the recorder is in state {state} and not '
-                             f'in {wanted[kind]}, so it was '
-                             f'{"not recorded" if self.agent else "recorded"}')
+        if requests <= 0 or ns <= 0:
+            raise Broken(f'{self.name} ({self.way}): requests were not answered')
+        wanted = NO_HOOKS if self.way == 'plain' else STATES[kind]
+        if state != wanted:
+            raise Broken(f'{self.name} ({self.way}): the recorder is in state {state} and not in '
+                         f'{wanted}, so it was '
+                         f'{"recorded" if self.way == "plain" else "not recorded"}')
 
     def agent_ns(self):
         return cpu_ns(self.agent) if self.agent else 0
@@ -161,3 +136,33 @@ class Server:
         self.programs.end(self.child, 0)
         for folder in (self.folder, self.memory):
             shutil.rmtree(folder, ignore_errors=True)
+
+
+def switchback(programs, servers, blocks, seed):
+    """Some blocks of intervals of servers that take turns. [{(way, kind): us of CPU per
+    request}], and what is of all of them: {'p99': {(way, kind): us}, 'overwritten':
+    {way: records}, 'answered': {(way, kind): requests}, 'rate': {way: requests per second}}."""
+    where = [word for server in servers for word in (server.port, server.pids[-1], server.shared)]
+    for server in servers:
+        server.pin()
+    out, _ = programs.output(
+        [program('daemons_client'), servers[0].protocol, CONNECTIONS, blocks, seed, *where],
+        preexec_fn=lambda: os.sched_setaffinity(0, {servers[0].cpus[0]}))
+    found = words(out.splitlines())
+    costs = [{} for _ in range(blocks)]
+    answered, wall = collections.Counter(), collections.Counter()
+    for row in found.get('interval', []):
+        block, server, kind, requests, ns, wall_ns, state = row.split()
+        server, requests, ns = servers[int(server)], int(requests), int(ns)
+        server.believe(kind, requests, ns, state)
+        costs[int(block) - 1][server.way, kind] = ns / requests / 1e3
+        answered[server.way, kind] += requests
+        wall[server.way, kind] += int(wall_ns)
+    if any(len(block) != 2 * len(servers) for block in costs):
+        raise Broken(f'{servers[0].name}: not all intervals were measured')
+    p99 = (row.split() for row in found.get('p99_ns', []))
+    overwritten = (row.split() for row in found.get('overwritten', []))
+    return {'blocks': costs, 'answered': answered,
+            'p99': {(servers[int(n)].way, kind): int(ns) / 1e3 for n, kind, ns in p99},
+            'overwritten': {servers[int(n)].way: int(count) for n, count in overwritten},
+            'rate': {key: answered[key] / wall[key] * 1e9 for key in answered}}
