@@ -20,7 +20,7 @@ import sys
 import time
 
 sys.dont_write_bytecode = True
-from estimate import estimate, p99_of, widest  # noqa: E402
+from estimate import estimate, is_enough, p99_of, widest  # noqa: E402
 from machine import describe  # noqa: E402
 from programs import BUILD, Broken, Programs, library, program  # noqa: E402
 from servers import CONNECTIONS, SERVERS, Server, switchback  # noqa: E402
@@ -28,7 +28,6 @@ from table import columns  # noqa: E402
 
 WANTED_CPU = 1.01
 BLOCKS = 5  # in a round, of four intervals each
-ROUNDS_LEAST = 12
 ROUNDS_ALL = 6  # with everything on
 # A turn of a server answers at most one request per connection, and its wait is recorded in 16
 # bytes or more: so many requests fill a chunk, and the oldest one is overwritten.
@@ -43,8 +42,9 @@ def measure_round(programs, name, way, args):
     servers = [Server(programs, name, w, args.measure, args.cpus) for w in ('plain', way)]
     agent = servers[1].agent_ns()
     found = switchback(programs, servers, args.blocks, random.getrandbits(63))
-    requests, overwritten = found['answered'][way, 'recording'], found['overwritten'][way]
-    found['agent'] = (servers[1].agent_ns() - agent) / requests / 1e3
+    answered, overwritten = found['answered'], found['overwritten'][way]
+    requests = answered[way, 'recording']
+    found['agent'] = (servers[1].agent_ns() - agent) / (requests + answered[way, 'paused']) / 1e3
     for server in servers:
         server.finish()
     if requests > REQUESTS_SURE and not overwritten:
@@ -62,11 +62,10 @@ def measure_default(programs, name, args):
         if len(rounds) < 2:
             continue
         cpu = estimate(rounds, 'default')
-        total = cpu['total']
-        say(f'  {name}, round {len(rounds)}, {seconds:.0f} s: {total["ratio"]:.4f} '
-            f'+-{100 * total["half_width"]:.2f} %')
-        enough = len(rounds) >= ROUNDS_LEAST and widest(cpu) <= args.width
-        if enough or seconds >= args.seconds:
+        ends = is_enough(rounds, cpu, args.width) or seconds >= args.seconds
+        if ends or len(rounds) % 10 == 0:
+            say(f'  {name}, {len(rounds)} rounds, {seconds:.0f} s: {ratio(cpu["total"])}')
+        if ends:
             return rounds, seconds
 
 

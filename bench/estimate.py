@@ -11,6 +11,7 @@ import math
 import statistics
 
 CUT = 0.2
+ROUNDS_LEAST = 15
 # What is estimated, all of it logarithms of ratios:
 #   recording   recording against paused, within one process
 #   hooks       paused against a server without hooks
@@ -50,10 +51,10 @@ def interval(logs):
 def compare(costs, way):
     """The numbers, from a cost of each way and kind."""
     log = {key: math.log(cost) for key, cost in costs.items()}
-    recording, paused = log[way, 'recording'], log[way, 'paused']
-    plain = log['plain', 'recording'], log['plain', 'paused']
-    return {'recording': recording - paused, 'hooks': paused - statistics.fmean(plain),
-            'total': recording - statistics.fmean(plain), 'null': plain[0] - plain[1]}
+    return {'recording': log[way, 'recording'] - log[way, 'paused'],
+            'hooks': log[way, 'paused'] - log['plain', 'paused'],
+            'total': log[way, 'recording'] - log['plain', 'recording'],
+            'null': log['plain', 'recording'] - log['plain', 'paused']}
 
 
 def cpu_of(measured, way):
@@ -68,12 +69,17 @@ def p99_of(measured, way):
     return compare(measured['p99'], way)
 
 
-def estimate(rounds, way, logs=cpu_of):
+def estimate(rounds, way, numbers=cpu_of):
     """{number: ratio with its interval}."""
-    found = [logs(measured, way) for measured in rounds]
+    found = [numbers(measured, way) for measured in rounds]
     return {name: interval([f[name] for f in found]) for name in NUMBERS}
 
 
 def widest(estimated):
     """Half of the widest interval."""
     return max(e['half_width'] for e in estimated.values())
+
+
+def is_enough(rounds, estimated, width):
+    """Of few rounds an interval may be narrow by chance; ending there would favour those."""
+    return len(rounds) >= ROUNDS_LEAST and widest(estimated) <= width
