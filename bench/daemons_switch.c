@@ -130,6 +130,7 @@ void switchback_add(struct switchback *s, pid_t pid, const char *file)
 	for (int kind = 0; kind < KINDS; kind++)
 		s->parts[s->count * KINDS + kind] = part_new(s->count, kind);
 	s->count++;
+	server->orders = server->probe->obeyed;
 	give_order(server, PROBE_FILL);
 	for (unsigned ms = 0; !was_obeyed(server); ms++) {
 		if (ms > PATIENCE_MS)

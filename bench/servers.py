@@ -124,9 +124,9 @@ class Server:
             raise Broken(f'{self.name} ({self.way}): requests were not answered')
         wanted = NO_HOOKS if self.way == 'plain' else STATES[kind]
         if state != wanted:
-            raise Broken(f'{self.name} ({self.way}): the recorder is in state {state} and not in '
-                         f'{wanted}, so it was '
-                         f'{"recorded" if self.way == "plain" else "not recorded"}')
+            why = 'it was not recorded' if state == NO_HOOKS else \
+                f'the recorder was in state {state} and not in {wanted}'
+            raise Broken(f'{self.name} ({self.way}), {kind}: {why}')
 
     def agent_ns(self):
         return cpu_ns(self.agent) if self.agent else 0

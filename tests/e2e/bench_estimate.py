@@ -63,22 +63,23 @@ def intervals_hold_what_was_planted():
     check('1 % is seen', sees > 0.9, sees)
 
 
+def until_enough(machine, width):
+    rounds = machine.rounds(1)
+    while True:
+        rounds.append(machine.round())
+        found = estimate.estimate(rounds, 'default')
+        if estimate.is_enough(rounds, found, width):
+            return len(rounds), found
+
+
 def ending_early_does_not_deceive():
-    runs, width, counts, good = 100, 0.006, [], 0
-    for seed in range(runs):
-        machine, rounds = Machine(seed), []
-        while True:
-            rounds.append(machine.round())
-            if len(rounds) < 2:
-                continue
-            found = estimate.estimate(rounds, 'default')
-            if estimate.is_enough(rounds, found, width):
-                break
-        counts.append(len(rounds))
-        good += held(found, 'total')
-    check('intervals at which a run ends hold the planted value', good / runs >= 0.92, good / runs)
-    check('a run ends when its intervals are narrow, and not before', min(counts) < max(counts) and
-          min(counts) >= estimate.ROUNDS_LEAST, (min(counts), max(counts)))
+    ended = [until_enough(Machine(seed), 0.006) for seed in range(100)]
+    good = sum(held(found, 'total') for _, found in ended) / len(ended)
+    check('intervals at which a run ends hold the planted value', good >= 0.9, good)
+    wide = max(estimate.widest(found) for _, found in ended)
+    check('a run does not end before its intervals are narrow', wide <= 0.006, wide)
+    count, _ = until_enough(Machine(1, noise=0.0005, odd=0), 0.006)
+    check('a run has some rounds in any case', 10 <= count <= 30, count)
 
 
 def quantiles_are_those_of_the_tables():
