@@ -27,7 +27,7 @@ from servers import CONNECTIONS, SERVERS, Server, switchback  # noqa: E402
 from table import columns  # noqa: E402
 
 WANTED_CPU = 1.01
-BLOCKS = 5  # in a round, of four intervals each
+BLOCKS = 3  # in a round, of four intervals each
 ROUNDS_ALL = 6  # with everything on
 # A turn of a server answers at most one request per connection, and its wait is recorded in 16
 # bytes or more: so many requests fill a chunk, and the oldest one is overwritten.

@@ -5,7 +5,7 @@
  *
  * Everything that is measured is read by the probe, inside the server and at one moment: here is
  * only said when. The first milliseconds after a change belong to no interval, because caches
- * and queues are not those of its kind yet. The first block is not measured.
+ * and queues are not those of its kind yet. The first block is short and not measured.
  */
 #include "daemons_switch.h"
 
@@ -20,6 +20,7 @@
 #include "daemons_probe.h"
 
 #define MS 1000000ull
+#define WARM_MS 30u /* an interval of the first block */
 #define SETTLE_MS 5u
 #define SHORTEST_MS 50u
 #define LONGEST_MS 200u
@@ -153,6 +154,11 @@ static void shuffle(struct switchback *s)
 	}
 }
 
+static uint64_t interval_ms(struct switchback *s)
+{
+	return SHORTEST_MS + dice(s) % (LONGEST_MS - SHORTEST_MS + 1);
+}
+
 static void change(struct switchback *s, uint64_t now)
 {
 	const struct part *part;
@@ -192,7 +198,7 @@ static void take_step(struct switchback *s, uint64_t now)
 		s->began_ns = now;
 		give_order(server, PROBE_READ);
 		s->phase = MEASURING;
-		s->next_ns = now + (SHORTEST_MS + dice(s) % (LONGEST_MS - SHORTEST_MS + 1)) * MS;
+		s->next_ns = now + (s->block ? interval_ms(s) : WARM_MS) * MS;
 		break;
 	case MEASURING:
 		s->answered = server->probe->at_answered;

@@ -3,9 +3,9 @@
 A round is {'blocks': [{(way, kind): CPU per request}], 'p99': {(way, kind): us}}: the four
 intervals of a block are neighbours. The unit of all statistics is the round: its processes are
 fresh, so what comes with a process, such as where its memory lies, differs from round to round,
-and an interval over rounds holds it. Of the blocks of a round, and of the rounds, the middle
-counts: a fifth at either end is cut off. As dice give the order within a block, what disturbs
-falls on all kinds of interval alike, and cutting off pulls to no side.
+and an interval over rounds holds it. Of the blocks of a round the median counts; of the rounds
+a fifth is cut off at either end. As dice give the order within a block, what disturbs falls on
+all kinds of interval alike, and this pulls to no side.
 """
 import math
 import statistics
@@ -60,7 +60,7 @@ def compare(costs, way):
 def cpu_of(measured, way):
     """The numbers of one round, for CPU per request."""
     blocks = [compare(block, way) for block in measured['blocks']]
-    found = {name: middle([b[name] for b in blocks]) for name in NUMBERS}
+    found = {name: statistics.median(b[name] for b in blocks) for name in NUMBERS}
     found['total'] = found['recording'] + found['hooks']
     return found
 

@@ -14,7 +14,7 @@ sys.path.insert(0, str(ROOT / 'bench'))
 import estimate  # noqa: E402
 
 PLANTED = {'recording': 0.01, 'hooks': 0.005, 'total': 0.015, 'null': 0.0}
-BLOCKS = 5
+BLOCKS = 3
 PARTS = [(way, kind) for way in ('plain', 'default') for kind in ('recording', 'paused')]
 
 
