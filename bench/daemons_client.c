@@ -1,25 +1,28 @@
 /*
- * A client for servers that are measured: some connections, on each one request at a time.
+ * A client for servers that are measured: some connections to each, on each one request at a
+ * time.
  *
- *   bench-daemons_client PROTOCOL PORT CONNECTIONS REQUESTS [PIDS]
+ *   bench-daemons_client PROTOCOL CONNECTIONS PORT
+ *   bench-daemons_client PROTOCOL CONNECTIONS BLOCKS SEED PORT PID FILE [PORT PID FILE]
  *
  * PROTOCOL is redis, memcached or http. Of ten requests to redis and memcached one stores a
- * value of 64 bytes and nine read it; to an HTTP server all are GET /. A tenth of REQUESTS
- * goes first and is not measured. PIDS (separated by commas) are the processes of the
- * server: the CPU time of all their threads is read before and after what is measured.
+ * value of 64 bytes and nine read it; to an HTTP server all are GET /.
+ *
+ * With a PORT alone it goes on until the server is gone or SIGTERM comes, and prints "answered
+ * N": requests whose whole answer was read.
+ *
+ * With BLOCKS it measures that many blocks of intervals (daemons_switch.c): in some a server records,
+ * in others it is paused; one server has the load at a time. SEED gives the order and the
+ * lengths. PID is the process that answers, FILE what its probe shares with us (daemons_probe.h).
  * Prints
  *
- *   answered N        requests that were measured
- *   wall_ns N         from the first to the last of them
- *   p50_ns N          latency, from just before the write of the request to its whole answer
- *   p99_ns N
- *   cpu_ns N          of PIDS
- *
- * With REQUESTS 0 it goes on until the server is gone or SIGTERM comes, and prints
- * "answered N" of all: requests whose whole answer was read.
+ *   interval BLOCK SERVER KIND ANSWERED CPU_NS WALL_NS STATE
+ *                           each, in their order; SERVER 0 or 1, KIND recording or paused,
+ *                           STATE what tacho_status() said, 0 without hooks
+ *   p99_ns SERVER KIND N    from just before the write of a request to its whole answer
+ *   overwritten SERVER N    records that made room for newer ones
  */
 #include <arpa/inet.h>
-#include <dirent.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -33,12 +36,16 @@
 #include <time.h>
 #include <unistd.h>
 
-#define CONNECTIONS_MAX 256
+#include "daemons_switch.h"
+
+#define CONNECTIONS_MAX 256 /* to all servers */
 #define ANSWER_MAX 4096
 #define VALUE "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef"
 
 struct connection {
 	int fd;
+	int server;
+	int waiting;	 /* for an answer */
 	uint64_t number; /* of its requests */
 	uint64_t sent_ns;
 	size_t got;
@@ -52,6 +59,7 @@ struct protocol {
 };
 
 static struct connection connections[CONNECTIONS_MAX];
+static int connected;
 static const struct protocol *protocol;
 static volatile sig_atomic_t stopped;
 
@@ -109,16 +117,24 @@ static const struct protocol protocols[] = {
 
 /* ----------------------------------------------------------- connections */
 
-static void connect_to(struct connection *c, int port)
+static void connect_to(int port, int server, int epoll)
 {
+	struct connection *c = &connections[connected];
+	struct epoll_event wanted = {.events = EPOLLIN, .data.ptr = c};
 	struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)port)};
 	int one = 1;
 
+	errno = E2BIG;
+	if (++connected > CONNECTIONS_MAX)
+		fail("connect");
 	to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
 	c->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	if (c->fd < 0 || connect(c->fd, (struct sockaddr *)&to, sizeof(to)))
 		fail("connect");
 	setsockopt(c->fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	if (epoll_ctl(epoll, EPOLL_CTL_ADD, c->fd, &wanted))
+		fail("epoll_ctl");
+	c->server = server;
 }
 
 /* 0, or -1: the server is gone. */
@@ -128,6 +144,7 @@ static int send_request(struct connection *c)
 	size_t size = strlen(text);
 
 	c->got = 0;
+	c->waiting = 1;
 	c->sent_ns = now_ns();
 	return send(c->fd, text, size, MSG_NOSIGNAL) == (ssize_t)size ? 0 : -1;
 }
@@ -143,56 +160,7 @@ static int read_answer(struct connection *c)
 	return protocol->whole(c->answer, c->got);
 }
 
-/* -------------------------------------------------------------- CPU time */
-
-static uint64_t threads_cpu_ns(long pid)
-{
-	char path[320];
-	struct dirent *entry;
-	uint64_t all = 0, ns;
-	DIR *folder;
-
-	snprintf(path, sizeof(path), "/proc/%ld/task", pid);
-	folder = opendir(path);
-	if (!folder)
-		fail(path);
-	while ((entry = readdir(folder))) {
-		FILE *file;
-
-		if (entry->d_name[0] == '.')
-			continue;
-		snprintf(path, sizeof(path), "/proc/%ld/task/%s/schedstat", pid, entry->d_name);
-		file = fopen(path, "re");
-		if (!file || fscanf(file, "%lu", &ns) != 1)
-			fail(path);
-		all += ns;
-		fclose(file);
-	}
-	closedir(folder);
-	return all;
-}
-
-/* Of all processes in a list such as "12,13". */
-static uint64_t cpu_ns(const char *pids)
-{
-	uint64_t all = 0;
-	char *end;
-
-	while (*pids) {
-		all += threads_cpu_ns(strtol(pids, &end, 10));
-		pids = *end == ',' ? end + 1 : "";
-	}
-	return all;
-}
-
-/* ------------------------------------------------------------ measuring */
-
-static int by_size(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return x < y ? -1 : x > y;
-}
+/* ------------------------------------------------------------------ load */
 
 static void stop(int number)
 {
@@ -200,101 +168,87 @@ static void stop(int number)
 	stopped = 1;
 }
 
-struct run {
-	uint64_t warm, wanted; /* wanted 0: no end */
-	uint64_t answered;     /* with those that are not measured */
-	uint64_t *latency;
-	const char *pids;
-	uint64_t cpu, began, ended;
-};
-
-/* One more answer. 1: that was the last. */
-static int count_answer(struct run *r, const struct connection *c)
+/* All connections to a server, when it has its turn. */
+static void send_all(int server)
 {
-	uint64_t now = now_ns();
-
-	r->answered++;
-	if (!r->wanted)
-		return 0;
-	if (r->answered == r->warm) {
-		r->cpu = cpu_ns(r->pids);
-		r->began = now_ns();
-	} else if (r->answered > r->warm) {
-		r->latency[r->answered - r->warm - 1] = now - c->sent_ns;
-	}
-	if (r->answered < r->warm + r->wanted)
-		return 0;
-	r->ended = now;
-	r->cpu = cpu_ns(r->pids) - r->cpu;
-	return 1;
+	for (int i = 0; i < connected; i++)
+		if (connections[i].server == server && !connections[i].waiting &&
+		    send_request(&connections[i]))
+			fail("send");
 }
 
-static void turn(struct run *r, int epoll)
+/* Until all is measured or the server is gone; how many requests were answered. */
+static uint64_t load(struct switchback *s, int epoll)
 {
+	int asked = s ? switchback_begin(s, now_ns()) : 0;
 	struct epoll_event events[CONNECTIONS_MAX];
+	uint64_t answered = 0;
 
+	send_all(asked);
 	while (!stopped) {
 		int n = epoll_wait(epoll, events, CONNECTIONS_MAX, -1);
 
 		for (int i = 0; i < n; i++) {
 			struct connection *c = events[i].data.ptr;
-			int whole = read_answer(c);
+			int whole = read_answer(c), before = asked;
 
-			if (whole > 0 && count_answer(r, c))
-				return;
-			if (whole < 0 || (whole && send_request(c) < 0))
-				return;
+			if (whole < 0)
+				return answered;
+			if (!whole)
+				continue;
+			answered++;
+			c->waiting = 0;
+			if (s)
+				asked = switchback_answer(s, c->server, now_ns(), c->sent_ns);
+			if (asked < 0)
+				return answered;
+			if (asked != before)
+				send_all(asked);
+			else if (c->server == asked && send_request(c))
+				return answered;
 		}
 	}
+	return answered;
 }
 
-static void report(struct run *r)
+static int usage(const char *name)
 {
-	if (!r->wanted) {
-		printf("answered %lu\n", r->answered);
-		return;
-	}
-	if (r->answered != r->warm + r->wanted) {
-		fprintf(stderr, "bench-daemons_client: the server is gone\n");
-		exit(1);
-	}
-	qsort(r->latency, r->wanted, sizeof(*r->latency), by_size);
-	printf("answered %lu\nwall_ns %lu\np50_ns %lu\np99_ns %lu\ncpu_ns %lu\n", r->wanted,
-	       r->ended - r->began, r->latency[r->wanted / 2], r->latency[r->wanted * 99 / 100],
-	       r->cpu);
+	fprintf(stderr,
+		"usage: %s redis|memcached|http CONNECTIONS PORT\n"
+		"       %s redis|memcached|http CONNECTIONS BLOCKS SEED PORT PID FILE "
+		"[PORT PID FILE]\n",
+		name, name);
+	return 2;
 }
 
 int main(int argc, char **argv)
 {
-	struct run r = {.pids = argc > 5 ? argv[5] : ""};
-	int count = argc > 3 ? atoi(argv[3]) : 0;
+	int measures = argc > 4, first = measures ? 5 : 3, step = measures ? 3 : 1;
+	int count = argc > 2 ? atoi(argv[2]) : 0;
 	int epoll = epoll_create1(EPOLL_CLOEXEC);
+	struct switchback *s = NULL;
+	uint64_t answered;
 
 	for (size_t i = 0; argc > 1 && i < sizeof(protocols) / sizeof(protocols[0]); i++)
 		if (strcmp(argv[1], protocols[i].name) == 0)
 			protocol = &protocols[i];
-	if (argc < 5 || !protocol || count < 1 || count > CONNECTIONS_MAX) {
-		fprintf(stderr, "usage: %s redis|memcached|http PORT CONNECTIONS REQUESTS [PIDS]\n",
-			argv[0]);
-		return 2;
+	if (argc <= first || (argc - first) % step || !protocol || count < 1)
+		return usage(argv[0]);
+	if (epoll < 0)
+		fail("epoll_create1");
+	if (measures)
+		s = switchback_new((unsigned)atoi(argv[3]), strtoul(argv[4], NULL, 10));
+	for (int i = 0, at = first; at < argc; i++, at += step) {
+		if (s)
+			switchback_add(s, atoi(argv[at + 1]), argv[at + 2]);
+		for (int n = 0; n < count; n++)
+			connect_to(atoi(argv[at]), i, epoll);
 	}
-	r.wanted = strtoul(argv[4], NULL, 10);
-	r.warm = r.wanted / 10 + 1;
-	r.latency = calloc(r.wanted + 1, sizeof(*r.latency));
-	if (!r.latency || epoll < 0)
-		fail("cannot begin");
 	signal(SIGTERM, stop);
-	for (int i = 0; i < count; i++) {
-		struct epoll_event wanted = {.events = EPOLLIN, .data.ptr = &connections[i]};
-
-		connect_to(&connections[i], atoi(argv[2]));
-		if (epoll_ctl(epoll, EPOLL_CTL_ADD, connections[i].fd, &wanted))
-			fail("epoll_ctl");
-	}
-	for (int i = 0; i < count; i++)
-		if (send_request(&connections[i]))
-			fail("send");
-	turn(&r, epoll);
-	report(&r);
+	answered = load(s, epoll);
+	if (s)
+		switchback_report(s);
+	else
+		printf("answered %lu\n", answered);
 	return 0;
 }

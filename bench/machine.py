@@ -40,10 +40,13 @@ def package(name):
 
 def describe():
     cpuinfo = read('/proc/cpuinfo')
-    model = re.search(r'^model name\s*:\s*(.*)', cpuinfo, re.MULTILINE)
+    model, family, number = (re.search(rf'^{key}\s*:\s*(.*)', cpuinfo, re.MULTILINE)
+                             for key in ('model name', 'cpu family', 'model'))
     release = re.search(r'^PRETTY_NAME="?([^"\n]*)', read('/etc/os-release'), re.MULTILINE)
     return {
-        'cpu': model.group(1) if model else platform.machine(),
+        # Names in virtual machines say little; the numbers tell the processor.
+        'cpu': f'{model.group(1)} (family {family.group(1)}, model {number.group(1)})'
+        if model and family and number else platform.machine(),
         'cpus': os.cpu_count(),
         'virtual': bool(re.search(r'\bhypervisor\b', cpuinfo)),
         'kernel': platform.release(),

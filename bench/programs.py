@@ -133,6 +133,10 @@ def program(name):
     return BUILD / 'bench' / f'bench-{name}'
 
 
+def library(name):
+    return BUILD / 'bench' / f'libbench-{name}.so'
+
+
 def words(lines):
     found = {}
     for line in lines:

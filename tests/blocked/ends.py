@@ -22,7 +22,7 @@ class Load:
     """A client at full speed; `with` ends it."""
 
     def __init__(self, protocol, port):
-        self.client = subprocess.Popen([CLIENT, protocol, str(port), str(CONNECTIONS), '0'],
+        self.client = subprocess.Popen([CLIENT, protocol, str(CONNECTIONS), str(port)],
                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         self.answered = None
 
