@@ -11,6 +11,7 @@
 #include "cli/text.h"
 #include "explain/blame.h"
 #include "model/place.h"
+#include "read/records.h"
 
 #define SUBJECTS_MAX 1000u
 #define SLOWEST_DEFAULT 5u
@@ -216,29 +217,12 @@ static void put_json(struct asked *a, const struct tacho_reader *reader,
 
 /* --------------------------------------------------------------------- run */
 
-static struct tacho_reader *open_range(const char *path, uint64_t from_ns, uint64_t to_ns)
-{
-	struct tacho_read_options options = {
-		.size = sizeof(options), .from_ns = from_ns, .to_ns = to_ns};
-	char message[CLI_MESSAGE] = "";
-	struct tacho_reader *reader = NULL;
-	int error = tacho_read_open(&reader, path, &options, message, sizeof(message));
-
-	if (error < 0)
-		cli_error("%s", message[0] ? message : strerror(-error));
-	return reader;
-}
-
-static int blame_one(struct asked *a, const char *path, const struct tacho__subject *s)
+static int blame_one(struct asked *a, struct tacho_reader *reader, const struct tacho__subject *s)
 {
 	uint64_t from = s->from_ns > BEFORE_NS ? s->from_ns - BEFORE_NS : 0;
-	struct tacho_reader *reader = open_range(path, from, s->to_ns + AFTER_NS);
-	struct tacho__blame *b;
-	int error = 0;
+	int error = tacho__read_limit(reader, from, s->to_ns + AFTER_NS);
+	struct tacho__blame *b = error ? NULL : tacho__blame_make(reader, s, &error);
 
-	if (!reader)
-		return CLI_FAILED;
-	b = tacho__blame_make(reader, s, &error);
 	if (!b)
 		cli_error("cannot lay the blame: %s.", strerror(-error));
 	else if (a->json)
@@ -246,7 +230,6 @@ static int blame_one(struct asked *a, const char *path, const struct tacho__subj
 	else
 		put_text(a, reader, b);
 	tacho__blame_free(b);
-	tacho_read_close(reader);
 	return error ? CLI_FAILED : CLI_OK;
 }
 
@@ -254,18 +237,19 @@ static int blame(void *arg, const char *path)
 {
 	struct asked *a = arg;
 	static struct tacho__subject subjects[SUBJECTS_MAX];
-	struct tacho_reader *reader = open_range(path, 0, 0);
+	const struct parse_instant any = {0};
+	struct tacho_reader *reader = NULL;
 	uint64_t last;
 	int count, status = CLI_OK;
 
-	if (!reader)
+	if (cli_open_between(&reader, path, &any, &any) < 0)
 		return CLI_FAILED;
 	tacho_read_window(reader, &a->zero_ns, &last);
 	count = tacho__blame_find(reader, &a->filter, subjects, (uint32_t)a->most);
 	cli_warn_problems(reader, 5);
-	tacho_read_close(reader);
 	if (count < 0) {
 		cli_error("cannot read %s: %s.", path, strerror(-count));
+		tacho_read_close(reader);
 		return CLI_FAILED;
 	}
 	if (a->json) {
@@ -280,12 +264,13 @@ static int blame(void *arg, const char *path)
 		status = CLI_FAILED;
 	}
 	for (int i = 0; i < count && status == CLI_OK; i++)
-		status = blame_one(a, path, &subjects[i]);
+		status = blame_one(a, reader, &subjects[i]);
 	if (a->json) {
 		json_array_end(&a->j);
 		json_object_end(&a->j);
 		json_end_line(&a->j);
 	}
+	tacho_read_close(reader);
 	return cli_finish(status);
 }
 

@@ -12,6 +12,7 @@
 #include "cli/cli.h"
 #include "cli/parse.h"
 #include "model/model.h"
+#include "read/records.h"
 
 static void say_no_box(uint32_t pid, const struct box_list *list)
 {
@@ -166,29 +167,31 @@ int cli_open_whole(struct tacho_reader **out, const char *path, struct cli_progr
 int cli_open_between(struct tacho_reader **out, const char *path, const struct parse_instant *from,
 		     const struct parse_instant *to)
 {
-	struct tacho_read_options options = {.size = sizeof(options)};
 	char message[CLI_MESSAGE] = "";
 	uint64_t first = 0, last = 0;
-	int error = tacho_read_open(out, path, &options, message, sizeof(message));
+	int error = tacho_read_open(out, path, NULL, message, sizeof(message));
 
-	/* The reader has to know the limits when it opens. */
 	if (error >= 0 && (from->given || to->given) &&
 	    tacho_read_window(*out, &first, &last) >= 0) {
-		options.from_ns = parse_instant_ns(from, first, last);
-		options.to_ns = parse_instant_ns(to, first, last);
-		if (to->given && !options.to_ns)
-			options.to_ns = 1; /* 0 would be no limit */
+		uint64_t from_ns = parse_instant_ns(from, first, last);
+		uint64_t to_ns = parse_instant_ns(to, first, last);
+
+		if (to->given && !to_ns)
+			to_ns = 1; /* 0 would be no limit */
+		if (to_ns && from_ns > to_ns) {
+			snprintf(message, sizeof(message),
+				 "what was asked for begins after its end: there is nothing "
+				 "between them.");
+			error = -EINVAL;
+		} else {
+			error = tacho__read_limit(*out, from_ns, to_ns);
+		}
+	}
+	if (error < 0) {
+		cli_error("%s", message[0] ? message : strerror(-error));
 		tacho_read_close(*out);
 		*out = NULL;
-		if (options.to_ns && options.from_ns > options.to_ns) {
-			cli_error("what was asked for begins after its end: there is nothing "
-				  "between them.");
-			return -EINVAL;
-		}
-		error = tacho_read_open(out, path, &options, message, sizeof(message));
 	}
-	if (error < 0)
-		cli_error("%s", message[0] ? message : strerror(-error));
 	return error;
 }
 

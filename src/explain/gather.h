@@ -103,7 +103,7 @@ uint64_t tacho__own_ns(const struct tacho__poll *p);
 
 void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *reader,
 			uint64_t long_ns, uint64_t late_ns);
-/* What tacho__summary_make gets as `more`. */
+/* To subscribe with. */
 struct tacho__facts tacho__gather_facts(struct tacho__gathered *g);
 void tacho__gather_free(struct tacho__gathered *g);
 

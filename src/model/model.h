@@ -5,7 +5,10 @@
  * its begin, its end and what it spent its time on; a wake with the poll that it led to; a wait
  * for a lock with whoever released it. A fact is handed out when nothing can be added to it any
  * more, so facts come roughly in the order of their ends. What is still open at the end of
- * the trace is handed out by tacho__tracker_end, marked as cut.
+ * the trace is handed out then, marked as cut.
+ *
+ * Several may subscribe to one tracker, each to the facts that it wants: every event is decoded
+ * and tracked once.
  *
  * Nothing else is kept: memory depends on what is open at one time (threads, tasks, locks, work,
  * spans), not on the length of the trace, and each of these has a bound; what was beyond it is
@@ -215,7 +218,7 @@ struct tacho__hole {
 	uint64_t from_ns, to_ns, missing, dropped;
 };
 
-/* What is wanted; NULL: not. */
+/* A subscriber: what it wants; NULL: not. */
 struct tacho__facts {
 	void *arg;
 	void (*poll)(void *arg, const struct tacho__poll *poll);
@@ -240,20 +243,23 @@ struct tacho__tracker_limits {
 	uint64_t tasks, locks, works, spans, threads, depth;
 };
 
-/* NULL without memory. The reader stays the caller's and must live as long. */
-struct tacho__tracker *tacho__tracker_new(const struct tacho_reader *reader,
-					  const struct tacho__facts *facts);
-/* 0 or -ENOMEM. */
-int tacho__tracker_event(struct tacho__tracker *t, const struct tacho_event *event);
-/* No more events: hands out what is open, as cut at `last_ns`. */
-void tacho__tracker_end(struct tacho__tracker *t, uint64_t last_ns);
+/* NULL without memory. A fact is handed to the subscribers in their order; they and the reader stay
+   the caller's and must live as long. */
+struct tacho__tracker *tacho__tracker_new(struct tacho_reader *reader,
+					  const struct tacho__facts *subscribers, uint32_t count);
+/*
+ * Once: the events of the reader from where it is. What is open at the end is cut at `last_ns`, or
+ * at the last event if that is later. `stop`, if not NULL, is asked now and then with the time
+ * reached; not 0 ends it. 0 or a negative errno.
+ */
+int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
+		       int (*stop)(void *arg, uint64_t ns), void *stop_arg);
+/* How many events of the process there were. */
+uint64_t tacho__tracker_events(const struct tacho__tracker *t, uint32_t process);
 struct tacho__tracker_limits tacho__tracker_missed(const struct tacho__tracker *t);
 void tacho__tracker_free(struct tacho__tracker *t);
 
-/*
- * All of the above in one: the events of the reader from where it is. `stop`, if not NULL, is
- * asked now and then with the time reached; not 0 ends it. 0 or a negative errno.
- */
+/* All of the above in one, for a single subscriber. */
 int tacho__model_run(struct tacho_reader *reader, const struct tacho__facts *facts,
 		     int (*stop)(void *arg, uint64_t ns), void *stop_arg,
 		     struct tacho__tracker_limits *missed);

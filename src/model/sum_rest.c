@@ -53,7 +53,6 @@ void tacho__sum_task(void *arg, const struct tacho__task *t)
 			task_left(k, t);
 		}
 	}
-	TACHO__PASS_ON(g, task, t);
 }
 
 /* ----------------------------------------------------------------- counters */
@@ -116,7 +115,6 @@ void tacho__sum_counter(void *arg, const struct tacho__counter *c)
 			k->thread = c->at.thread;
 		}
 	}
-	TACHO__PASS_ON(g, counter, c);
 }
 
 /* --------------------------------------------------------------- the others */
@@ -171,7 +169,6 @@ void tacho__sum_ready(void *arg, const struct tacho__ready *r)
 		k->count++;
 		note_ready(g, r, k->entry.index);
 	}
-	TACHO__PASS_ON(g, ready, r);
 }
 
 void tacho__sum_span(void *arg, const struct tacho__span *s)
@@ -191,7 +188,6 @@ void tacho__sum_span(void *arg, const struct tacho__span *s)
 			TACHO__WORST_ADD(&k->worst, s, x->end_ns - x->begin_ns);
 		}
 	}
-	TACHO__PASS_ON(g, span, s);
 }
 
 void tacho__sum_sample(void *arg, const struct tacho__sample *s)
@@ -201,7 +197,6 @@ void tacho__sum_sample(void *arg, const struct tacho__sample *s)
 
 	if (p)
 		p->samples++;
-	TACHO__PASS_ON(g, sample, s);
 }
 
 void tacho__sum_hole(void *arg, const struct tacho__hole *h)
@@ -213,7 +208,6 @@ void tacho__sum_hole(void *arg, const struct tacho__hole *h)
 		p->missing += h->missing;
 		p->dropped += h->dropped;
 	}
-	TACHO__PASS_ON(g, hole, h);
 }
 
 /* Polls that were too short to be recorded one by one: how many of each power of two. */
@@ -240,10 +234,7 @@ static void short_polls(struct tacho__summing *g, const struct tacho_event *e)
 
 void tacho__sum_other(void *arg, const struct tacho__at *at, const struct tacho_event *event)
 {
-	struct tacho__summing *g = arg;
-
+	(void)at;
 	if (event->type == TACHO_EV_POLL_HIST)
-		short_polls(g, event);
-	if (g->more && g->more->other)
-		g->more->other(g->more->arg, at, event);
+		short_polls(arg, event);
 }

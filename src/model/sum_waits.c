@@ -13,7 +13,6 @@ void tacho__sum_wake(void *arg, const struct tacho__wake *w)
 			TACHO__WORST_ADD(&p->wakes.worst, w, x->begin_ns - x->ns);
 		}
 	}
-	TACHO__PASS_ON(g, wake, w);
 }
 
 /* -------------------------------------------------------------------- locks */
@@ -42,7 +41,6 @@ void tacho__sum_lock(void *arg, const struct tacho__lock *l)
 		if (!l->cut)
 			lock_ended(g, k, l);
 	}
-	TACHO__PASS_ON(g, lock, l);
 }
 
 /* -------------------------------------------------------------------- calls */
@@ -61,7 +59,6 @@ void tacho__sum_call(void *arg, const struct tacho__call *c)
 		tacho__sum_hist(g, &k->ns, c->end_ns - c->begin_ns);
 		TACHO__WORST_ADD(&k->worst, c, x->end_ns - x->begin_ns);
 	}
-	TACHO__PASS_ON(g, call, c);
 }
 
 /* --------------------------------------------------------------------- pool */
@@ -128,13 +125,4 @@ void tacho__sum_work(void *arg, const struct tacho__work *w)
 		if (w->ahead > p->pool.most_ahead)
 			p->pool.most_ahead = w->ahead;
 	}
-	TACHO__PASS_ON(g, work, w);
-}
-
-/* Nothing of it is summed up, but who asked for all facts gets it. */
-void tacho__sum_off_cpu(void *arg, const struct tacho__switch *off)
-{
-	struct tacho__summing *g = arg;
-
-	TACHO__PASS_ON(g, off_cpu, off);
 }

@@ -145,7 +145,6 @@ static void sum_poll(void *arg, const struct tacho__poll *p)
 		if (l)
 			l->polls += p->kind != 0;
 	}
-	TACHO__PASS_ON(g, poll, p);
 }
 
 /*
@@ -180,7 +179,6 @@ static void sum_turn(void *arg, const struct tacho__turn *u)
 		tacho__sum_range(g, &l->busy, u->begin_ns, u->end_ns);
 	}
 	tacho__sum_ready_turn(g, u);
-	TACHO__PASS_ON(g, turn, u);
 }
 
 /* --------------------------------------------------------------------- life */
@@ -198,20 +196,19 @@ static void init_tables(struct tacho__summary *s)
 	tacho__table_init(&s->spans, sizeof(struct tacho__span_sum), SPANS);
 }
 
-static int count_events(struct tacho__summing *g, const struct tacho_event *e)
+static int stop(void *arg, uint64_t ns)
 {
-	struct tacho__process_sum *p = tacho__sum_process(g, e->process);
+	struct tacho__summing *g = arg;
 
-	g->sum->events++;
-	if (p)
-		p->events++;
+	if (g->progress)
+		g->progress(g->progress_arg, ns);
 	return g->error;
 }
 
 static int run(struct tacho__summing *g, struct tacho_reader *reader,
-	       void (*progress)(void *arg, uint64_t ns), void *progress_arg)
+	       const struct tacho__facts *more)
 {
-	const struct tacho__facts facts = {
+	const struct tacho__facts own = {
 		.arg = g,
 		.poll = sum_poll,
 		.turn = sum_turn,
@@ -221,33 +218,26 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 		.work = tacho__sum_work,
 		.span = tacho__sum_span,
 		.sample = tacho__sum_sample,
-		.off_cpu = tacho__sum_off_cpu,
 		.task = tacho__sum_task,
 		.counter = tacho__sum_counter,
 		.ready = tacho__sum_ready,
 		.hole = tacho__sum_hole,
 		.other = tacho__sum_other,
 	};
-	struct tacho__tracker *t = tacho__tracker_new(reader, &facts);
-	struct tacho_event event;
-	int result = -ENOMEM;
+	const struct tacho__facts both[] = {own, more ? *more : (struct tacho__facts){0}};
+	struct tacho__tracker *t = tacho__tracker_new(reader, both, more ? 2 : 1);
+	int error;
 
-	while (t && (result = tacho_read_next(reader, &event)) > 0) {
-		result = tacho__tracker_event(t, &event);
-		if (result >= 0)
-			result = count_events(g, &event);
-		if (result < 0)
-			break;
-		if (progress && !(g->sum->events & 0xffff))
-			progress(progress_arg, event.ns);
+	if (!t)
+		return -ENOMEM;
+	error = tacho__tracker_run(t, g->sum->last_ns, stop, g);
+	for (uint32_t i = 0; i < g->sum->processes; i++) {
+		g->sum->process[i].events = tacho__tracker_events(t, i);
+		g->sum->events += g->sum->process[i].events;
 	}
-	if (t && result >= 0) {
-		tacho__tracker_end(t, g->sum->last_ns);
-		g->sum->missed = tacho__tracker_missed(t);
-		result = g->error;
-	}
+	g->sum->missed = tacho__tracker_missed(t);
 	tacho__tracker_free(t);
-	return result;
+	return error ? error : g->error;
 }
 
 struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
@@ -256,7 +246,8 @@ struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
 					   int *error)
 {
 	struct tacho__summary *s = calloc(1, sizeof(*s));
-	struct tacho__summing g = {.sum = s, .reader = reader, .more = more};
+	struct tacho__summing g = {
+		.sum = s, .reader = reader, .progress = progress, .progress_arg = arg};
 
 	*error = -ENOMEM;
 	if (!s)
@@ -272,7 +263,7 @@ struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
 			s->last_ns = s->first_ns;
 		g.step_ns = tacho__summary_step_ns(s);
 		g.step_from = s->first_ns;
-		*error = run(&g, reader, progress, arg);
+		*error = run(&g, reader, more);
 	}
 	if (*error < 0) {
 		tacho__summary_free(s);

@@ -197,8 +197,8 @@ struct tacho__summary {
 };
 
 /*
- * Reads all events of the reader (from where its limits say). `more`, if not NULL, gets every
- * fact as well. NULL with a negative errno in *error.
+ * Reads all events of the reader (from where its limits say). `more`, if not NULL, subscribes to
+ * the same facts. NULL with a negative errno in *error.
  */
 struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
 					   const struct tacho__facts *more,

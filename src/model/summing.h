@@ -26,22 +26,17 @@ struct tacho__ready_now {
 struct tacho__summing {
 	struct tacho__summary *sum;
 	const struct tacho_reader *reader;
-	const struct tacho__facts *more;
 	uint64_t step_ns;
 	/* The step that was looked up last: events come in the order of time. */
 	uint64_t step_from;
 	uint32_t step_at;
 	int error; /* -ENOMEM */
+	void (*progress)(void *arg, uint64_t ns);
+	void *progress_arg;
 	struct tacho__looked_up looked_up[1u << TACHO__LOOKED_UP_BITS];
 	/* By thread; where two share a place, the turn of one is not shared out. */
 	struct tacho__ready_now ready[64];
 };
-
-#define TACHO__PASS_ON(g, what, fact)                            \
-	do {                                                     \
-		if ((g)->more && (g)->more->what)                \
-			(g)->more->what((g)->more->arg, (fact)); \
-	} while (0)
 
 void *tacho__sum_look_up(struct tacho__summing *g, struct tacho__table *t, uint64_t a, uint64_t b,
 			 struct tacho__looked_up *l);
@@ -105,7 +100,6 @@ void tacho__sum_wake(void *arg, const struct tacho__wake *wake);
 void tacho__sum_lock(void *arg, const struct tacho__lock *lock);
 void tacho__sum_call(void *arg, const struct tacho__call *call);
 void tacho__sum_work(void *arg, const struct tacho__work *work);
-void tacho__sum_off_cpu(void *arg, const struct tacho__switch *off);
 
 /* sum_rest.c */
 void tacho__sum_task(void *arg, const struct tacho__task *task);

@@ -309,14 +309,13 @@ static void flush(struct tacho__tracker *t, struct tacho__thread *s, const struc
 		tacho__lock_flush(t, s);
 }
 
-int tacho__tracker_event(struct tacho__tracker *t, const struct tacho_event *e)
+static int track(struct tacho__tracker *t, const struct tacho_event *e)
 {
 	int err = 0;
 	struct tacho__thread *s = thread_of(t, e, &err);
 
 	if (!s)
 		return err;
-	t->last_ns = tacho__later(t->last_ns, e->ns);
 	know_pauses(t, s);
 	if (e->type == TACHO_EV_RESUME) {
 		if (e->resume && e->stream == KERNEL_STREAM)
@@ -338,18 +337,17 @@ int tacho__tracker_event(struct tacho__tracker *t, const struct tacho_event *e)
 
 /* ---------------------------------------------------------------------- life */
 
-struct tacho__tracker *tacho__tracker_new(const struct tacho_reader *reader,
-					  const struct tacho__facts *facts)
+struct tacho__tracker *tacho__tracker_new(struct tacho_reader *reader,
+					  const struct tacho__facts *subscribers, uint32_t count)
 {
 	struct tacho__tracker *t = calloc(1, sizeof(*t));
 
 	if (!t)
 		return NULL;
 	t->reader = reader;
-	t->facts = *facts;
+	t->subscribers = subscribers;
+	t->subscriber_count = count;
 	t->process_count = tacho_read_process_count(reader);
-	if (t->process_count > TACHO__PROCESSES_MODELLED)
-		t->process_count = TACHO__PROCESSES_MODELLED;
 	t->processes = calloc(t->process_count + 1, sizeof(*t->processes));
 	if (!t->processes) {
 		free(t);
@@ -383,9 +381,9 @@ static int has_ended(struct tacho__tracker *t, const struct tacho__thread *s)
 	return d && !d->live && tacho__process_of(t, s->process)->living;
 }
 
-void tacho__tracker_end(struct tacho__tracker *t, uint64_t last_ns)
+/* Hands out what is open, as cut at `last_ns`. */
+static void end(struct tacho__tracker *t, uint64_t last_ns)
 {
-	last_ns = tacho__later(last_ns, t->last_ns);
 	know_living(t);
 	for (uint32_t i = 0; i < t->threads.used; i++) {
 		struct tacho__thread *s = tacho__table_at(&t->threads, i);
@@ -397,6 +395,30 @@ void tacho__tracker_end(struct tacho__tracker *t, uint64_t last_ns)
 	}
 	tacho__waits_end(t, last_ns);
 	tacho__tasks_end(t);
+}
+
+int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
+		       int (*stop)(void *arg, uint64_t ns), void *stop_arg)
+{
+	uint64_t count = 0;
+	struct tacho_event event;
+	int result;
+
+	while ((result = tacho_read_next(t->reader, &event)) > 0) {
+		last_ns = tacho__later(last_ns, event.ns);
+		tacho__process_of(t, event.process)->events++;
+		result = track(t, &event);
+		if (result < 0 || (stop && (++count & 0xfff) == 0 && stop(stop_arg, event.ns)))
+			break;
+	}
+	if (result >= 0)
+		end(t, last_ns);
+	return result;
+}
+
+uint64_t tacho__tracker_events(const struct tacho__tracker *t, uint32_t process)
+{
+	return process < t->process_count ? t->processes[process].events : 0;
 }
 
 struct tacho__tracker_limits tacho__tracker_missed(const struct tacho__tracker *t)
@@ -424,22 +446,14 @@ int tacho__model_run(struct tacho_reader *reader, const struct tacho__facts *fac
 		     int (*stop)(void *arg, uint64_t ns), void *stop_arg,
 		     struct tacho__tracker_limits *missed)
 {
-	struct tacho__tracker *t = tacho__tracker_new(reader, facts);
-	uint64_t last = 0, count = 0;
-	struct tacho_event event;
-	int result = -ENOMEM;
+	struct tacho__tracker *t = tacho__tracker_new(reader, facts, 1);
+	int error;
 
-	while (t && (result = tacho_read_next(reader, &event)) > 0) {
-		if (event.ns > last)
-			last = event.ns;
-		result = tacho__tracker_event(t, &event);
-		if (result < 0 || (stop && (++count & 0xfff) == 0 && stop(stop_arg, last)))
-			break;
-	}
-	if (t && result >= 0)
-		tacho__tracker_end(t, last);
-	if (t && missed)
+	if (!t)
+		return -ENOMEM;
+	error = tacho__tracker_run(t, 0, stop, stop_arg);
+	if (missed)
 		*missed = tacho__tracker_missed(t);
 	tacho__tracker_free(t);
-	return result < 0 ? result : 0;
+	return error;
 }

@@ -18,7 +18,6 @@
 #define TACHO__LOCKS_MODELLED (1u << 17)
 #define TACHO__WORKS_MODELLED (1u << 18)
 #define TACHO__SPANS_MODELLED (1u << 18)
-#define TACHO__PROCESSES_MODELLED 4096u
 #define TACHO__RECENT 16u
 
 enum tacho__frame_type {
@@ -87,6 +86,7 @@ struct tacho__tracked_span {
 };
 
 struct tacho__tracked_process {
+	uint64_t events;
 	uint64_t hole_ns; /* a stream of it went on here after records that are missing; 0 */
 	uint32_t pauses;  /* of the recorder */
 	uint32_t queued;  /* work that was submitted and has not begun */
@@ -95,21 +95,26 @@ struct tacho__tracked_process {
 };
 
 struct tacho__tracker {
-	const struct tacho_reader *reader;
-	struct tacho__facts facts;
+	struct tacho_reader *reader;
+	const struct tacho__facts *subscribers;
+	uint32_t subscriber_count;
 	struct tacho__table threads, tasks, locks, works, spans;
 	/* Looked up lately, by their numbers. One that is new may move all of them. */
 	struct tacho__thread *recent[TACHO__RECENT];
 	uint64_t depth_missed;
-	uint64_t last_ns;			  /* of all events */
-	struct tacho__tracked_process *processes; /* one more than there are, for all others */
+	struct tacho__tracked_process *processes; /* one more than there are, for what is none */
 	uint32_t process_count;
 };
 
-#define TACHO__GIVE(t, what, fact)                               \
-	do {                                                     \
-		if ((t)->facts.what)                             \
-			(t)->facts.what((t)->facts.arg, (fact)); \
+/* A fact: to all that want it. */
+#define TACHO__GIVE(t, what, ...)                                                           \
+	do {                                                                                \
+		for (uint32_t tacho__i = 0; tacho__i < (t)->subscriber_count; tacho__i++) { \
+			const struct tacho__facts *tacho__to = &(t)->subscribers[tacho__i]; \
+                                                                                            \
+			if (tacho__to->what)                                                \
+				tacho__to->what(tacho__to->arg, __VA_ARGS__);               \
+		}                                                                           \
 	} while (0)
 
 static inline uint64_t tacho__later(uint64_t a, uint64_t b)

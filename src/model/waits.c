@@ -390,10 +390,8 @@ int tacho__waits_event(struct tacho__tracker *t, struct tacho__thread *s,
 		got_ready(t, s, e);
 		return 0;
 	default:
-		if (t->facts.other) {
-			tacho__at_of(s, &at);
-			t->facts.other(t->facts.arg, &at, e);
-		}
+		tacho__at_of(s, &at);
+		TACHO__GIVE(t, other, &at, e);
 		return 0;
 	}
 }

@@ -97,7 +97,7 @@ void tacho_read_close(struct tacho_reader *reader)
 	if (!reader)
 		return;
 	tacho__merge_free(reader);
-	for (uint32_t i = 0; i < reader->stretch_count; i++)
+	for (uint32_t i = 0; i < reader->stretch_count + reader->stretch_hidden; i++)
 		free(reader->stretches[i].copy);
 	for (uint32_t i = 0; i < reader->source_count; i++) {
 		struct tacho__source *s = &reader->sources[i];

@@ -96,13 +96,16 @@ struct tacho__stretch_info {
 	struct tacho__stretch pub;
 	uint32_t source;
 	uint8_t kind;
-	uint8_t known;	/* sequence, prior and count are */
-	uint8_t bad;	/* found to be damaged, and reported */
-	uint8_t listed; /* EVENTS: thread, stream and bounds are from the index */
+	uint8_t known;	  /* sequence, prior and count are */
+	uint8_t bad;	  /* found to be damaged, and reported */
+	uint8_t listed;	  /* EVENTS: thread, stream and bounds are from the index */
+	uint8_t hidden;	  /* by the limits */
+	uint8_t is_state; /* it lies before the limits, and tells the state where they begin */
 	uint32_t count;
 	uint64_t prior;
-	uint64_t first_ns, last_ns; /* EVENTS: what the block must say */
-	uint32_t tid;		    /* of its thread; 0 while only the index was read */
+	uint64_t first_ns, last_ns;		/* EVENTS: what the block must say */
+	uint64_t state_first_ns, state_last_ns; /* if is_state: its bounds without limits */
+	uint32_t tid;				/* of its thread; 0 while only the index was read */
 	char name[16];
 	uint64_t offset; /* of the block, or of the chunk in the box */
 	uint32_t size;	 /* of the block, or of the copy */
@@ -143,6 +146,7 @@ struct tacho_reader {
 
 	struct tacho__stretch_info *stretches;
 	uint32_t stretch_count, stretch_capacity;
+	uint32_t stretch_hidden; /* so many more lie behind the others */
 	struct tacho__merge *merge;
 	int clock_back; /* told that a stream's times went back */
 

@@ -57,6 +57,13 @@ uint32_t tacho__stretch_count(const struct tacho_reader *reader);
 const struct tacho__stretch *tacho__stretch_at(const struct tacho_reader *reader, uint32_t index);
 int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tacho__records *out);
 
+/*
+ * Other limits than those that the reader was opened with, which are forgotten; both in ns, 0: none.
+ * Reading begins anew. What is opened once is a live box of one moment, however many parts of it
+ * are looked at. 0 or a negative errno, after which the reader can only be closed.
+ */
+int tacho__read_limit(struct tacho_reader *reader, uint64_t from_ns, uint64_t to_ns);
+
 /* What a name that the reader gave stands for: enum tacho_gap_reason, enum tacho_sentinel + 1.
    0: nothing; of "unknown": a number that stays unknown. */
 uint32_t tacho__gap_reason(const char *name);

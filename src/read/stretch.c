@@ -169,8 +169,10 @@ static int compare_streams(const struct tacho__stretch_info *a, const struct tac
 static int compare(const void *va, const void *vb)
 {
 	const struct tacho__stretch_info *a = va, *b = vb;
-	int c = compare_streams(a, b);
+	int c = a->hidden - b->hidden;
 
+	if (!c)
+		c = compare_streams(a, b);
 	if (c)
 		return c;
 	if (a->pub.first_ns != b->pub.first_ns)
@@ -191,6 +193,19 @@ static void drop(struct tacho__stretch_info *s)
 	s->bad = 1;
 }
 
+/* Those that are hidden come last. */
+static void order(struct tacho_reader *r)
+{
+	uint32_t all = r->stretch_count + r->stretch_hidden;
+
+	if (all)
+		qsort(r->stretches, all, sizeof(*r->stretches), compare);
+	for (r->stretch_hidden = 0; r->stretch_hidden < all; r->stretch_hidden++)
+		if (!r->stretches[all - r->stretch_hidden - 1].hidden)
+			break;
+	r->stretch_count = all - r->stretch_hidden;
+}
+
 static void sort(struct tacho_reader *r)
 {
 	uint32_t kept = 0;
@@ -202,8 +217,7 @@ static void sort(struct tacho_reader *r)
 			r->stretches[kept++] = r->stretches[i];
 	}
 	r->stretch_count = kept;
-	if (kept)
-		qsort(r->stretches, kept, sizeof(*r->stretches), compare);
+	order(r);
 }
 
 /* Of one stream: whether `b` was delivered after `a`. */
@@ -338,7 +352,15 @@ static int keep_state(struct tacho_reader *r, uint32_t index, int goes_on, int *
 	return err == -EBADMSG ? 0 : err;
 }
 
-static int apply_limits(struct tacho_reader *r)
+static void become_state(struct tacho__stretch_info *s, uint64_t ns)
+{
+	s->is_state = 1;
+	s->state_first_ns = s->pub.first_ns;
+	s->state_last_ns = s->pub.last_ns;
+	s->pub.first_ns = s->pub.last_ns = ns;
+}
+
+static int hide_outside(struct tacho_reader *r)
 {
 	for (uint32_t i = 0; i < r->stretch_count; i++) {
 		struct tacho__stretch_info *s = &r->stretches[i];
@@ -347,19 +369,19 @@ static int apply_limits(struct tacho_reader *r)
 		int keep = 0;
 
 		if (s->pub.first_ns > r->to_ns) {
-			drop(s);
+			s->hidden = 1;
 		} else if (s->pub.last_ns < r->from_ns) {
 			int err = last ? keep_state(r, i, goes_on, &keep) : 0;
 
 			if (err)
 				return err;
-			if (!keep)
-				drop(s);
+			if (keep)
+				become_state(s, r->from_ns);
 			else
-				s->pub.first_ns = s->pub.last_ns = r->from_ns;
+				s->hidden = 1;
 		}
 	}
-	sort(r);
+	order(r);
 	return 0;
 }
 
@@ -375,6 +397,32 @@ static void choose_limits(struct tacho_reader *r)
 	if (r->options.last_ns && last > r->options.last_ns &&
 	    last - r->options.last_ns > r->from_ns)
 		r->from_ns = last - r->options.last_ns;
+}
+
+static int apply_limits(struct tacho_reader *r)
+{
+	choose_limits(r);
+	return r->from_ns || r->to_ns != UINT64_MAX ? hide_outside(r) : 0;
+}
+
+int tacho__read_limit(struct tacho_reader *r, uint64_t from_ns, uint64_t to_ns)
+{
+	tacho__merge_free(r);
+	r->options.from_ns = from_ns;
+	r->options.to_ns = to_ns;
+	r->options.last_ns = 0;
+	for (uint32_t i = 0; i < r->stretch_count + r->stretch_hidden; i++) {
+		struct tacho__stretch_info *s = &r->stretches[i];
+
+		s->hidden = 0;
+		if (s->is_state) {
+			s->is_state = 0;
+			s->pub.first_ns = s->state_first_ns;
+			s->pub.last_ns = s->state_last_ns;
+		}
+	}
+	order(r);
+	return apply_limits(r);
 }
 
 /* Threads whose entry in the table was taken by another, or is damaged. What the table says
@@ -422,8 +470,5 @@ int tacho__stretches_settle(struct tacho_reader *r)
 		err = tacho__facts_settle(r);
 	if (!err)
 		err = drop_duplicates(r);
-	choose_limits(r);
-	if (!err && (r->from_ns || r->to_ns != UINT64_MAX))
-		err = apply_limits(r);
-	return err;
+	return err ? err : apply_limits(r);
 }

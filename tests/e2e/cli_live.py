@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 """The commands on a real process: running, stopped, killed, interrupted."""
+import ctypes
 import json
 import os
 import signal
+import struct
 import subprocess
 import sys
 import tempfile
@@ -72,6 +74,34 @@ def test_running(demo):
     p = demo.run("recover", demo.pid)
     check("running_process_is_not_recovered", p.returncode == 1 and "runs" in p.stdout and
           box_state(demo).get("state") == "recording", said(p))
+
+
+IN_ACCESS, IN_CLOSE_NOWRITE, IN_OPEN = 0x1, 0x10, 0x20
+
+
+def opens_of(path, work):
+    """What `work` returns, and how often the file was opened meanwhile."""
+    libc = ctypes.CDLL(None)
+    notes = libc.inotify_init1(os.O_NONBLOCK | os.O_CLOEXEC)
+    # The kernel makes one note of two that are alike: what happens in between tells them apart.
+    libc.inotify_add_watch(notes, os.fsencode(path), IN_ACCESS | IN_CLOSE_NOWRITE | IN_OPEN)
+    result, masks = work(), []
+    try:
+        while True:
+            masks.append(struct.unpack("iIII", os.read(notes, 16))[1])
+    except BlockingIOError:
+        os.close(notes)
+    return result, masks.count(IN_OPEN)
+
+
+def test_copied_at_one_moment(demo):
+    """Parts of a live box are parts of one copy of it."""
+    box = box_state(demo).get("path", "")
+    for command in (("report", "--since", "-1s"), ("blame",),
+                    ("export", "--format", "jsonl", "--from", "1ms", "--to", "-1ms")):
+        p, count = opens_of(box, lambda: demo.run(*command, box))
+        check(f"{command[0]}_opens_the_box_once", p.returncode == 0 and p.stdout and count == 1,
+              f"{count} times: {said(p)[:200]}")
 
 
 def test_stopped(demo):
@@ -144,6 +174,7 @@ def main():
         check("demo_records", ready, demo.run("status", demo.pid))
         if ready:
             test_running(demo)
+            test_copied_at_one_moment(demo)
             test_stopped(demo)
             test_interrupted(demo)
             test_killed(demo)

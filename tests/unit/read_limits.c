@@ -209,6 +209,57 @@ static void stretches_are_cut_as_well(void **state)
 	tb_free(&t);
 }
 
+static void same_events(struct tacho_reader *a, struct tacho_reader *b)
+{
+	struct tacho_event x, y;
+	int more;
+
+	while ((more = tacho_read_next(a, &x)) > 0) {
+		assert_int_equal(tacho_read_next(b, &y), 1);
+		assert_int_equal(x.ns, y.ns);
+		assert_int_equal(x.type, y.type);
+		assert_int_equal(x.thread, y.thread);
+		if (x.type == TACHO_EV_RESUME)
+			assert_memory_equal(x.resume, y.resume, sizeof(*x.resume));
+	}
+	assert_int_equal(more, 0);
+	assert_int_equal(tacho_read_next(b, &y), 0);
+}
+
+static void limits_can_be_changed_as_often_as_wanted(void **state)
+{
+	static const uint64_t limits[][2] = {{1250, 3000}, {0, 0},    {2000, 2500}, {1, 1050},
+					     {3050, 0},	   {0, 1099}, {1700, 1700}, {9000, 9999}};
+	struct tacho_read_options o = {.size = sizeof(o), .last_ns = 1};
+	uint64_t bounds[4];
+	struct tacho_reader *once, *anew;
+	struct tb t;
+
+	(void)state;
+	for (unsigned i = 0; i < 2 * sizeof(limits) / sizeof(limits[0]); i++) {
+		make(&t, i % 2);
+		once = open_bytes(t.data, t.size, &o);
+		for (unsigned k = 0; k <= i / 2; k++) {
+			struct tacho_event e;
+
+			tacho_read_next(once, &e);
+			assert_int_equal(tacho__read_limit(once, limits[k][0], limits[k][1]), 0);
+		}
+		anew = open_bytes(t.data, t.size,
+				  &(struct tacho_read_options){.size = sizeof(o),
+							       .from_ns = limits[i / 2][0],
+							       .to_ns = limits[i / 2][1]});
+		assert_int_equal(tacho_read_window(once, &bounds[0], &bounds[1]),
+				 tacho_read_window(anew, &bounds[2], &bounds[3]));
+		assert_memory_equal(bounds, bounds + 2, sizeof(bounds) / 2);
+		assert_int_equal(tacho__stretch_count(once), tacho__stretch_count(anew));
+		same_events(once, anew);
+		tacho_read_close(once);
+		tacho_read_close(anew);
+		tb_free(&t);
+	}
+}
+
 static void progress(void *arg, uint64_t done, uint64_t total)
 {
 	assert_true(done <= total);
@@ -242,6 +293,7 @@ int main(void)
 		cmocka_unit_test(a_window_between_records_tells_the_state),
 		cmocka_unit_test(seeking_goes_anywhere),
 		cmocka_unit_test(stretches_are_cut_as_well),
+		cmocka_unit_test(limits_can_be_changed_as_often_as_wanted),
 		cmocka_unit_test(progress_is_told),
 	};
 
