@@ -9,32 +9,29 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "format/box.h"
+#include "format/copy.h"
 #include "format/definition.h"
+#include "format/underway.h"
 #include "read/reader.h"
 
 #define THREADS_MAX 16384u /* more than a recorder has; what a false box may make us hold */
 #define THREADS_AT_ONCE 64u
 #define TRIES 4
 
-/* What is known of a thread from its records. Opens and loop are kept as the recorder keeps
-   them (core/record.h, tacho__apply). */
+/* What is known of a thread from its records. */
 struct seen {
 	uint32_t number, tid;
 	uint64_t generation; /* of the chunk that was read last; 0: none */
 	uint32_t at;	     /* bytes of it that were read */
-	bool live, sure, parked, gone;
-	uint32_t loop;
+	bool live, sure, gone;
 	uint32_t level; /* enum tacho_level of `level_loop` */
 	uint32_t level_loop;
-	uint32_t waits;	  /* that ended, as far as they were seen */
-	uint64_t ticks;	  /* of the last record */
-	uint64_t unpark;  /* ticks of the last unpark; 0: it is parked, or never was */
+	uint32_t waits;		   /* that ended, as far as they were seen */
+	uint64_t ticks;		   /* of the last record */
+	struct tacho_underway now; /* times in ticks */
 	uint64_t step;	  /* ticks of the last unpark, or begin or end of an outermost poll */
 	uint64_t pending; /* ticks at which a poll began that is not recorded yet; 0: none */
 	uint32_t pending_kind;
-	uint32_t depth;
-	struct tacho_open open[TACHO_OPEN_MAX];
 	uint64_t told[2]; /* by way in which it was stalled: since when, once that was told */
 };
 
@@ -71,8 +68,9 @@ void tacho__stall_free(struct tacho__stall *s)
 /* ------------------------------------------------------------- reading */
 
 /* All or an error: -EBADMSG beyond the end, also of a file that was cut meanwhile. */
-static int read_at(const struct tacho__stall *s, void *to, size_t size, uint64_t offset)
+static int read_at(void *arg, uint64_t offset, void *to, size_t size)
 {
+	const struct tacho__stall *s = arg;
 	size_t got = 0;
 
 	if (offset > INT64_MAX - size)
@@ -104,7 +102,7 @@ static const struct tacho_box_region *region_of(const struct tacho__stall *s,
 
 static int read_super(struct tacho__stall *s)
 {
-	int err = read_at(s, &s->super, sizeof(s->super), 0);
+	int err = read_at(s, 0, &s->super, sizeof(s->super));
 
 	if (err)
 		return err;
@@ -115,7 +113,7 @@ static int read_super(struct tacho__stall *s)
 }
 
 /* Name, and level if it is a loop; "" and 0 when there is no such definition. */
-static uint32_t read_name(const struct tacho__stall *s, uint32_t id, char *name, size_t room)
+static uint32_t read_name(struct tacho__stall *s, uint32_t id, char *name, size_t room)
 {
 	const struct tacho_box_region *dir =
 		region_of(s, TACHO_REGION_DEF_DIR, sizeof(struct tacho_box_def));
@@ -127,7 +125,7 @@ static uint32_t read_name(const struct tacho__stall *s, uint32_t id, char *name,
 
 	name[0] = 0;
 	if (!dir || !data || !id || id >= dir->count ||
-	    read_at(s, &def, sizeof(def), dir->offset + (uint64_t)id * sizeof(def)) ||
+	    read_at(s, dir->offset + (uint64_t)id * sizeof(def), &def, sizeof(def)) ||
 	    !def.offset || (def.class != TACHO_CLASS_LOOP && def.class != TACHO_CLASS_KIND) ||
 	    def.size < TACHO_NAME_HEAD)
 		return 0;
@@ -135,7 +133,7 @@ static uint32_t read_name(const struct tacho__stall *s, uint32_t id, char *name,
 	if (def.size > sizeof(payload))
 		def.size = sizeof(payload);
 	if (offset > data->size || data->size - offset < def.size ||
-	    read_at(s, payload, def.size, data->offset + offset))
+	    read_at(s, data->offset + offset, payload, def.size))
 		return 0;
 	memcpy(&bytes, payload + 12, sizeof(bytes));
 	if (bytes > def.size - TACHO_NAME_HEAD)
@@ -149,72 +147,28 @@ static uint32_t read_name(const struct tacho__stall *s, uint32_t id, char *name,
 
 /* ------------------------------------------- what the records of a thread say */
 
-static const struct tacho_open *outer_poll(const struct seen *t)
+/* Ticks of the last unpark; 0: it is parked, or never was. */
+static uint64_t unpark_of(const struct seen *t)
 {
-	for (uint32_t i = 0; i < t->depth && i < TACHO_OPEN_MAX; i++)
-		if (t->open[i].what == TACHO_REC_POLL_BEGIN)
-			return &t->open[i];
-	return NULL;
-}
-
-static void push(struct seen *t, uint32_t what, uint32_t id, uint64_t ticks)
-{
-	if (what == TACHO_REC_POLL_BEGIN && !outer_poll(t))
-		t->step = ticks;
-	if (t->depth < TACHO_OPEN_MAX)
-		t->open[t->depth] = (struct tacho_open){id, what, 0, ticks};
-	if (t->depth < UINT32_MAX)
-		t->depth++;
-}
-
-static void pop_poll(struct seen *t, uint64_t ticks)
-{
-	while (t->depth) {
-		t->depth--;
-		if (t->depth >= TACHO_OPEN_MAX || t->open[t->depth].what == TACHO_REC_POLL_BEGIN)
-			break;
-	}
-	if (!outer_poll(t))
-		t->step = ticks;
-}
-
-static void pop_span(struct seen *t)
-{
-	if (t->depth > TACHO_OPEN_MAX ||
-	    (t->depth && t->open[t->depth - 1].what == TACHO_REC_SPAN_BEGIN))
-		t->depth--;
+	return t->now.parked ? 0 : t->now.park_time;
 }
 
 static void apply(struct tacho__stall *s, struct seen *t, const struct tacho__raw_record *r)
 {
+	const struct tacho_open *outer;
+
+	tacho_underway_apply(&t->now, r->type, r->arg, r->words ? r->word[0] : 0, r->ticks);
 	switch (r->type) {
-	case TACHO_REC_PARK:
-		t->loop = r->arg;
-		t->parked = true;
-		break;
 	case TACHO_REC_UNPARK:
-		t->parked = false;
-		t->unpark = t->step = r->ticks;
+		t->step = r->ticks;
 		t->waits += t->waits < TACHO__LOOP_WAITS;
 		break;
-	case TACHO_REC_LOOP:
-		t->loop = r->arg;
-		break;
 	case TACHO_REC_POLL_SWITCH:
-		pop_poll(t, r->ticks);
-		push(t, TACHO_REC_POLL_BEGIN, r->arg, r->ticks);
-		break;
 	case TACHO_REC_POLL_BEGIN:
-		push(t, TACHO_REC_POLL_BEGIN, r->arg, r->ticks);
-		break;
 	case TACHO_REC_POLL_END:
-		pop_poll(t, r->ticks);
-		break;
-	case TACHO_REC_SPAN_BEGIN:
-		push(t, TACHO_REC_SPAN_BEGIN, r->arg, r->ticks);
-		break;
-	case TACHO_REC_SPAN_END:
-		pop_span(t);
+		outer = tacho_underway_outer_poll(&t->now);
+		if (!outer || outer->since == r->ticks)
+			t->step = r->ticks;
 		break;
 	case TACHO_REC_PAUSE:
 		if (r->ticks > s->pause)
@@ -236,65 +190,73 @@ static void enter_chunk(struct seen *t, const struct tacho_chunk *c)
 	t->generation = c->generation;
 	t->at = TACHO_CHUNK_HEAD;
 	t->ticks = c->anchor.ticks;
-	t->loop = c->loop;
-	t->parked = c->flags & TACHO_CHUNK_PARKED;
-	t->unpark = t->parked ? 0 : c->park_ticks;
-	t->depth = c->open_count;
-	memcpy(t->open, c->open, sizeof(t->open));
-	outer = outer_poll(t);
+	t->now = (struct tacho_underway){
+		.loop = c->loop,
+		.depth = c->open_count,
+		.parked = (c->flags & TACHO_CHUNK_PARKED) != 0,
+		.park_time = c->park_ticks,
+	};
+	memcpy(t->now.open, c->open, sizeof(t->now.open));
+	outer = tacho_underway_outer_poll(&t->now);
 	/* Without an open poll, all that is known is that the last one ended before. */
-	t->step = outer ? outer->since : t->unpark ? c->anchor.ticks : 0;
-	if (t->step < t->unpark)
-		t->step = t->unpark;
+	t->step = outer ? outer->since : unpark_of(t) ? c->anchor.ticks : 0;
+	if (t->step < unpark_of(t))
+		t->step = unpark_of(t);
 }
 
-static bool is_chunk_of(const struct tacho_chunk *c, const struct seen *t)
+/* Copies what is new in the chunk, and more only if it is another one than before. 1, 0: nothing
+   is; -EAGAIN: it changed meanwhile, or is not the thread's (any more); else an error of reading. */
+static int copy_news(struct tacho__stall *s, const struct seen *t,
+		     const struct tacho_box_bytes *bytes, struct tacho_copy *c)
 {
-	return c->generation && c->magic == TACHO_CHUNK_MAGIC && c->thread == t->number &&
-	       c->stream == 0 && (c->size == TACHO_SMALL_SIZE || c->size == TACHO_SLOT_SIZE) &&
-	       c->commit >= TACHO_CHUNK_HEAD && c->commit <= c->size;
+	struct tacho_box_slot slot;
+	uint64_t now[2]; /* generation and commit */
+	int done = read_at(s, tacho_copy_offset(bytes, c->slot, c->part), now, sizeof(now));
+
+	if (done || (now[0] == t->generation && now[1] == t->at))
+		return done;
+	done = tacho_copy_slot(bytes, c->slot, &slot);
+	c->state = slot.state;
+	if (!done)
+		done = tacho_copy_begin(c, bytes);
+	if (done > 0 &&
+	    (c->head.magic != TACHO_CHUNK_MAGIC || c->head.thread != t->number || c->head.stream))
+		return -EAGAIN;
+	if (done > 0) {
+		c->from = c->head.generation == t->generation && c->size >= t->at
+				  ? t->at
+				  : TACHO_CHUNK_HEAD;
+		done = tacho_copy_end(c, bytes, s->buffer);
+	}
+	return done ? done : -EAGAIN;
 }
 
-/* Reads what is new in the chunk at `offset`. 0; -EAGAIN: it changed meanwhile, or is not the
-   thread's (any more); else an error of reading. */
-static int read_chunk(struct tacho__stall *s, struct seen *t, uint64_t offset)
+/* Reads what is new in the chunk. 0 or as copy_news. */
+static int read_chunk(struct tacho__stall *s, struct seen *t, uint32_t chunk)
 {
+	const struct tacho_box_region *g = s->super.regions;
+	struct tacho_box_bytes bytes = {read_at, s, g[TACHO_REGION_SLOTS].offset,
+					g[TACHO_REGION_POOL].offset};
+	struct tacho_copy c = {.slot = chunk / TACHO_SMALL_PER_SLOT,
+			       .part = chunk % TACHO_SMALL_PER_SLOT};
 	struct tacho__raw_record record;
 	struct tacho__chunk_cursor cursor;
-	struct tacho_chunk head, again;
-	uint32_t from;
-	int err = read_at(s, &head, sizeof(head), offset);
+	int more = copy_news(s, t, &bytes, &c);
 
-	if (err)
-		return err;
-	if (!is_chunk_of(&head, t))
-		return -EAGAIN;
-	if (head.generation == t->generation && head.commit == t->at)
-		return 0;
-	if (head.generation != t->generation || head.commit < t->at)
-		from = TACHO_CHUNK_HEAD;
-	else
-		from = t->at;
-	if (head.commit > from)
-		err = read_at(s, s->buffer, (size_t)head.commit - from, offset + from);
-	if (!err)
-		err = read_at(s, &again, offsetof(struct tacho_chunk, magic), offset);
-	if (err)
-		return err;
-	if (again.generation != head.generation)
-		return -EAGAIN;
-	if (from == TACHO_CHUNK_HEAD)
-		enter_chunk(t, &head);
+	if (more <= 0)
+		return more;
+	if (c.from == TACHO_CHUNK_HEAD)
+		enter_chunk(t, &c.head);
 	cursor = (struct tacho__chunk_cursor){
 		.data = (const uint8_t *)s->buffer,
-		.end = ((uint32_t)head.commit - from) & ~7u,
+		.end = c.size - c.from,
 		.ticks = t->ticks,
 	};
-	t->at = from + cursor.end;
-	while ((err = tacho__chunk_next(&cursor, &record)) > 0)
+	t->at = c.size;
+	while ((more = tacho__chunk_next(&cursor, &record)) > 0)
 		apply(s, t, &record);
 	t->ticks = cursor.ticks;
-	return err;
+	return more;
 }
 
 /* 0, or -EAGAIN: what the thread does could not be seen this time. */
@@ -304,6 +266,8 @@ static int follow_thread(struct tacho__stall *s, struct seen *t,
 	struct tacho_box_thread again;
 	const struct tacho_box_region *pool =
 		region_of(s, TACHO_REGION_POOL, s->super.regions[TACHO_REGION_POOL].entry_size);
+	const struct tacho_box_region *slots =
+		region_of(s, TACHO_REGION_SLOTS, sizeof(struct tacho_box_slot));
 	uint64_t offset = (uint64_t)entry->chunk * TACHO_SMALL_SIZE;
 	int err;
 
@@ -314,17 +278,18 @@ static int follow_thread(struct tacho__stall *s, struct seen *t,
 		*t = (struct seen){.number = entry->number, .live = true};
 	t->tid = entry->tid;
 	t->sure = false;
-	if (!pool || entry->chunk == TACHO_NO_CHUNK || offset > pool->size ||
-	    pool->size - offset < TACHO_SMALL_SIZE)
+	if (!pool || !slots || entry->chunk == TACHO_NO_CHUNK || offset > pool->size ||
+	    pool->size - offset < TACHO_SMALL_SIZE ||
+	    entry->chunk / TACHO_SMALL_PER_SLOT >= slots->count)
 		return 0;
-	err = read_chunk(s, t, pool->offset + offset);
+	err = read_chunk(s, t, entry->chunk);
 	if (err)
 		return err == -EAGAIN ? err : 0;
 	t->sure = entry->drops == 0;
 	t->pending = 0;
 	/* The entry was copied while the thread may have written to it: once more. */
 	if (entry->pending_kind && entry->pending_ticks >= t->step &&
-	    !read_at(s, &again, sizeof(again), entry_offset) &&
+	    !read_at(s, entry_offset, &again, sizeof(again)) &&
 	    again.pending_kind == entry->pending_kind &&
 	    again.pending_ticks == entry->pending_ticks) {
 		t->pending = entry->pending_ticks;
@@ -364,7 +329,7 @@ static int follow_threads(struct tacho__stall *s, bool *busy)
 	for (uint32_t i = 0; i < used; i += THREADS_AT_ONCE) {
 		uint32_t n = used - i < THREADS_AT_ONCE ? used - i : THREADS_AT_ONCE;
 		uint64_t offset = r->offset + (uint64_t)i * sizeof(entries[0]);
-		int err = read_at(s, entries, n * sizeof(entries[0]), offset);
+		int err = read_at(s, offset, entries, n * sizeof(entries[0]));
 
 		if (!err)
 			err = reserve(s, i + n);
@@ -376,7 +341,7 @@ static int follow_threads(struct tacho__stall *s, bool *busy)
 
 			while (follow_thread(s, &s->seen[i + k], &entries[k], at) == -EAGAIN) {
 				if (++tries == TRIES ||
-				    read_at(s, &entries[k], sizeof(entries[k]), at)) {
+				    read_at(s, at, &entries[k], sizeof(entries[k]))) {
 					*busy = true;
 					break;
 				}
@@ -418,7 +383,7 @@ static bool is_gone(struct tacho__stall *s, struct seen *t)
 /* Ticks since when a poll is open around all that the thread does, 0: none is. */
 static uint64_t poll_since(const struct seen *t, uint32_t *kind)
 {
-	const struct tacho_open *o = outer_poll(t);
+	const struct tacho_open *o = tacho_underway_outer_poll(&t->now);
 
 	*kind = o ? o->id : t->pending ? t->pending_kind : 0;
 	return o ? o->since : t->pending;
@@ -427,12 +392,11 @@ static uint64_t poll_since(const struct seen *t, uint32_t *kind)
 /* Ticks since when the loop has not come back, 0: it waits, or never did. */
 static uint64_t turn_since(const struct tacho__stall *s, const struct seen *t)
 {
-	if (t->parked || !t->unpark ||
-	    (t->level == TACHO_LEVEL_WAITS && t->waits < TACHO__LOOP_WAITS))
+	if (!unpark_of(t) || (t->level == TACHO_LEVEL_WAITS && t->waits < TACHO__LOOP_WAITS))
 		return 0;
 	if (t->level != TACHO_LEVEL_API)
-		return t->unpark;
-	if (t->pending || outer_poll(t))
+		return unpark_of(t);
+	if (t->pending || tacho_underway_outer_poll(&t->now))
 		return t->pending > t->step ? t->pending : t->step;
 	/* Between two polls. Those that are only counted leave no trace of when they ended. */
 	return s->super.poll_threshold_ns ? 0 : t->step;
@@ -448,11 +412,11 @@ static void ways_of(struct tacho__stall *s, struct seen *t, uint64_t since[WAY_C
 	uint32_t kind;
 
 	since[WAY_TURN] = since[WAY_POLL] = 0;
-	if (!t->live || !t->loop || !t->sure || t->gone)
+	if (!t->live || !t->now.loop || !t->sure || t->gone)
 		return;
-	if (t->level_loop != t->loop) {
-		t->level = read_name(s, t->loop, name, sizeof(name));
-		t->level_loop = t->loop;
+	if (t->level_loop != t->now.loop) {
+		t->level = read_name(s, t->now.loop, name, sizeof(name));
+		t->level_loop = t->now.loop;
 	}
 	since[WAY_TURN] = turn_since(s, t);
 	since[WAY_POLL] = poll_since(t, &kind);
@@ -493,15 +457,14 @@ static void find_worst(struct tacho__stall *s, struct seen *t, uint64_t limit,
 	}
 }
 
-static void describe(const struct tacho__stall *s, const struct worst *w,
-		     struct tacho__stalled *out)
+static void describe(struct tacho__stall *s, const struct worst *w, struct tacho__stalled *out)
 {
 	out->tid = w->thread->tid;
 	out->thread = w->thread->number;
 	out->since_ns = s->now_ns - out->took_ns;
 	(void)poll_since(w->thread, &out->kind);
 	read_name(s, out->kind, out->kind_name, sizeof(out->kind_name));
-	read_name(s, w->thread->loop, out->loop_name, sizeof(out->loop_name));
+	read_name(s, w->thread->now.loop, out->loop_name, sizeof(out->loop_name));
 }
 
 /* When something can be told of the thread that was not told yet. */
@@ -545,7 +508,7 @@ int tacho__stall_look(struct tacho__stall *s, uint64_t limit_ns, struct tacho__s
 		return 0;
 	}
 	for (uint32_t i = 0; i < s->count; i++) {
-		out->loops += s->seen[i].live && s->seen[i].loop;
+		out->loops += s->seen[i].live && s->seen[i].now.loop;
 		find_worst(s, &s->seen[i], limit_ns, out, &worst);
 	}
 	if (worst.thread) {

@@ -16,6 +16,7 @@
 #include "base/sys.h"
 #include "core/recorder.h"
 #include "core/testpoint.h"
+#include "format/copy.h"
 #include "format/trace.h"
 #include "tacho.h"
 
@@ -192,59 +193,50 @@ static void put_entries(struct out *o, enum tacho_block_type type, const void *f
 	}
 }
 
-/* Copies what is committed of a chunk; 0 when there is none, 1 when it changed in the middle. The
-   writers go on meanwhile: this is a race by design, decided by the generation. */
-__attribute__((no_sanitize("thread"))) static uint32_t copy_chunk(const uint8_t *at, uint32_t size,
-								  uint8_t *to)
+/* The writers go on meanwhile: this is a race by design, decided by the rule of copying. Word by
+   word, as they store; in memcpy a thread sanitizer would find the race all the same. */
+__attribute__((no_sanitize("thread"))) static int read_box(void *arg, uint64_t offset, void *to,
+							   size_t size)
 {
-	const struct tacho_chunk *c = (const struct tacho_chunk *)at;
-	struct tacho_chunk *copy = (struct tacho_chunk *)to;
-	uint64_t generation = __atomic_load_n(&c->generation, __ATOMIC_ACQUIRE);
-	uint64_t commit = __atomic_load_n(&c->commit, __ATOMIC_ACQUIRE);
+	const uint8_t *from = (const uint8_t *)arg + offset;
 
-	if (!generation || commit < TACHO_CHUNK_HEAD || commit > size)
-		return 0;
-	memcpy(to, at, commit);
-	__atomic_thread_fence(__ATOMIC_ACQUIRE);
-	if (__atomic_load_n(&c->generation, __ATOMIC_RELAXED) != generation)
-		return 1;
-	/* More may have come since, and the chunk been sealed after that: not as far as this
-	   copy goes. */
-	if (copy->commit != commit)
-		copy->flags &= ~(uint32_t)TACHO_CHUNK_SEALED;
-	copy->commit = commit;
-	return (uint32_t)commit;
+	for (size_t i = 0; i < size; i += 8) {
+		uint64_t word = __atomic_load_n((const uint64_t *)(from + i), __ATOMIC_RELAXED);
+
+		memcpy((uint8_t *)to + i, &word, sizeof(word));
+	}
+	return 0;
 }
 
-static void put_chunk(struct out *o, uint32_t slot, uint64_t state, uint32_t part, uint32_t size)
+static void put_chunk(struct out *o, const struct tacho_box_bytes *box, struct tacho_copy *c)
 {
-	const uint8_t *at =
-		tacho__rec->pool + (uint64_t)slot * TACHO_SLOT_SIZE + part * TACHO_SMALL_SIZE;
-	uint64_t after;
-
-	o->size = copy_chunk(at, size, o->payload);
-	after = __atomic_load_n(&tacho__rec->slots[slot].state, __ATOMIC_ACQUIRE);
-	if (o->size <= 1 || TACHO_SLOT_SHAPE_COUNT(after) != TACHO_SLOT_SHAPE_COUNT(state))
-		o->unread += o->size > 0;
-	else
+	if (tacho_copy_begin(c, box) <= 0)
+		return;
+	if (tacho_copy_end(c, box, o->payload) > 0) {
+		o->size = c->size;
 		block_end(o, TACHO_BLOCK_CHUNK);
+	} else {
+		o->unread++;
+	}
 }
 
 static void put_chunks(struct out *o)
 {
-	uint32_t used = tacho__load(&tacho__rec->super->slots_used);
+	const struct tacho__recorder *r = tacho__rec;
+	struct tacho_box_bytes box = {read_box, r->base, (uint64_t)((uint8_t *)r->slots - r->base),
+				      (uint64_t)(r->pool - r->base)};
+	uint32_t used = tacho__load(&r->super->slots_used);
 
 	for (uint32_t i = 0; i < used && !o->error; i++) {
-		uint64_t state = __atomic_load_n(&tacho__rec->slots[i].state, __ATOMIC_ACQUIRE);
-		uint32_t pages = tacho__load(&tacho__rec->slots[i].pages);
+		struct tacho_box_slot slot;
 
-		if (TACHO_SLOT_SHAPE(state) == TACHO_SLOT_WHOLE && (pages & 1))
-			put_chunk(o, i, state, 0, TACHO_SLOT_SIZE);
-		if (TACHO_SLOT_SHAPE(state) != TACHO_SLOT_SPLIT)
-			continue;
-		for (uint32_t k = 0; k < TACHO_SMALL_PER_SLOT; k++)
-			if (pages >> k & 1)
-				put_chunk(o, i, state, k, TACHO_SMALL_SIZE);
+		tacho_copy_slot(&box, i, &slot);
+		for (uint32_t k = 0; k < TACHO_SMALL_PER_SLOT; k++) {
+			struct tacho_copy c = {.slot = i, .part = k, .state = slot.state};
+
+			if (slot.pages >> k & 1)
+				put_chunk(o, &box, &c);
+		}
 	}
 }
 

@@ -43,7 +43,9 @@
  *   4. loads generation and commit again, and the slot's state: if the
  *      generation or the slot's shape count changed, what was copied may be a
  *      mixture and is thrown away; if commit is now lower, the first load was
- *      torn and the lower one holds.
+ *      torn and the lower one holds; if it is higher, the copy is not sealed.
+ *
+ * copy.h does steps 2 to 4.
  *
  * What a SIGKILL leaves behind is read by the same rule: a record that was being
  * stored is not covered by commit, a chunk that was being made has generation 0.

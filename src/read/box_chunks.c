@@ -8,43 +8,42 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/copy.h"
 #include "read/box.h"
 
 struct found {
 	uint64_t generation;
 	uint64_t state; /* of the slot */
-	uint64_t offset;
-	uint32_t slot;
-	uint32_t room;
+	uint32_t slot, part;
 	uint32_t size; /* of the copy */
 	uint8_t *copy;
 };
 
 struct finds {
+	struct tacho_box_bytes bytes;
 	struct found *items;
 	uint32_t count, capacity;
 };
 
-/* 0, or -ENOMEM. Nothing is here when the header is being made, and when its size does not
-   fit: then it is what was here before the slot changed its shape. */
+static int read_bytes(void *arg, uint64_t offset, void *to, size_t size)
+{
+	return tacho__input_read(arg, offset, to, size);
+}
+
+/* 0, or -ENOMEM. */
 static int find_chunk(struct tacho__box *b, struct finds *f, uint32_t slot, uint64_t state,
 		      uint32_t part)
 {
-	struct found at = {.state = state, .slot = slot};
-	struct tacho_chunk head;
+	struct tacho_copy c = {.slot = slot, .part = part, .state = state};
+	const struct tacho__news *news = b->reader->news;
 
-	at.room = TACHO_SLOT_SHAPE(state) == TACHO_SLOT_WHOLE ? TACHO_SLOT_SIZE : TACHO_SMALL_SIZE;
-	at.offset = b->super.regions[TACHO_REGION_POOL].offset + (uint64_t)slot * TACHO_SLOT_SIZE +
-		    (uint64_t)part * TACHO_SMALL_SIZE;
-	if (tacho__input_read(b->in, at.offset, &head, sizeof(head)) || !head.generation ||
-	    head.size != at.room || (b->newest && head.generation > b->newest))
+	if (tacho_copy_begin(&c, &f->bytes) <= 0 || (b->newest && c.head.generation > b->newest))
 		return 0;
-	if (b->reader->news && b->reader->news->skip_chunk(b->reader->news->arg, &head))
+	if (news && news->skip_chunk(news->arg, &c.head))
 		return 0;
-	at.generation = head.generation;
 	if (TACHO__GROW(f->items, f->capacity, f->count + 1))
 		return -ENOMEM;
-	f->items[f->count++] = at;
+	f->items[f->count++] = (struct found){c.head.generation, state, slot, part, 0, NULL};
 	return 0;
 }
 
@@ -54,17 +53,13 @@ static int find_chunks(struct tacho__box *b, struct finds *f, uint32_t slots)
 
 	for (uint32_t i = 0; !err && i < slots; i++) {
 		struct tacho_box_slot slot;
-		unsigned shape;
+		uint32_t parts;
 
-		if (tacho__box_entry(b, TACHO_REGION_SLOTS, i, &slot, sizeof(slot)))
+		if (tacho_copy_slot(&f->bytes, i, &slot))
 			break;
-		shape = TACHO_SLOT_SHAPE(slot.state);
-		if (shape == TACHO_SLOT_WHOLE)
-			err = find_chunk(b, f, i, slot.state, 0);
-		for (uint32_t k = 0; !err && shape == TACHO_SLOT_SPLIT && k < TACHO_SMALL_PER_SLOT;
-		     k++)
-			if (slot.state >> (24 + k) & 1)
-				err = find_chunk(b, f, i, slot.state, k);
+		parts = tacho_slot_parts(slot.state);
+		for (uint32_t k = 0; !err && parts >> k; k++)
+			err = find_chunk(b, f, i, slot.state, k);
 	}
 	return err;
 }
@@ -75,52 +70,38 @@ static int newest_first(const void *va, const void *vb)
 
 	if (a->generation != b->generation)
 		return a->generation > b->generation ? -1 : 1;
-	return a->offset < b->offset ? -1 : a->offset > b->offset;
+	if (a->slot != b->slot)
+		return a->slot < b->slot ? -1 : 1;
+	return a->part < b->part ? -1 : a->part > b->part;
 }
 
-/* Steps 2 to 4 of the rule in format/box.h. 1: there is a copy, 0: it is gone, -ENOMEM. */
-static int copy_chunk(struct tacho__box *b, struct found *f)
+/* 1: there is a copy, 0: it is gone, -ENOMEM. */
+static int copy_chunk(const struct finds *all, struct found *f)
 {
-	struct tacho_chunk head, again;
-	struct tacho_box_slot slot;
-	uint64_t commit;
+	struct tacho_copy c = {.slot = f->slot, .part = f->part, .state = f->state};
 
-	if (tacho__input_read(b->in, f->offset, &head, sizeof(head)) ||
-	    head.generation != f->generation)
+	if (tacho_copy_begin(&c, &all->bytes) <= 0 || c.head.generation != f->generation)
 		return 0;
-	commit = head.commit < f->room ? head.commit : f->room;
-	if (commit < TACHO_CHUNK_HEAD)
-		commit = TACHO_CHUNK_HEAD;
-	f->copy = malloc((size_t)commit);
+	f->copy = malloc(c.size);
 	if (!f->copy)
 		return -ENOMEM;
-	if (tacho__input_read(b->in, f->offset, f->copy, (size_t)commit) ||
-	    tacho__input_read(b->in, f->offset, &again, sizeof(again)) ||
-	    tacho__box_entry(b, TACHO_REGION_SLOTS, f->slot, &slot, sizeof(slot)) ||
-	    again.generation != f->generation ||
-	    TACHO_SLOT_SHAPE_COUNT(slot.state) != TACHO_SLOT_SHAPE_COUNT(f->state)) {
+	if (tacho_copy_end(&c, &all->bytes, f->copy) <= 0) {
 		free(f->copy);
 		f->copy = NULL;
 		return 0;
 	}
-	if (again.commit < commit)
-		commit = again.commit < TACHO_CHUNK_HEAD ? TACHO_CHUNK_HEAD : again.commit;
-	/* The header of the copy may be older than its records. More records than were copied:
-	   it is not sealed as far as the copy goes. */
-	if (again.commit > commit)
-		again.flags &= ~(uint32_t)TACHO_CHUNK_SEALED;
-	memcpy(f->copy, &again, sizeof(again));
-	f->size = (uint32_t)commit;
+	f->size = c.size;
 	return 1;
 }
 
 /* Takes the copy over as a stretch, or frees it. */
-static int keep_chunk(struct tacho__box *b, struct found *f)
+static int keep_chunk(struct tacho__box *b, const struct finds *all, struct found *f)
 {
 	struct tacho__source *source = &b->reader->sources[b->source];
 	struct tacho__stretch_info s = {.source = b->source, .kind = TACHO__STRETCH_COPY};
 	struct tacho__chunk_facts facts;
 	struct tacho_chunk head;
+	uint64_t offset = tacho_copy_offset(&all->bytes, f->slot, f->part);
 	uint8_t *copy = f->copy;
 	int err = tacho__chunk_walk(copy, f->size, &facts, &b->parts);
 
@@ -128,14 +109,14 @@ static int keep_chunk(struct tacho__box *b, struct found *f)
 	if (err) {
 		free(copy);
 		if (err == -EBADMSG)
-			tacho__problem(b->reader, b->source, "bad-chunk", f->offset, f->size,
+			tacho__problem(b->reader, b->source, "bad-chunk", offset, f->size,
 				       "a chunk of the box has a damaged header; its records are "
 				       "lost");
 		return err == -EBADMSG ? 0 : err;
 	}
 	memcpy(&head, copy, sizeof(head));
 	if (facts.bad) {
-		tacho__problem(b->reader, b->source, "bad-record", f->offset + facts.valid,
+		tacho__problem(b->reader, b->source, "bad-record", offset + facts.valid,
 			       f->size - facts.valid,
 			       "what follows in this chunk is no record and was left out");
 		head.flags &= ~(uint32_t)TACHO_CHUNK_SEALED;
@@ -151,7 +132,7 @@ static int keep_chunk(struct tacho__box *b, struct found *f)
 			copy = smaller;
 	}
 	tacho__chunk_describe(copy, &facts, &s);
-	s.offset = f->offset;
+	s.offset = offset;
 	s.size = facts.valid;
 	s.copy = copy;
 	err = tacho__timebase_add(&source->timebase, head.anchor.ticks, head.anchor.mono_ns, 1);
@@ -171,16 +152,16 @@ static int copy_chunks(struct tacho__box *b, struct finds *f)
 	int err = 0;
 
 	for (uint32_t i = 0; err >= 0 && i < f->count; i++) {
-		err = copy_chunk(b, &f->items[i]);
+		err = copy_chunk(f, &f->items[i]);
 		torn += err == 0;
 		held += f->items[i].size;
 		if (err > 0 && held > b->in->backed)
-			err = keep_chunk(b, &f->items[i]);
+			err = keep_chunk(b, f, &f->items[i]);
 		tacho__progress(b->reader, held, b->in->backed > held ? b->in->backed : held);
 	}
 	for (uint32_t i = 0; err >= 0 && i < f->count; i++)
 		if (f->items[i].copy)
-			err = keep_chunk(b, &f->items[i]);
+			err = keep_chunk(b, f, &f->items[i]);
 	for (uint32_t i = 0; i < f->count; i++)
 		free(f->items[i].copy);
 	if (torn)
@@ -213,6 +194,9 @@ int tacho__box_chunks(struct tacho__box *b)
 			       "the box is shorter than it says: %u of %u slots of records are not "
 			       "there",
 			       slots - in_pool, slots);
+	f.bytes = (struct tacho_box_bytes){read_bytes, b->in,
+					   b->super.regions[TACHO_REGION_SLOTS].offset,
+					   b->super.regions[TACHO_REGION_POOL].offset};
 	err = find_chunks(b, &f, in_pool);
 	if (f.count)
 		qsort(f.items, f.count, sizeof(*f.items), newest_first);

@@ -1,6 +1,23 @@
 /* Boxes that are cut, garbage or damaged: looking for stalls in them does no harm. */
 #include "stall_subject.h"
 
+/* A process that stores on while its box is read: what happens after so many bytes were read from
+   there. */
+static struct {
+	uint64_t offset;
+	size_t size;
+	void (*change)(int fd);
+} after;
+
+ssize_t pread(int fd, void *to, size_t size, off_t offset)
+{
+	ssize_t n = syscall(SYS_pread64, fd, to, size, offset);
+
+	if (after.change && (uint64_t)offset == after.offset && size == after.size)
+		after.change(fd);
+	return n;
+}
+
 static uint8_t *copy_box(const struct subject *s, size_t *size)
 {
 	struct stat st;
@@ -159,12 +176,89 @@ static void damage_is_survived(void **state)
 	free(copy);
 }
 
+/* Where the first thread's chunk is, and its slot. */
+static uint64_t chunk_offset, slot_offset;
+
+static void find_chunk(const uint8_t *box)
+{
+	const struct tacho_box_super *super = (const struct tacho_box_super *)box;
+	struct tacho_box_thread entry;
+
+	memcpy(&entry, box + super->regions[TACHO_REGION_THREADS].offset, sizeof(entry));
+	chunk_offset =
+		super->regions[TACHO_REGION_POOL].offset + (uint64_t)entry.chunk * TACHO_SMALL_SIZE;
+	slot_offset = super->regions[TACHO_REGION_SLOTS].offset +
+		      entry.chunk / TACHO_SMALL_PER_SLOT * sizeof(struct tacho_box_slot);
+}
+
+static void add64(int fd, uint64_t offset, uint64_t n)
+{
+	uint64_t word;
+
+	assert_int_equal(syscall(SYS_pread64, fd, &word, sizeof(word), offset), sizeof(word));
+	word += n;
+	assert_int_equal(pwrite(fd, &word, sizeof(word), (off_t)offset), sizeof(word));
+}
+
+static void another_chunk(int fd)
+{
+	add64(fd, chunk_offset + offsetof(struct tacho_chunk, generation), 1);
+}
+
+static void another_shape(int fd)
+{
+	add64(fd, slot_offset + offsetof(struct tacho_box_slot, state), 1ull << 40);
+}
+
+static void no_records_yet(int fd)
+{
+	uint64_t commit = TACHO_CHUNK_HEAD;
+
+	assert_int_equal(pwrite(fd, &commit, sizeof(commit),
+				(off_t)(chunk_offset + offsetof(struct tacho_chunk, commit))),
+			 sizeof(commit));
+}
+
+/* The stall stands in the records alone: without them there is none. */
+static void a_torn_copy_is_thrown_away(void **state)
+{
+	static void (*const changes[])(int) = {another_chunk, another_shape, no_records_yet};
+	struct tacho__stalled out;
+	size_t size;
+	uint8_t *copy = stalled_box(&size);
+	int fd = scratch_file(copy, size);
+	struct tacho__stall *s = tacho__stall_new(fd, 0);
+	struct tacho_chunk chunk;
+
+	(void)state;
+	find_chunk(copy);
+	memcpy(&chunk, copy + chunk_offset, sizeof(chunk));
+	assert_int_equal(tacho__stall_look(s, 0, &out), 0);
+	assert_true(out.found);
+	assert_string_equal(out.kind_name, "one");
+	tacho__stall_free(s);
+	for (unsigned i = 0; i < sizeof(changes) / sizeof(changes[0]); i++) {
+		assert_int_equal(pwrite(fd, copy, size, 0), size);
+		s = tacho__stall_new(fd, 0);
+		after.offset = chunk_offset + TACHO_CHUNK_HEAD;
+		after.size = (size_t)chunk.commit - TACHO_CHUNK_HEAD;
+		after.change = changes[i];
+		assert_int_equal(tacho__stall_look(s, 0, &out), 0);
+		after.change = NULL;
+		assert_false(out.found);
+		tacho__stall_free(s);
+	}
+	close(fd);
+	free(copy);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_box_that_is_cut_is_an_error_or_less_to_see),
 		cmocka_unit_test(what_is_no_box_is_refused),
 		cmocka_unit_test(damage_is_survived),
+		cmocka_unit_test(a_torn_copy_is_thrown_away),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
