@@ -1,7 +1,10 @@
 /*
  * Mutexes and rwlocks: only contended waits are recorded.
  *
- * The hook tries first. An attempt that succeeds has done all that the real function
+ * A mutex that is free, as far as one can see, is left to the real function at once: one that is
+ * taken between that look and the call, some nanoseconds, is waited for without a record.
+ *
+ * Else the hook tries first. An attempt that succeeds has done all that the real function
  * would have done, and so has one that fails with anything but EBUSY (EAGAIN of
  * recursive ones, EINVAL of priorities). EBUSY means that the thread has to wait, or that
  * the lock is its own, and leaves both to the real function.
@@ -111,27 +114,49 @@ static int is_time(const struct timespec *t)
 	TRY_THEN_WAIT(m, is_robust(m) ? EBUSY : REAL(pthread_mutex_trylock)(m), \
 		      (is_robust(m) && !looks_taken(m)) || is_refused(m), call)
 
-/* Out of line, so that locking what is free needs next to nothing. */
+static __attribute__((cold)) int first_lock(pthread_mutex_t *m);
+static __attribute__((cold)) int first_unlock(pthread_mutex_t *m);
+
+/* The real functions. At first they look themselves up, so that no call has to ask. */
+static TACHO__HOT __typeof__(&pthread_mutex_lock) real_lock = first_lock;
+static TACHO__HOT __typeof__(&pthread_mutex_unlock) real_unlock = first_unlock;
+
+/* While it is being looked up something else stands in, which is not kept. */
+static int first_lock(pthread_mutex_t *m)
+{
+	__typeof__(real_lock) real = REAL(pthread_mutex_lock);
+
+	if (tacho__load(&tacho__lock_found[TACHO__LOCK_pthread_mutex_lock]))
+		tacho__store(&real_lock, real);
+	return real(m);
+}
+
+static int first_unlock(pthread_mutex_t *m)
+{
+	__typeof__(real_unlock) real = REAL(pthread_mutex_unlock);
+
+	if (tacho__load(&tacho__lock_found[TACHO__LOCK_pthread_mutex_unlock]))
+		tacho__store(&real_unlock, real);
+	return real(m);
+}
+
 static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *caller)
 {
-	return WAIT(m, caller, is_refused(m), REAL(pthread_mutex_lock)(m));
+	int tried = EBUSY;
+
+	if (!tacho__recording() || (is_robust(m) && !looks_taken(m)))
+		return REAL(pthread_mutex_lock)(m);
+	if (!is_robust(m))
+		tried = REAL(pthread_mutex_trylock)(m);
+	return tried != EBUSY ? tried : WAIT(m, caller, is_refused(m), REAL(pthread_mutex_lock)(m));
 }
 
-static __attribute__((noinline)) int lock_robust(pthread_mutex_t *m, const void *caller)
-{
-	return looks_taken(m) ? lock_taken(m, caller) : REAL(pthread_mutex_lock)(m);
-}
-
+/* What is free is locked at the cost of one look more. */
 TACHO_HOOK int pthread_mutex_lock(pthread_mutex_t *m)
 {
-	int error;
-
-	if (!tacho__recording())
-		return REAL(pthread_mutex_lock)(m);
-	if (tacho__unlikely(is_robust(m)))
-		return lock_robust(m, __builtin_return_address(0));
-	error = REAL(pthread_mutex_trylock)(m);
-	return tacho__likely(error != EBUSY) ? error : lock_taken(m, __builtin_return_address(0));
+	if (tacho__likely(!tacho__load(&m->__data.__lock)))
+		return tacho__load(&real_lock)(m);
+	return lock_taken(m, __builtin_return_address(0));
 }
 
 TACHO_HOOK int pthread_mutex_timedlock(pthread_mutex_t *m, const struct timespec *until)
@@ -168,7 +193,7 @@ TACHO_HOOK int pthread_mutex_unlock(pthread_mutex_t *m)
 {
 	if (tacho__unlikely(tacho__anyone_waits()))
 		released(m, __builtin_return_address(0));
-	return REAL(pthread_mutex_unlock)(m);
+	return tacho__load(&real_unlock)(m);
 }
 
 /* -------------------------------------------------------------- rwlocks */
