@@ -17,7 +17,7 @@
 #include "cli/cli.h"
 #include "cli/run_boxes.h"
 #include "cli/run_options.h"
-#include "cli/text.h"
+#include "text/text.h"
 #include "cli/watch_options.h"
 
 #define NS_PER_MS UINT64_C(1000000)

@@ -8,8 +8,8 @@
 #include "doctor/doctor.h"
 #include "cli/cli.h"
 #include "cli/doctor.h"
-#include "cli/json.h"
-#include "cli/text.h"
+#include "text/json.h"
+#include "text/text.h"
 
 enum verdict { VERDICT_OK, VERDICT_DEGRADED, VERDICT_CANNOT };
 

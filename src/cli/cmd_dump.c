@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/parse.h"
-#include "cli/text.h"
+#include "text/text.h"
 #include "format/trace.h"
 
 struct dump {

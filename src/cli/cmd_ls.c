@@ -10,9 +10,9 @@
 #include "cli/about.h"
 #include "cli/boxes.h"
 #include "cli/cli.h"
-#include "cli/json.h"
-#include "cli/names.h"
-#include "cli/text.h"
+#include "text/json.h"
+#include "text/names.h"
+#include "text/text.h"
 
 /* What the table says of one box. */
 struct row {

@@ -13,9 +13,9 @@
 #include "write/trace_write.h"
 #include "cli/boxes.h"
 #include "cli/cli.h"
-#include "cli/json.h"
+#include "text/json.h"
 #include "cli/output.h"
-#include "cli/text.h"
+#include "text/text.h"
 #include "format/trace.h"
 
 enum outcome {

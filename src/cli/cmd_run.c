@@ -25,7 +25,7 @@
 #include "cli/cli.h"
 #include "cli/run_boxes.h"
 #include "cli/run_options.h"
-#include "cli/text.h"
+#include "text/text.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 /* How long a process that was left behind may take to record its first event. */

@@ -17,7 +17,7 @@
 #include "base/clock.h"
 #include "cli/cli.h"
 #include "cli/output.h"
-#include "cli/text.h"
+#include "text/text.h"
 
 #define UNIQUE_TRIES 1000
 

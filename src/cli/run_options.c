@@ -19,7 +19,7 @@
 #include "cli/cli.h"
 #include "cli/parse.h"
 #include "cli/run_options.h"
-#include "cli/text.h"
+#include "text/text.h"
 #include "core/options.h"
 #include "format/box.h"
 

@@ -22,7 +22,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/run_boxes.h"
-#include "cli/text.h"
+#include "text/text.h"
 #include "cli/watch_options.h"
 #include "format/box.h"
 #include "format/trace.h"

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/text.h"
+#include "text/text.h"
 
 static const char *command_name;
 static bool is_quiet;

@@ -9,7 +9,7 @@
 
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/text.h"
+#include "text/text.h"
 
 #define NAMES_LEAST 20u
 #define PROGRESS_FIRST_NS 300000000ull /* shorter work shows nothing */

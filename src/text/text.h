@@ -1,8 +1,8 @@
 /*
  * Text for people: escaping of foreign bytes, sizes, times.
  */
-#ifndef TACHO_CLI_TEXT_H
-#define TACHO_CLI_TEXT_H
+#ifndef TACHO_TEXT_TEXT_H
+#define TACHO_TEXT_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
