@@ -8,7 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#define TEXT_SMALL 48u /* bytes that hold any number, size, duration or time below */
+#define TEXT_SMALL 48u	    /* bytes that hold any number, size, duration or time below */
+#define TEXT_SENTENCE 5120u /* bytes for a sentence around a path */
 
 /* Writes text with everything that could drive a terminal, and every byte that is not
    UTF-8, as \xNN. */

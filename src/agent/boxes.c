@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/boxes.h"
-#include "cli/cli.h"
+#include "agent/boxes.h"
+#include "text/text.h"
 
 /* Of one folder: more than any machine runs processes, less than what someone else may
    put there to keep root busy. */
@@ -33,7 +33,7 @@ static bool read_number(const char **at, uint64_t *out)
 	return errno == 0;
 }
 
-bool box_name_parse(const char *path, struct box_file *out)
+bool tacho__box_name_parse(const char *path, struct tacho__box_file *out)
 {
 	const char *slash = strrchr(path, '/');
 	const char *at = slash ? slash + 1 : path;
@@ -50,12 +50,13 @@ bool box_name_parse(const char *path, struct box_file *out)
 	return true;
 }
 
-static int add_file(struct box_list *list, const struct box_folder *folder, const char *name)
+static int add_file(struct tacho__box_list *list, const struct tacho__box_folder *folder,
+		    const char *name)
 {
-	struct box_file file = {.note = folder->notes};
-	struct box_file *grown;
+	struct tacho__box_file file = {.note = folder->notes};
+	struct tacho__box_file *grown;
 
-	if (!box_name_parse(name, &file))
+	if (!tacho__box_name_parse(name, &file))
 		return 0;
 	grown = reallocarray(list->files, list->file_count + 1, sizeof(*grown));
 	if (!grown)
@@ -67,7 +68,7 @@ static int add_file(struct box_list *list, const struct box_folder *folder, cons
 	return 0;
 }
 
-__attribute__((format(printf, 2, 3))) static void skip(struct box_folder *folder,
+__attribute__((format(printf, 2, 3))) static void skip(struct tacho__box_folder *folder,
 						       const char *format, ...)
 {
 	va_list args;
@@ -75,18 +76,18 @@ __attribute__((format(printf, 2, 3))) static void skip(struct box_folder *folder
 	va_start(args, format);
 	vsnprintf(folder->reason, sizeof(folder->reason), format, args);
 	va_end(args);
-	folder->state = BOX_FOLDER_SKIPPED;
+	folder->state = TACHO__BOX_FOLDER_SKIPPED;
 }
 
 /* Opens a folder if it is one and belongs to `owner` or root. */
-static int open_folder(struct box_folder *folder, uid_t owner)
+static int open_folder(struct tacho__box_folder *folder, uid_t owner)
 {
 	struct stat st;
 	int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0) {
 		if (errno == ENOENT)
-			folder->state = BOX_FOLDER_ABSENT;
+			folder->state = TACHO__BOX_FOLDER_ABSENT;
 		else if (lstat(folder->path, &st) == 0 && S_ISLNK(st.st_mode))
 			skip(folder, "it is a symbolic link");
 		else
@@ -105,17 +106,15 @@ static int open_folder(struct box_folder *folder, uid_t owner)
 	return -1;
 }
 
-static int read_folder(struct box_list *list, size_t index, uid_t owner)
+static int read_folder(struct tacho__box_list *list, size_t index, uid_t owner)
 {
-	struct box_folder *folder = &list->folders[index];
+	struct tacho__box_folder *folder = &list->folders[index];
 	size_t limit = list->file_count + FILES_MAX;
 	int fd = open_folder(folder, owner);
 	struct dirent *entry;
 	int result = 0;
 	DIR *dir;
 
-	if (folder->state == BOX_FOLDER_SKIPPED && !list->quiet)
-		cli_warn("%s is not searched: %s.", folder->path, folder->reason);
 	if (fd < 0)
 		return 0;
 	dir = fdopendir(fd);
@@ -124,12 +123,9 @@ static int read_folder(struct box_list *list, size_t index, uid_t owner)
 		return -ENOMEM;
 	}
 	while (result == 0 && (entry = readdir(dir))) {
-		if (list->file_count >= limit) {
-			if (!list->quiet)
-				cli_warn("%s holds more than %u boxes; the others are left out.",
-					 folder->path, FILES_MAX);
+		folder->cut = list->file_count >= limit;
+		if (folder->cut)
 			break;
-		}
 		result = add_file(list, folder, entry->d_name);
 	}
 	closedir(dir);
@@ -137,9 +133,9 @@ static int read_folder(struct box_list *list, size_t index, uid_t owner)
 }
 
 /* Takes over `path`, also when it fails. */
-static int add_folder(struct box_list *list, char *path, bool notes, uid_t owner)
+static int add_folder(struct tacho__box_list *list, char *path, bool notes, uid_t owner)
 {
-	struct box_folder *grown;
+	struct tacho__box_folder *grown;
 
 	if (!path)
 		return -ENOMEM;
@@ -155,7 +151,7 @@ static int add_folder(struct box_list *list, char *path, bool notes, uid_t owner
 		return -ENOMEM;
 	}
 	list->folders = grown;
-	grown[list->folder_count++] = (struct box_folder){.path = path, .notes = notes};
+	grown[list->folder_count++] = (struct tacho__box_folder){.path = path, .notes = notes};
 	return read_folder(list, list->folder_count - 1, owner);
 }
 
@@ -176,7 +172,7 @@ __attribute__((format(printf, 1, 2))) static char *format_path(const char *forma
 }
 
 /* Folders tacho-UID of all users in `parent`. */
-static int add_all_users(struct box_list *list, const char *parent, bool notes)
+static int add_all_users(struct tacho__box_list *list, const char *parent, bool notes)
 {
 	DIR *dir = opendir(parent);
 	struct dirent *entry;
@@ -202,7 +198,7 @@ static int add_all_users(struct box_list *list, const char *parent, bool notes)
 
 static int compare_files(const void *a, const void *b)
 {
-	const struct box_file *x = a, *y = b;
+	const struct tacho__box_file *x = a, *y = b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
@@ -213,7 +209,7 @@ static int compare_files(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static int add_own(struct box_list *list)
+static int add_own(struct tacho__box_list *list)
 {
 	const char *given = getenv("TACHO_BOX_DIR");
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
@@ -233,19 +229,18 @@ static int add_own(struct box_list *list)
 	return result;
 }
 
-static int read_list(struct box_list *list, bool all_users, bool quiet)
+int tacho__box_list_read(struct tacho__box_list *list, bool all_users)
 {
 	int result;
 
 	memset(list, 0, sizeof(*list));
-	list->quiet = quiet;
 	result = add_own(list);
 	if (result == 0 && all_users)
 		result = add_all_users(list, "/dev/shm", false);
 	if (result == 0 && all_users)
 		result = add_all_users(list, "/tmp", true);
 	if (result < 0) {
-		box_list_free(list);
+		tacho__box_list_free(list);
 		return result;
 	}
 	if (list->file_count > 0)
@@ -253,17 +248,28 @@ static int read_list(struct box_list *list, bool all_users, bool quiet)
 	return 0;
 }
 
-int box_list_read(struct box_list *list, bool all_users)
+void tacho__box_list_tell(const struct tacho__box_list *list,
+			  void (*tell)(void *arg, const char *sentence), void *arg)
 {
-	return read_list(list, all_users, false);
+	char sentence[TEXT_SENTENCE];
+
+	for (size_t i = 0; i < list->folder_count; i++) {
+		const struct tacho__box_folder *f = &list->folders[i];
+
+		if (f->state == TACHO__BOX_FOLDER_SKIPPED)
+			snprintf(sentence, sizeof(sentence), "%s is not searched: %s.", f->path,
+				 f->reason);
+		else if (f->cut)
+			snprintf(sentence, sizeof(sentence),
+				 "%s holds more than %u boxes; the others are left out.", f->path,
+				 FILES_MAX);
+		else
+			continue;
+		tell(arg, sentence);
+	}
 }
 
-int box_list_read_quietly(struct box_list *list, bool all_users)
-{
-	return read_list(list, all_users, true);
-}
-
-void box_list_free(struct box_list *list)
+void tacho__box_list_free(struct tacho__box_list *list)
 {
 	for (size_t i = 0; i < list->file_count; i++)
 		free(list->files[i].path);
@@ -274,9 +280,9 @@ void box_list_free(struct box_list *list)
 	memset(list, 0, sizeof(*list));
 }
 
-const struct box_file *box_list_find(const struct box_list *list, uint32_t pid)
+const struct tacho__box_file *tacho__box_list_find(const struct tacho__box_list *list, uint32_t pid)
 {
-	const struct box_file *found = NULL;
+	const struct tacho__box_file *found = NULL;
 
 	for (size_t i = 0; i < list->file_count; i++)
 		if (list->files[i].pid == pid)
@@ -284,7 +290,7 @@ const struct box_file *box_list_find(const struct box_list *list, uint32_t pid)
 	return found;
 }
 
-int box_lock(const char *path, struct stat *st)
+int tacho__box_lock(const char *path, struct stat *st)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
@@ -299,16 +305,22 @@ int box_lock(const char *path, struct stat *st)
 	return fd;
 }
 
-bool box_remove(const char *path, const struct stat *was)
+int tacho__box_remove(const char *path, const struct stat *was, char *message, size_t message_size)
 {
 	struct stat now;
+	int error = 0;
 
-	if (lstat(path, &now) == 0 && now.st_ino == was->st_ino && now.st_dev == was->st_dev &&
-	    unlink(path) == 0)
-		return true;
-	cli_warn("%s could not be deleted: %s. It will be recovered again next time.", path,
-		 strerror(errno));
-	return false;
+	if (lstat(path, &now) < 0)
+		error = errno;
+	else if (now.st_ino != was->st_ino || now.st_dev != was->st_dev)
+		error = ESTALE;
+	else if (unlink(path) < 0)
+		error = errno;
+	if (error)
+		snprintf(message, message_size,
+			 "%s could not be deleted: %s. It will be recovered again next time.", path,
+			 strerror(error));
+	return -error;
 }
 
 static ssize_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
@@ -329,7 +341,7 @@ static ssize_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
 	return n;
 }
 
-enum tacho_alive box_process_runs(uint32_t pid, uint64_t start_time)
+enum tacho_alive tacho__box_process_runs(uint32_t pid, uint64_t start_time)
 {
 	char text[1024], state;
 	ssize_t n = read_proc(pid, "stat", text, sizeof(text));
@@ -360,7 +372,7 @@ enum tacho_alive box_process_runs(uint32_t pid, uint64_t start_time)
 	return strtoull(at, NULL, 10) == start_time ? TACHO_ALIVE_YES : TACHO_ALIVE_NO;
 }
 
-const char *box_process_comm(uint32_t pid, char *out, size_t size)
+const char *tacho__box_process_comm(uint32_t pid, char *out, size_t size)
 {
 	ssize_t n = read_proc(pid, "comm", out, size);
 
