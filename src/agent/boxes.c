@@ -50,22 +50,21 @@ bool tacho__box_name_parse(const char *path, struct tacho__box_file *out)
 	return true;
 }
 
-static int add_file(struct tacho__box_list *list, const struct tacho__box_folder *folder,
-		    const char *name)
+static void add_file(struct tacho__box_list *list, const struct tacho__box_folder *folder,
+		     const char *name)
 {
 	struct tacho__box_file file = {.note = folder->notes};
 	struct tacho__box_file *grown;
 
 	if (!tacho__box_name_parse(name, &file))
-		return 0;
+		return;
 	grown = reallocarray(list->files, list->file_count + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	list->files = grown;
-	if (asprintf(&file.path, "%s/%s", folder->path, name) < 0)
-		return -ENOMEM;
-	list->files[list->file_count++] = file;
-	return 0;
+	if (grown)
+		list->files = grown;
+	if (grown && asprintf(&file.path, "%s/%s", folder->path, name) >= 0)
+		list->files[list->file_count++] = file;
+	else
+		list->failed = true;
 }
 
 __attribute__((format(printf, 2, 3))) static void skip(struct tacho__box_folder *folder,
@@ -106,53 +105,48 @@ static int open_folder(struct tacho__box_folder *folder, uid_t owner)
 	return -1;
 }
 
-static int read_folder(struct tacho__box_list *list, size_t index, uid_t owner)
+static void read_folder(struct tacho__box_list *list, size_t index, uid_t owner)
 {
 	struct tacho__box_folder *folder = &list->folders[index];
 	size_t limit = list->file_count + FILES_MAX;
 	int fd = open_folder(folder, owner);
 	struct dirent *entry;
-	int result = 0;
 	DIR *dir;
 
 	if (fd < 0)
-		return 0;
+		return;
 	dir = fdopendir(fd);
 	if (!dir) {
 		close(fd);
-		return -ENOMEM;
+		list->failed = true;
+		return;
 	}
-	while (result == 0 && (entry = readdir(dir))) {
+	while (!list->failed && !folder->cut && (entry = readdir(dir))) {
 		folder->cut = list->file_count >= limit;
-		if (folder->cut)
-			break;
-		result = add_file(list, folder, entry->d_name);
+		if (!folder->cut)
+			add_file(list, folder, entry->d_name);
 	}
 	closedir(dir);
-	return result;
 }
 
 /* Takes over `path`, also when it fails. */
-static int add_folder(struct tacho__box_list *list, char *path, bool notes, uid_t owner)
+static void add_folder(struct tacho__box_list *list, char *path, bool notes, uid_t owner)
 {
-	struct tacho__box_folder *grown;
+	struct tacho__box_folder *grown = NULL;
+	bool known = false;
 
-	if (!path)
-		return -ENOMEM;
-	for (size_t i = 0; i < list->folder_count; i++) {
-		if (strcmp(list->folders[i].path, path) == 0) {
-			free(path);
-			return 0;
-		}
-	}
-	grown = reallocarray(list->folders, list->folder_count + 1, sizeof(*grown));
+	for (size_t i = 0; path && i < list->folder_count; i++)
+		known |= strcmp(list->folders[i].path, path) == 0;
+	if (path && !known && !list->failed)
+		grown = reallocarray(list->folders, list->folder_count + 1, sizeof(*grown));
 	if (!grown) {
+		list->failed |= !known;
 		free(path);
-		return -ENOMEM;
+		return;
 	}
 	list->folders = grown;
 	grown[list->folder_count++] = (struct tacho__box_folder){.path = path, .notes = notes};
-	return read_folder(list, list->folder_count - 1, owner);
+	read_folder(list, list->folder_count - 1, owner);
 }
 
 __attribute__((format(printf, 1, 2))) static char *format_path(const char *format, ...)
@@ -172,15 +166,12 @@ __attribute__((format(printf, 1, 2))) static char *format_path(const char *forma
 }
 
 /* Folders tacho-UID of all users in `parent`. */
-static int add_all_users(struct tacho__box_list *list, const char *parent, bool notes)
+static void add_all_users(struct tacho__box_list *list, const char *parent, bool notes)
 {
 	DIR *dir = opendir(parent);
 	struct dirent *entry;
-	int result = 0;
 
-	if (!dir)
-		return 0;
-	while (result == 0 && (entry = readdir(dir))) {
+	while (dir && !list->failed && (entry = readdir(dir))) {
 		const char *at = entry->d_name;
 		uint64_t uid;
 
@@ -189,11 +180,10 @@ static int add_all_users(struct tacho__box_list *list, const char *parent, bool 
 		at += 6;
 		if (!read_number(&at, &uid) || *at || uid >= UINT32_MAX)
 			continue;
-		result = add_folder(list, format_path("%s/%s", parent, entry->d_name), notes,
-				    (uid_t)uid);
+		add_folder(list, format_path("%s/%s", parent, entry->d_name), notes, (uid_t)uid);
 	}
-	closedir(dir);
-	return result;
+	if (dir)
+		closedir(dir);
 }
 
 static int compare_files(const void *a, const void *b)
@@ -209,39 +199,33 @@ static int compare_files(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static int add_own(struct tacho__box_list *list)
+static void add_own(struct tacho__box_list *list)
 {
 	const char *given = getenv("TACHO_BOX_DIR");
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	unsigned uid = (unsigned)geteuid();
-	int result;
+	uid_t uid = geteuid();
 
 	if (given && given[0]) {
-		result = add_folder(list, format_path("%s", given), false, geteuid());
+		add_folder(list, format_path("%s", given), false, uid);
 	} else {
-		result = add_folder(list, format_path("/dev/shm/tacho-%u", uid), false, geteuid());
-		if (result == 0 && runtime && runtime[0] == '/')
-			result = add_folder(list, format_path("%s/tacho", runtime), false,
-					    geteuid());
+		add_folder(list, format_path("/dev/shm/tacho-%u", (unsigned)uid), false, uid);
+		if (runtime && runtime[0] == '/')
+			add_folder(list, format_path("%s/tacho", runtime), false, uid);
 	}
-	if (result == 0)
-		result = add_folder(list, format_path("/tmp/tacho-%u", uid), true, geteuid());
-	return result;
+	add_folder(list, format_path("/tmp/tacho-%u", (unsigned)uid), true, uid);
 }
 
 int tacho__box_list_read(struct tacho__box_list *list, bool all_users)
 {
-	int result;
-
 	memset(list, 0, sizeof(*list));
-	result = add_own(list);
-	if (result == 0 && all_users)
-		result = add_all_users(list, "/dev/shm", false);
-	if (result == 0 && all_users)
-		result = add_all_users(list, "/tmp", true);
-	if (result < 0) {
+	add_own(list);
+	if (all_users) {
+		add_all_users(list, "/dev/shm", false);
+		add_all_users(list, "/tmp", true);
+	}
+	if (list->failed) {
 		tacho__box_list_free(list);
-		return result;
+		return -ENOMEM;
 	}
 	if (list->file_count > 0)
 		qsort(list->files, list->file_count, sizeof(list->files[0]), compare_files);

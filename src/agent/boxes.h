@@ -44,6 +44,7 @@ struct tacho__box_list {
 	size_t folder_count;
 	struct tacho__box_file *files; /* by pid, then oldest first */
 	size_t file_count;
+	bool failed; /* there was no memory for one of them; no others are added */
 };
 
 /* Returns 0 or -ENOMEM. */
