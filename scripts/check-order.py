@@ -13,8 +13,8 @@ import pathlib
 import re
 import sys
 
-ORDER = ['base', 'format', 'core', 'hooks', 'read', 'kernel', 'symbols', 'write', 'agent', 'import',
-         'model', 'explain', 'export', 'query', 'serve', 'doctor', 'cli']
+ORDER = ['base', 'format', 'core', 'hooks', 'read', 'text', 'kernel', 'symbols', 'write', 'agent',
+         'import', 'model', 'explain', 'export', 'query', 'serve', 'doctor', 'cli']
 # Further than the order: folder -> folders that it may not include although they are above.
 APART = {'read': {'core', 'hooks'}}
 PUBLIC = {'tacho.h', 'tacho_events.h', 'tacho_read.h', 'tacho_values.h'}

@@ -356,6 +356,14 @@ uint64_t tacho__sentinels_limit(const struct tacho__sentinels *s, enum tacho__wa
 	return least;
 }
 
+bool tacho__sentinels_watch(const struct tacho__sentinels *s, enum tacho__watched watched)
+{
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->conditions[i].watched == watched)
+			return true;
+	return false;
+}
+
 /* ---------------------------------------------------------- evaluation */
 
 static bool holds(const struct tacho__condition *c, uint64_t value)

@@ -57,6 +57,9 @@ int tacho__sentinels_add(struct tacho__sentinels *s, const char *text, size_t *a
 /* The least limit of any condition on `watched`; 0: none. */
 uint64_t tacho__sentinels_limit(const struct tacho__sentinels *s, enum tacho__watched watched);
 
+/* Whether there is a condition on it. */
+bool tacho__sentinels_watch(const struct tacho__sentinels *s, enum tacho__watched watched);
+
 /* What one process did lately, by condition. Begins all zero. */
 struct tacho__watch {
 	uint64_t held_ns[TACHO__CONDITIONS_MAX]; /* when it held last; 0: never */

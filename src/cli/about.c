@@ -9,8 +9,8 @@
 #include "cli/about.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
-#include "cli/names.h"
-#include "cli/text.h"
+#include "text/names.h"
+#include "text/text.h"
 
 #define LABEL_WIDTH 12
 

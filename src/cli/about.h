@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cli/json.h"
+#include "text/json.h"
 #include "tacho_read.h"
 
 /* "label      ", in bold and of one width, to begin a line; "" for a line that goes on. */

@@ -50,8 +50,6 @@ __attribute__((format(printf, 1, 2))) void cli_note(const char *format, ...);
 __attribute__((format(printf, 1, 2))) void cli_warn(const char *format, ...);
 /* The same followed by "Try 'tacho COMMAND --help'."; returns CLI_USAGE. */
 __attribute__((format(printf, 1, 2))) int cli_usage(const char *format, ...);
-/* While it is quiet, nothing of these four is said. Returns what it was. */
-bool cli_be_quiet(bool quiet);
 /* Flushes standard output; says what went wrong, if so. Returns `status` or CLI_FAILED. */
 int cli_finish(int status);
 
@@ -89,7 +87,6 @@ void cli_progress_begin(struct cli_progress *p, const char *what);
 void cli_progress(void *arg, uint64_t done, uint64_t total); /* arg: struct cli_progress */
 void cli_progress_at(void *arg, uint64_t ns); /* the same for who goes through time */
 void cli_progress_end(struct cli_progress *p);
-uint64_t cli_now_ns(void); /* CLOCK_MONOTONIC */
 
 /* debuginfod.c: from now on missing debug files are fetched, if the command line or
    TACHO_DEBUGINFOD says so; a warning when that cannot be. */
@@ -97,6 +94,9 @@ void cli_allow_debuginfod(bool asked);
 
 /* input.c: what a command's argument means. */
 
+/* The boxes there are; says what was not searched. 0 or -ENOMEM, after saying so. */
+struct tacho__box_list;
+int cli_list_boxes(struct tacho__box_list *list, bool all_users);
 /* A number is the newest box of that process, anything else a path. Returns a path to
    free, or NULL after saying why not. */
 char *cli_resolve(const char *argument);

@@ -9,10 +9,10 @@
 
 #include "cli/cli.h"
 #include "cli/event.h"
-#include "cli/json.h"
-#include "cli/names.h"
+#include "text/json.h"
+#include "text/names.h"
 #include "cli/parse.h"
-#include "cli/text.h"
+#include "text/text.h"
 
 enum time_form { TIME_REL, TIME_MONO, TIME_WALL };
 

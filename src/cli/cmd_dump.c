@@ -12,7 +12,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/parse.h"
-#include "cli/text.h"
+#include "text/text.h"
 #include "format/trace.h"
 
 struct dump {
@@ -67,7 +67,7 @@ static int dump_to_stdout(struct tacho_reader *reader, const char *path, const s
 static int dump_to_file(struct tacho_reader *reader, const char *path, const struct dump *d)
 {
 	struct tacho__trace_result result = {0};
-	struct output output;
+	struct tacho__new_file output;
 	int error;
 
 	if (d->out)

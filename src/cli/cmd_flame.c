@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/exporting.h"
-#include "cli/text.h"
+#include "text/text.h"
 #include "export/flame_svg.h"
 #include "export/stacks.h"
 

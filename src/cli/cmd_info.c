@@ -9,9 +9,9 @@
 #include "cli/about.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
-#include "cli/json.h"
-#include "cli/names.h"
-#include "cli/text.h"
+#include "text/json.h"
+#include "text/names.h"
+#include "text/text.h"
 
 struct info {
 	const char *path;

@@ -7,12 +7,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "agent/boxes.h"
 #include "cli/about.h"
-#include "cli/boxes.h"
 #include "cli/cli.h"
-#include "cli/json.h"
-#include "cli/names.h"
-#include "cli/text.h"
+#include "text/json.h"
+#include "text/names.h"
+#include "text/text.h"
 
 /* What the table says of one box. */
 struct row {
@@ -29,13 +29,13 @@ struct row {
 	bool read, has_window;
 };
 
-static void row_without_reader(struct row *r, const struct box_file *file, int result,
+static void row_without_reader(struct row *r, const struct tacho__box_file *file, int result,
 			       const char *message)
 {
-	r->alive = box_process_runs(file->pid, file->start_time);
+	r->alive = tacho__box_process_runs(file->pid, file->start_time);
 	r->word = result == -ENODATA ? (r->alive == TACHO_ALIVE_NO ? "dead" : "off") : "unreadable";
 	if (r->alive == TACHO_ALIVE_YES)
-		box_process_comm(file->pid, r->program, sizeof(r->program));
+		tacho__box_process_comm(file->pid, r->program, sizeof(r->program));
 	snprintf(r->reason, sizeof(r->reason), "%s", message[0] ? message : strerror(-result));
 	snprintf(r->state, sizeof(r->state), "%s%s: %s", r->word,
 		 result == -ENODATA && r->alive == TACHO_ALIVE_NO ? ", was off" : "", r->reason);
@@ -84,7 +84,7 @@ static void row_fill(struct row *r, const struct tacho_reader *reader,
 		 text_bytes(budget, p->max_bytes));
 }
 
-static void row_read(struct row *r, const struct box_file *file)
+static void row_read(struct row *r, const struct tacho__box_file *file)
 {
 	struct tacho_read_options options = {.size = sizeof(options)};
 	char message[CLI_MESSAGE] = "";
@@ -131,7 +131,7 @@ enum { PROGRAM, SERVICE, SINCE, WINDOW, MEMORY, PATH, COLUMNS };
 static const char *const titles[COLUMNS] = {"PROGRAM", "SERVICE", "SINCE",
 					    "WINDOW",  "MEMORY",  "PATH"};
 
-static const char *cell(const struct row *r, const struct box_file *file, int column)
+static const char *cell(const struct row *r, const struct tacho__box_file *file, int column)
 {
 	const char *const cells[COLUMNS] = {r->program, r->service, r->since,
 					    r->window,	r->memory,  file->path};
@@ -139,7 +139,7 @@ static const char *cell(const struct row *r, const struct box_file *file, int co
 	return cells[column][0] ? cells[column] : "-";
 }
 
-static void print_table(const struct row *rows, const struct box_list *list, bool paths)
+static void print_table(const struct row *rows, const struct tacho__box_list *list, bool paths)
 {
 	size_t width[COLUMNS];
 	int columns = paths ? COLUMNS : PATH;
@@ -168,7 +168,7 @@ static void print_table(const struct row *rows, const struct box_list *list, boo
 	}
 }
 
-static void json_row(struct json *j, const struct row *r, const struct box_file *file)
+static void json_row(struct json *j, const struct row *r, const struct tacho__box_file *file)
 {
 	json_object(j);
 	json_put_u64(j, "pid", r->pid);
@@ -212,7 +212,7 @@ static void json_row(struct json *j, const struct row *r, const struct box_file 
 	json_object_end(j);
 }
 
-static void print_json(const struct row *rows, const struct box_list *list)
+static void print_json(const struct row *rows, const struct tacho__box_list *list)
 {
 	static const char *const states[] = {"searched", "absent", "skipped"};
 	struct json j;
@@ -238,17 +238,17 @@ static void print_json(const struct row *rows, const struct box_list *list)
 	json_end_line(&j);
 }
 
-static void print_none(const struct box_list *list)
+static void print_none(const struct tacho__box_list *list)
 {
 	puts("No boxes. Searched:");
 	for (size_t i = 0; i < list->folder_count; i++) {
-		const struct box_folder *f = &list->folders[i];
+		const struct tacho__box_folder *f = &list->folders[i];
 
 		fputs("  ", stdout);
 		text_put(stdout, f->path);
-		if (f->state == BOX_FOLDER_ABSENT)
+		if (f->state == TACHO__BOX_FOLDER_ABSENT)
 			fputs(" (does not exist)", stdout);
-		else if (f->state == BOX_FOLDER_SKIPPED)
+		else if (f->state == TACHO__BOX_FOLDER_SKIPPED)
 			printf(" (skipped: %s)", f->reason);
 		putchar('\n');
 	}
@@ -259,18 +259,16 @@ static void print_none(const struct box_list *list)
 
 static int list_boxes(bool all, bool paths, bool json)
 {
-	struct box_list list;
+	struct tacho__box_list list;
 	struct row *rows;
 	size_t unreadable = 0;
 
-	if (box_list_read(&list, all) < 0) {
-		cli_error("out of memory.");
+	if (cli_list_boxes(&list, all) < 0)
 		return CLI_FAILED;
-	}
 	rows = calloc(list.file_count + 1, sizeof(*rows));
 	if (!rows) {
 		cli_error("out of memory.");
-		box_list_free(&list);
+		tacho__box_list_free(&list);
 		return CLI_FAILED;
 	}
 	for (size_t i = 0; i < list.file_count; i++) {
@@ -285,7 +283,7 @@ static int list_boxes(bool all, bool paths, bool json)
 		print_table(rows, &list, paths);
 	free(rows);
 	unreadable = list.file_count > 0 && unreadable == list.file_count;
-	box_list_free(&list);
+	tacho__box_list_free(&list);
 	return unreadable ? CLI_FAILED : CLI_OK;
 }
 

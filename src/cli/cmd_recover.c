@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "write/trace_write.h"
-#include "cli/boxes.h"
+#include "agent/boxes.h"
 #include "cli/cli.h"
-#include "cli/json.h"
 #include "cli/output.h"
-#include "cli/text.h"
 #include "format/trace.h"
+#include "text/json.h"
+#include "text/text.h"
+#include "write/trace_write.h"
 
 enum outcome {
 	RECOVERED,
@@ -58,7 +58,7 @@ static int write_trace(struct recover *r, struct item *item, struct tacho_reader
 		.progress = cli_progress,
 		.progress_arg = &progress,
 	};
-	struct output output;
+	struct tacho__new_file output;
 	int error = output_begin_in(&output, r->folder, tacho_read_process(reader, 0));
 
 	if (error < 0) {
@@ -82,6 +82,17 @@ static int write_trace(struct recover *r, struct item *item, struct tacho_reader
 	return error;
 }
 
+static void remove_box(const struct recover *r, struct item *item, const struct stat *st)
+{
+	char message[TEXT_SENTENCE];
+
+	if (r->keep)
+		return;
+	item->removed = tacho__box_remove(item->path, st, message, sizeof(message)) == 0;
+	if (!item->removed)
+		cli_warn("%s", message);
+}
+
 static void recover_open(struct recover *r, struct item *item, struct tacho_reader *reader,
 			 const struct stat *st)
 {
@@ -101,21 +112,21 @@ static void recover_open(struct recover *r, struct item *item, struct tacho_read
 	} else if (write_trace(r, item, reader) == 0) {
 		item->outcome = RECOVERED;
 		cli_warn_problems(reader, 5);
-		item->removed = !r->keep && box_remove(item->path, st);
+		remove_box(r, item, st);
 	}
 }
 
 /* A box that cannot be read: a note, or a failure. */
 static void recover_unread(struct recover *r, struct item *item, int error, const struct stat *st)
 {
-	struct box_file file;
-	enum tacho_alive runs = box_name_parse(item->path, &file)
-					? box_process_runs(file.pid, file.start_time)
+	struct tacho__box_file file;
+	enum tacho_alive runs = tacho__box_name_parse(item->path, &file)
+					? tacho__box_process_runs(file.pid, file.start_time)
 					: TACHO_ALIVE_UNKNOWN;
 
 	if (error == -ENODATA && runs == TACHO_ALIVE_NO) {
 		item->outcome = EMPTY;
-		item->removed = !r->keep && box_remove(item->path, st);
+		remove_box(r, item, st);
 	} else if (runs == TACHO_ALIVE_YES) {
 		item->outcome = ALIVE;
 	} else {
@@ -136,7 +147,7 @@ static void recover_box(struct recover *r, struct item *item)
 	cli_progress_begin(&progress, "reading the box");
 	options.progress = cli_progress;
 	options.progress_arg = &progress;
-	lock = box_lock(item->path, &st);
+	lock = tacho__box_lock(item->path, &st);
 	if (lock == -EWOULDBLOCK) {
 		item->outcome = BUSY;
 		snprintf(item->message, sizeof(item->message),
@@ -229,17 +240,15 @@ static int recover_named(struct recover *r, int count, char **arguments)
 
 static int recover_found(struct recover *r, bool all)
 {
-	struct box_list list;
+	struct tacho__box_list list;
 
-	if (box_list_read(&list, all) < 0) {
-		cli_error("out of memory.");
+	if (cli_list_boxes(&list, all) < 0)
 		return CLI_FAILED;
-	}
 	/* The name of a box does not tell whether its process is gone: exec keeps pid and
 	   start time. The reader can. */
 	for (size_t i = 0; i < list.file_count; i++)
 		recover_one(r, list.files[i].path);
-	box_list_free(&list);
+	tacho__box_list_free(&list);
 	return CLI_OK;
 }
 

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/json.h"
+#include "text/json.h"
 #include "cli/parse.h"
-#include "cli/text.h"
+#include "text/text.h"
 #include "explain/explain.h"
 #include "model/place.h"
 #include "model/summary.h"

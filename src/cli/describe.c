@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cli/describe.h"
-#include "cli/names.h"
-#include "cli/text.h"
+#include "text/names.h"
+#include "text/text.h"
 
 /* The symbol's file without its folders: lines stay short, JSON has all of it. */
 static void put_place(FILE *out, const struct tacho_symbol *s)

@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "cli/json.h"
+#include "text/json.h"
 #include "tacho_read.h"
 
 /* "name (file:line)", "(not given)" for id 0, "(id 5 is not in the trace)". */

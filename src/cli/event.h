@@ -10,7 +10,7 @@
 #include <stdio.h>
 
 #include "cli/describe.h"
-#include "cli/json.h"
+#include "text/json.h"
 #include "tacho_read.h"
 
 /* Without time, thread, type and newline. `zero_ns`: what times inside are relative to. */

@@ -6,7 +6,7 @@
 
 #include "cli/describe.h"
 #include "cli/event.h"
-#include "cli/names.h"
+#include "text/names.h"
 
 /* What the functions below need. */
 struct members {

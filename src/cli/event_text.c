@@ -6,8 +6,8 @@
 
 #include "cli/describe.h"
 #include "cli/event.h"
-#include "cli/names.h"
-#include "cli/text.h"
+#include "text/names.h"
+#include "text/text.h"
 
 /* What the functions below need. */
 struct line {

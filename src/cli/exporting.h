@@ -17,7 +17,7 @@ bool exporting_weight(const char *text, bool *ns);
 struct exporting {
 	FILE *file;
 	bool named; /* it goes to `output`, else to standard output */
-	struct output output;
+	struct tacho__new_file output;
 	struct tacho__sink sink;
 };
 

@@ -5,8 +5,8 @@
 
 #include "cli/describe.h"
 #include "cli/event.h"
-#include "cli/json.h"
-#include "cli/names.h"
+#include "text/json.h"
+#include "text/names.h"
 #include "export/text.h"
 #include "model/place.h"
 

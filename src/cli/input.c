@@ -8,13 +8,31 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "cli/boxes.h"
+#include "agent/boxes.h"
 #include "cli/cli.h"
 #include "cli/parse.h"
 #include "model/model.h"
 #include "read/records.h"
+#include "text/problems.h"
 
-static void say_no_box(uint32_t pid, const struct box_list *list)
+static void warn(void *arg, const char *sentence)
+{
+	(void)arg;
+	cli_warn("%s", sentence);
+}
+
+int cli_list_boxes(struct tacho__box_list *list, bool all_users)
+{
+	int error = tacho__box_list_read(list, all_users);
+
+	if (error)
+		cli_error("out of memory.");
+	else
+		tacho__box_list_tell(list, warn, NULL);
+	return error;
+}
+
+static void say_no_box(uint32_t pid, const struct tacho__box_list *list)
 {
 	char folders[CLI_MESSAGE] = "";
 	size_t used = 0;
@@ -39,8 +57,8 @@ static void say_no_box(uint32_t pid, const struct box_list *list)
 
 char *cli_resolve(const char *argument)
 {
-	const struct box_file *file;
-	struct box_list list;
+	const struct tacho__box_file *file;
+	struct tacho__box_list list;
 	char *path = NULL;
 	uint32_t pid;
 
@@ -55,11 +73,9 @@ char *cli_resolve(const char *argument)
 		return path;
 	}
 	/* Root asks about the processes of all users. */
-	if (box_list_read(&list, geteuid() == 0) < 0) {
-		cli_error("out of memory.");
+	if (cli_list_boxes(&list, geteuid() == 0) < 0)
 		return NULL;
-	}
-	file = box_list_find(&list, pid);
+	file = tacho__box_list_find(&list, pid);
 	if (!file) {
 		say_no_box(pid, &list);
 	} else {
@@ -67,7 +83,7 @@ char *cli_resolve(const char *argument)
 		if (!path)
 			cli_error("out of memory.");
 	}
-	box_list_free(&list);
+	tacho__box_list_free(&list);
 	return path;
 }
 
@@ -207,23 +223,7 @@ void cli_warn_missed(const struct tacho__tracker_limits *m)
 
 void cli_warn_problems(const struct tacho_reader *reader, uint32_t limit)
 {
-	uint32_t count = tacho_read_problem_count(reader);
-
-	for (uint32_t i = 0; i < count && i < limit; i++) {
-		const struct tacho_problem *p = tacho_read_problem(reader, i);
-
-		if (!p)
-			continue;
-		if (p->size > 0)
-			cli_warn("%s: at byte %" PRIu64 ", %" PRIu64 " bytes: %s", p->path,
-				 p->offset, p->size, p->text);
-		else
-			cli_warn("%s%s%s", p->path ? p->path : "",
-				 p->path && p->path[0] ? ": " : "", p->text);
-	}
-	if (count > limit)
-		cli_warn("and %" PRIu32 " more problems; 'tacho info' lists them all.",
-			 count - limit);
+	text_problems(reader, limit, warn, NULL);
 }
 
 int cli_count_events(struct tacho_reader *reader, struct cli_progress *progress,

@@ -7,9 +7,9 @@
 
 #include "base/text.h"
 #include "cli/cli.h"
-#include "cli/names.h"
+#include "text/names.h"
 #include "cli/parse.h"
-#include "cli/text.h"
+#include "text/text.h"
 
 void parse_point_at(const char *text, size_t at)
 {

@@ -1,9 +1,8 @@
 /*
- * The command line of `tacho run`, and the environment that it means.
+ * The command line of `tacho run`.
  */
-#define _GNU_SOURCE 1 /* environ, sigabbrev_np */
+#define _GNU_SOURCE 1 /* sigabbrev_np */
 #include <errno.h>
-#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,19 +12,17 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#include "agent/run_child.h"
-#include "agent/run_program.h"
 #include "base/text.h"
 #include "cli/cli.h"
 #include "cli/parse.h"
 #include "cli/run_options.h"
-#include "cli/text.h"
+#include "text/text.h"
+#include "write/new_file.h"
 #include "core/options.h"
 #include "format/box.h"
 
 #define NAME_BYTES 15u /* of a process that the kernel keeps */
 #define SERVICE_BYTES 63u
-#define DEAD_BOXES "64" /* boxes of ended processes that wait to be saved */
 #define ROOM_WANTED (1u << 20)
 
 enum {
@@ -60,12 +57,12 @@ static int parse_signal(const char *text)
 
 static int read_trigger(struct run_options *o, const char *text)
 {
-	o->trigger = parse_signal(text);
-	if (o->trigger == 0)
+	o->run.trigger = parse_signal(text);
+	if (o->run.trigger == 0)
 		return cli_usage("--trigger-signal: '%s' is no signal; give one such as USR2.",
 				 text);
-	if (o->trigger == SIGKILL || o->trigger == SIGSTOP || o->trigger == SIGCHLD ||
-	    o->trigger == SIGCONT)
+	if (o->run.trigger == SIGKILL || o->run.trigger == SIGSTOP || o->run.trigger == SIGCHLD ||
+	    o->run.trigger == SIGCONT)
 		return cli_usage("--trigger-signal: %s cannot be used; give one such as USR2.",
 				 text);
 	return 0;
@@ -108,7 +105,7 @@ static int read_exclude(struct run_options *o, const char *text)
 
 	if (!out) {
 		cli_error("out of memory.");
-		return RUN_FAILED;
+		return TACHO__RUN_FAILED;
 	}
 	for (;;) {
 		size_t n = strcspn(text, ",");
@@ -125,7 +122,7 @@ static int read_exclude(struct run_options *o, const char *text)
 		text += n + 1;
 	}
 	free(o->exclude);
-	o->exclude = out;
+	o->run.exclude = o->exclude = out;
 	return 0;
 }
 
@@ -133,7 +130,7 @@ static int read_service(struct run_options *o, const char *text)
 {
 	if (!text[0] || strlen(text) > SERVICE_BYTES)
 		return cli_usage("--service: give a name of 1 to %u bytes.", SERVICE_BYTES);
-	o->service = text;
+	o->watch.engine.service = text;
 	return 0;
 }
 
@@ -141,7 +138,7 @@ static int cannot_write(const char *path, int error)
 {
 	cli_error("cannot save windows to %s: %s. Give another place with -o; nothing was started.",
 		  path, strerror(error));
-	return RUN_FAILED;
+	return TACHO__RUN_FAILED;
 }
 
 /* While the command can still be started somewhere else. */
@@ -179,7 +176,7 @@ int run_check_box_dir(void)
 		"TACHO_BOX_DIR=%s cannot be used for boxes: give an absolute path of less than %u "
 		"bytes; nothing was started.",
 		given, TACHO__PATH_MAX);
-	return RUN_FAILED;
+	return TACHO__RUN_FAILED;
 }
 
 static int read_output(struct run_options *o, const char *path)
@@ -199,33 +196,20 @@ static int read_output(struct run_options *o, const char *path)
 	}
 	snprintf(o->folder, sizeof(o->folder), "%.*s",
 		 slash ? (slash == path ? 1 : (int)(slash - path)) : 1, slash ? path : ".");
-	o->file = path;
+	o->watch.engine.file = path;
 	if (exists && !S_ISREG(st.st_mode)) {
 		cli_error("%s is not a regular file. Give another name with -o; nothing was "
 			  "started.",
 			  path);
-		return RUN_FAILED;
+		return TACHO__RUN_FAILED;
 	}
-	if (exists && !o->replace) {
+	if (exists && !o->watch.engine.replace) {
 		cli_error("%s exists already and is left as it is. Use --force to replace it, or "
 			  "another name; nothing was started.",
 			  path);
-		return RUN_FAILED;
+		return TACHO__RUN_FAILED;
 	}
 	return run_check_folder(o->folder);
-}
-
-void run_plain_name(char *out, size_t size, const char *name)
-{
-	size_t n = 0;
-
-	for (; *name && n < size - 1; name++) {
-		bool plain = (*name >= 'a' && *name <= 'z') || (*name >= 'A' && *name <= 'Z') ||
-			     (*name >= '0' && *name <= '9') || strchr("_+-.", *name);
-
-		out[n++] = plain ? *name : '_';
-	}
-	out[n] = 0;
 }
 
 int run_segment_folder(char *folder, size_t size, const char *out, const char *name)
@@ -234,7 +218,7 @@ int run_segment_folder(char *folder, size_t size, const char *out, const char *n
 	size_t n = out ? strlen(out) : 0;
 	struct stat st;
 
-	run_plain_name(plain, sizeof(plain), name);
+	tacho__plain_name(plain, sizeof(plain), name);
 	if (out && (n == 0 || strcmp(out, "-") == 0))
 		return cli_usage("-o needs the name of a folder.");
 	if (out && ((stat(out, &st) == 0 && !S_ISDIR(st.st_mode)) ||
@@ -265,7 +249,7 @@ static int take_option(struct run_options *o, int c, const char **out)
 		*out = optarg;
 		return 0;
 	case 'f':
-		o->replace = true;
+		o->watch.engine.replace = true;
 		return 0;
 	case 'q':
 		o->watch.quiet = true;
@@ -274,13 +258,13 @@ static int take_option(struct run_options *o, int c, const char **out)
 		o->help = true;
 		return 0;
 	case MEMORY:
-		return read_bytes(&o->memory, optarg);
+		return read_bytes(&o->run.memory, optarg);
 	case MIN_AGE:
-		return read_time(&o->min_age, "--min-age", optarg);
+		return read_time(&o->run.min_age, "--min-age", optarg);
 	case POLL_THRESHOLD:
-		return read_time(&o->poll_threshold, "--poll-threshold", optarg);
+		return read_time(&o->run.poll_threshold, "--poll-threshold", optarg);
 	case CALL_THRESHOLD:
-		return read_time(&o->call_threshold, "--call-threshold", optarg);
+		return read_time(&o->run.call_threshold, "--call-threshold", optarg);
 	case EXCLUDE:
 		return read_exclude(o, optarg);
 	case SERVICE:
@@ -288,7 +272,7 @@ static int take_option(struct run_options *o, int c, const char **out)
 	case TRIGGER:
 		return read_trigger(o, optarg);
 	case NO_WAIT:
-		o->no_wait = true;
+		o->run.no_wait = true;
 		return 0;
 	default:
 		return c >= WATCH_OPTIONS_FIRST ? watch_options_take(&o->watch, c) : CLI_USAGE;
@@ -331,117 +315,22 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 		status = run_check_box_dir();
 	if (status)
 		return status;
-	if (o->replace && (!out || o->watch.continuous))
+	if (o->watch.engine.replace && (!out || o->watch.engine.continuous))
 		return cli_usage("--force needs -o FILE: names of tacho's own are always new.");
-	if (o->watch.continuous) {
-		if (!o->service)
-			o->service = getenv("TACHO_SERVICE");
-		if (!o->service || !o->service[0])
-			o->service = command_name(argv[optind]);
-		return run_segment_folder(o->folder, sizeof(o->folder), out, o->service);
+	if (o->watch.engine.continuous) {
+		if (!o->watch.engine.service)
+			o->watch.engine.service = getenv("TACHO_SERVICE");
+		if (!o->watch.engine.service || !o->watch.engine.service[0])
+			o->watch.engine.service = command_name(argv[optind]);
+		return run_segment_folder(o->folder, sizeof(o->folder), out,
+					  o->watch.engine.service);
 	}
 	if (!out) {
 		strcpy(o->folder, ".");
 		return run_check_folder(o->folder);
 	}
 	status = read_output(o, out);
-	if (status == 0 && o->replace && !o->file)
+	if (status == 0 && o->watch.engine.replace && !o->watch.engine.file)
 		return cli_usage("--force needs -o FILE: names of tacho's own are always new.");
 	return status;
-}
-
-int run_preload(char *out, size_t size, bool wanted)
-{
-	const char *before = getenv("LD_PRELOAD");
-	char path[PATH_MAX], message[CLI_MESSAGE];
-
-	if (!before)
-		before = "";
-	if (!wanted) {
-		path[0] = 0;
-	} else if (tacho__preload_find(path, sizeof(path), message, sizeof(message)) < 0) {
-		cli_error("%s", message);
-		return RUN_FAILED;
-	}
-	/* There already in a `tacho run` inside another. */
-	if (path[0] && strstr(before, path))
-		path[0] = 0;
-	if ((size_t)snprintf(out, size, "%s%s%s", before, before[0] && path[0] ? ":" : "", path) >=
-	    size) {
-		cli_error("LD_PRELOAD is too long already; shorten it.");
-		return RUN_FAILED;
-	}
-	return 0;
-}
-
-#define ALLOW_ORDER "verify_asan_link_order=0"
-
-/* What recorders shall watch for from their first record on, before we know of them. */
-static const char *watched_inside(const struct tacho__sentinels *s, char *out, size_t size)
-{
-	static const char *const names[TACHO_SENTINEL_COUNT] = {
-		[TACHO_SENTINEL_POLL] = "poll",	  [TACHO_SENTINEL_WAKE] = "wake",
-		[TACHO_SENTINEL_LAG] = "lag",	  [TACHO_SENTINEL_SCHED] = "sched",
-		[TACHO_SENTINEL_QUEUE] = "queue",
-	};
-	size_t used = 0;
-
-	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++) {
-		uint64_t limit = tacho__sentinels_limit(s, (enum tacho__watched)i);
-
-		if (limit && used < size)
-			used += (size_t)snprintf(out + used, size - used, "%s%s>%" PRIu64 "%s",
-						 used ? "," : "", names[i], limit,
-						 i == TACHO_SENTINEL_QUEUE ? "" : "ns");
-	}
-	return used && used < size ? out : NULL;
-}
-
-/*
- * Programs that gcc built with AddressSanitizer refuse to start where another library comes before
- * the sanitizer's, unless they are told that it is meant so. What was said before comes last and
- * counts.
- */
-static const char *sanitizer_options(char *out, size_t size)
-{
-	const char *before = getenv("ASAN_OPTIONS");
-
-	if (!before || !before[0])
-		return ALLOW_ORDER;
-	if (strstr(before, "verify_asan_link_order") ||
-	    (size_t)snprintf(out, size, ALLOW_ORDER ":%s", before) >= size)
-		return before;
-	return out;
-}
-
-char **run_environment(const struct run_options *o, const char *preload, const char *recording)
-{
-	struct tacho__variable v[12];
-	char watched[256], sanitizer[4096];
-	size_t n = 0;
-
-	if (preload[0])
-		v[n++] = (struct tacho__variable){"ASAN_OPTIONS",
-						  sanitizer_options(sanitizer, sizeof(sanitizer))};
-	v[n++] = (struct tacho__variable){"LD_PRELOAD", preload[0] ? preload : NULL};
-	v[n++] = (struct tacho__variable){"TACHO_RECORDING", recording};
-	v[n++] = (struct tacho__variable){"TACHO_KEEP_BOX", "1"};
-	v[n++] = (struct tacho__variable){
-		"TACHO_ON", watched_inside(&o->watch.rules.sentinels, watched, sizeof(watched))};
-	/* What is not given stays as the environment has it. */
-	if (!getenv("TACHO_DEAD_BOXES"))
-		v[n++] = (struct tacho__variable){"TACHO_DEAD_BOXES", DEAD_BOXES};
-	if (o->memory)
-		v[n++] = (struct tacho__variable){"TACHO_MAX_BYTES", o->memory};
-	if (o->min_age)
-		v[n++] = (struct tacho__variable){"TACHO_MIN_AGE", o->min_age};
-	if (o->poll_threshold)
-		v[n++] = (struct tacho__variable){"TACHO_POLL_THRESHOLD", o->poll_threshold};
-	if (o->call_threshold)
-		v[n++] = (struct tacho__variable){"TACHO_CALL_THRESHOLD", o->call_threshold};
-	if (o->exclude)
-		v[n++] = (struct tacho__variable){"TACHO_EXCLUDE", o->exclude};
-	if (o->service)
-		v[n++] = (struct tacho__variable){"TACHO_SERVICE", o->service};
-	return tacho__environment(environ, v, n);
 }

@@ -6,32 +6,21 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/text.h"
+#include "text/text.h"
 
 static const char *command_name;
-static bool is_quiet;
 
 void cli_set_command(const char *name)
 {
 	command_name = name;
 }
 
-bool cli_be_quiet(bool quiet)
-{
-	bool was = is_quiet;
-
-	is_quiet = quiet;
-	return was;
-}
-
 __attribute__((format(printf, 2, 0))) static void say(const char *prefix, const char *format,
 						      va_list args)
 {
-	char message[4 * CLI_MESSAGE];
+	char message[TEXT_SENTENCE];
 	char last;
 
-	if (is_quiet)
-		return;
 	vsnprintf(message, sizeof(message), format, args);
 	fflush(stdout);
 	fprintf(stderr, "tacho%s%s: %s", command_name ? " " : "", command_name ? command_name : "",

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/json.h"
-#include "cli/text.h"
+#include "text/json.h"
+#include "text/text.h"
 
 #define WIDTH_MAX 60u
 #define BUFFERED 2000u /* rows that column widths are taken from */

@@ -8,13 +8,13 @@
 
 #include "base/utf8.h"
 #include "cli/cli.h"
-#include "cli/sql_module.h"
 #include "cli/sql_output.h"
-#include "cli/text.h"
+#include "query/module.h"
+#include "text/text.h"
 
 struct session {
 	sqlite3 *db;
-	struct sql_source source;
+	struct tacho__sql_source source;
 	enum sql_form form;
 	struct cli_progress progress;
 	bool shows; /* the progress line is there */
@@ -129,13 +129,13 @@ static int query(struct session *s, const char *sql)
 	return CLI_OK;
 }
 
-static void put_table(const struct sql_table *t, bool columns)
+static void put_table(const struct tacho__sql_table *t, bool columns)
 {
 	printf("%s%-10s%s %s\n", cli_colour(stdout, CLI_BOLD), t->name,
 	       cli_colour(stdout, CLI_PLAIN), t->text);
 	for (uint32_t c = 0; columns && c < t->column_count; c++)
-		printf("  %-16s %-8s %s\n", t->columns[c].name, sql_column_type(&t->columns[c]),
-		       t->columns[c].text);
+		printf("  %-16s %-8s %s\n", t->columns[c].name,
+		       tacho__sql_column_type(&t->columns[c]), t->columns[c].text);
 }
 
 /* name: "" for all. */
@@ -144,7 +144,7 @@ static int put_schema(const char *name, bool columns)
 	bool found = false;
 
 	for (uint32_t i = 0; i < SQL_TABLES; i++) {
-		const struct sql_table *t = sql_table_at(i);
+		const struct tacho__sql_table *t = tacho__sql_table_at(i);
 
 		if (name[0] && strcmp(name, t->name) != 0)
 			continue;
@@ -275,9 +275,7 @@ static int start(struct session *s, const char *path)
 		s->first_ns = s->last_ns = 0;
 	s->source.stop = filling;
 	s->source.stop_arg = s;
-	s->source.rows = calloc(SQL_TABLES, sizeof(*s->source.rows));
-	if (!s->source.rows || sqlite3_open(":memory:", &s->db) != SQLITE_OK ||
-	    sql_module_add(s->db, &s->source) != SQLITE_OK) {
+	if (tacho__sql_open(&s->db, &s->source) != SQLITE_OK) {
 		cli_error("cannot start SQLite: %s.", s->db ? sqlite3_errmsg(s->db) : "no memory");
 		return CLI_FAILED;
 	}
@@ -302,7 +300,7 @@ int sql_session(const char *path, const char *form, char **queries, int count)
 	if (s.source.reader)
 		cli_warn_problems(s.source.reader, 5);
 	sqlite3_close(s.db);
-	sql_source_free(&s.source);
+	tacho__sql_source_free(&s.source);
 	tacho_read_close(s.source.reader);
 	return cli_finish(status);
 }

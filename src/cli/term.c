@@ -4,12 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/ioctl.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "cli/cli.h"
-#include "cli/text.h"
+#include "text/text.h"
 
 #define NAMES_LEAST 20u
 #define PROGRESS_FIRST_NS 300000000ull /* shorter work shows nothing */
@@ -65,16 +64,11 @@ void cli_table_remark(const char *remark, size_t used)
 	printf("%s\n", cli_colour(stdout, CLI_PLAIN));
 }
 
-uint64_t cli_now_ns(void)
-{
-	return tacho__clock_ns(CLOCK_MONOTONIC);
-}
-
 void cli_progress_begin(struct cli_progress *p, const char *what)
 {
 	p->what = what;
 	p->visible = false;
-	p->shown_ns = cli_now_ns() + PROGRESS_FIRST_NS - PROGRESS_EVERY_NS;
+	p->shown_ns = tacho__clock_ns(CLOCK_MONOTONIC) + PROGRESS_FIRST_NS - PROGRESS_EVERY_NS;
 }
 
 void cli_progress(void *arg, uint64_t done, uint64_t total)
@@ -84,7 +78,7 @@ void cli_progress(void *arg, uint64_t done, uint64_t total)
 
 	if (!isatty(STDERR_FILENO))
 		return;
-	now = cli_now_ns();
+	now = tacho__clock_ns(CLOCK_MONOTONIC);
 	if (now < p->shown_ns + PROGRESS_EVERY_NS)
 		return;
 	p->shown_ns = now;

@@ -48,7 +48,8 @@ static int read_condition(struct watch_options *o, const char *text)
 	char message[CLI_MESSAGE] = "";
 	size_t at = 0, n;
 
-	if (tacho__sentinels_add(&o->rules.sentinels, text, &at, message, sizeof(message)) == 0)
+	if (tacho__sentinels_add(&o->engine.rules.sentinels, text, &at, message, sizeof(message)) ==
+	    0)
 		return 0;
 	n = strlen(message);
 	if (n > 0 && message[n - 1] == '.')
@@ -66,7 +67,7 @@ static int read_keep(struct watch_options *o, const char *text)
 		return CLI_USAGE;
 	if (count == 0 || count > KEEP_MAX)
 		return cli_usage("--keep: give a number of windows from 1 to %u.", KEEP_MAX);
-	o->keep = (uint32_t)count;
+	o->engine.keep = (uint32_t)count;
 	return 0;
 }
 
@@ -74,7 +75,7 @@ static int read_exec(struct watch_options *o, const char *text)
 {
 	if (!text[strspn(text, " \t\n")])
 		return cli_usage("--exec: the command is empty.");
-	o->exec = text;
+	o->engine.exec = text;
 	return 0;
 }
 
@@ -85,34 +86,35 @@ int watch_options_take(struct watch_options *o, int option)
 		return read_condition(o, optarg);
 	case WATCH_COOLDOWN:
 		o->cooldown_given = true;
-		return read_time("--cooldown", optarg, &o->rules.cooldown_ns);
+		return read_time("--cooldown", optarg, &o->engine.rules.cooldown_ns);
 	case WATCH_AFTER:
 		o->after_given = true;
-		return read_time("--after", optarg, &o->rules.after_ns);
+		return read_time("--after", optarg, &o->engine.rules.after_ns);
 	case WATCH_KEEP:
 		return read_keep(o, optarg);
 	case WATCH_MAX_BYTES:
-		return read_bytes("--max-bytes", optarg, &o->max_bytes);
+		return read_bytes("--max-bytes", optarg, &o->engine.max_bytes);
 	case WATCH_EXEC:
 		return read_exec(o, optarg);
 	case WATCH_CONTINUOUS:
-		o->continuous = true;
+		o->engine.continuous = true;
 		return 0;
 	case WATCH_SEGMENT_BYTES:
-		return read_bytes("--segment-bytes", optarg, &o->segment_bytes);
+		return read_bytes("--segment-bytes", optarg, &o->engine.segment_bytes);
 	case WATCH_SEGMENT_TIME:
-		return parse_duration("--segment-time", optarg, &o->segment_ns) ? 0 : CLI_USAGE;
+		return parse_duration("--segment-time", optarg, &o->engine.segment_ns) ? 0
+										       : CLI_USAGE;
 	case WATCH_SCHED:
-		o->sched = true;
+		o->engine.sched = true;
 		return 0;
 	case WATCH_KERNEL:
-		o->kernel = true;
+		o->engine.kernel = true;
 		return 0;
 	case WATCH_NO_KERNEL:
 		o->no_kernel = true;
 		return 0;
 	case WATCH_NO_SYMBOLS:
-		o->no_symbols = true;
+		o->engine.no_symbols = true;
 		return 0;
 	case WATCH_DEBUGINFOD:
 		o->debuginfod = true;
@@ -122,63 +124,70 @@ int watch_options_take(struct watch_options *o, int option)
 	}
 }
 
-bool watch_options_on(const struct watch_options *o, enum tacho__watched watched)
+static int check_flight(const struct tacho__engine_options *e)
 {
-	for (uint32_t i = 0; i < o->rules.sentinels.count; i++)
-		if (o->rules.sentinels.conditions[i].watched == watched)
-			return true;
-	return false;
-}
-
-static int check_flight(const struct watch_options *o)
-{
-	if (o->segment_bytes || o->segment_ns)
+	if (e->segment_bytes || e->segment_ns)
 		return cli_usage("--segment-%s needs --continuous: without it there are no "
 				 "segments.",
-				 o->segment_bytes ? "bytes" : "time");
-	if (o->max_bytes && o->rules.sentinels.count == 0)
+				 e->segment_bytes ? "bytes" : "time");
+	if (e->max_bytes && e->rules.sentinels.count == 0)
 		return cli_usage("--max-bytes is about files that are kept by --on or "
 				 "--continuous, and neither is given; memory of a process is "
 				 "--memory.");
 	return 0;
 }
 
-static int check_continuous(const struct watch_options *o)
+static int check_continuous(const struct tacho__engine_options *e)
 {
-	if (watch_options_on(o, TACHO__WATCH_EXIT))
+	if (tacho__sentinels_watch(&e->rules.sentinels, TACHO__WATCH_EXIT))
 		return cli_usage("--on exit decides whether a window is kept, but --continuous "
 				 "keeps everything; give one of them.");
-	if (o->max_bytes < o->segment_bytes)
+	if (e->max_bytes < e->segment_bytes)
 		return cli_usage("--max-bytes is less than one segment; give more, or a smaller "
 				 "--segment-bytes.");
 	return 0;
 }
 
+static void say(void *arg, enum tacho__said kind, const char *sentence)
+{
+	const struct watch_options *o = arg;
+
+	if (kind == TACHO__ERROR)
+		cli_error("%s", sentence);
+	else if (kind == TACHO__WARNING)
+		cli_warn("%s", sentence);
+	else if (!o->quiet)
+		cli_note("%s", sentence);
+}
+
 int watch_options_check(struct watch_options *o)
 {
-	int status = o->continuous ? 0 : check_flight(o);
+	struct tacho__engine_options *e = &o->engine;
+	int status = e->continuous ? 0 : check_flight(e);
 
 	if (status)
 		return status;
-	if (o->keep && o->rules.sentinels.count == 0)
+	if (e->keep && e->rules.sentinels.count == 0)
 		return cli_usage("--keep needs --on: without a condition, no windows are kept "
 				 "that could become too many.");
-	if ((o->sched || o->kernel) && o->no_kernel)
+	if ((e->sched || e->kernel) && o->no_kernel)
 		return cli_usage("--%s and --no-kernel contradict each other.",
-				 o->sched ? "sched" : "kernel");
-	if (o->debuginfod && o->no_symbols)
+				 e->sched ? "sched" : "kernel");
+	if (o->debuginfod && e->no_symbols)
 		return cli_usage("--debuginfod and --no-symbols contradict each other.");
+	o->voice = (struct tacho__voice){.say = say, .arg = o};
+	e->voice = &o->voice;
 	if (!o->cooldown_given)
-		o->rules.cooldown_ns = COOLDOWN_NS;
+		e->rules.cooldown_ns = COOLDOWN_NS;
 	if (!o->after_given)
-		o->rules.after_ns = AFTER_NS;
-	if (!o->continuous)
+		e->rules.after_ns = AFTER_NS;
+	if (!e->continuous)
 		return 0;
-	if (!o->segment_bytes)
-		o->segment_bytes = SEGMENT_BYTES;
-	if (!o->segment_ns)
-		o->segment_ns = SEGMENT_NS;
-	if (!o->max_bytes)
-		o->max_bytes = SEGMENTS_BYTES;
-	return check_continuous(o);
+	if (!e->segment_bytes)
+		e->segment_bytes = SEGMENT_BYTES;
+	if (!e->segment_ns)
+		e->segment_ns = SEGMENT_NS;
+	if (!e->max_bytes)
+		e->max_bytes = SEGMENTS_BYTES;
+	return check_continuous(e);
 }

@@ -8,17 +8,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "agent/demand.h"
+#include "agent/engine.h"
 
 struct watch_options {
-	struct tacho__demand_rules rules;
-	bool continuous, sched, kernel, no_kernel, no_symbols, debuginfod, quiet;
-	uint32_t keep;		/* windows; 0: all */
-	uint64_t max_bytes;	/* of windows or segments; 0: no cap */
-	uint64_t segment_bytes; /* 0: not given; set by watch_options_check */
-	uint64_t segment_ns;
-	const char *exec; /* NULL: none */
-	bool cooldown_given, after_given;
+	struct tacho__engine_options engine; /* what is not given has its default after the check */
+	struct tacho__voice voice;	     /* of the engine, on standard error */
+	bool quiet;			     /* it says no notes */
+	bool no_kernel, debuginfod, cooldown_given, after_given;
 };
 
 /* Rows for getopt_long, and what their values begin with. */
@@ -77,9 +73,7 @@ enum {
 
 /* One of the above, with optarg. 0 or CLI_USAGE after saying what is wrong. */
 int watch_options_take(struct watch_options *o, int option);
-/* When all are there: contradictions, and defaults. */
+/* When all are there: contradictions, and defaults. `o` must stay where it is. */
 int watch_options_check(struct watch_options *o);
-/* Whether a condition is on `watched`. */
-bool watch_options_on(const struct watch_options *o, enum tacho__watched watched);
 
 #endif

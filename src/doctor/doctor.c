@@ -1,5 +1,6 @@
 #include "doctor/doctor.h"
 
+#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -69,4 +70,57 @@ void tacho__checks_free(struct tacho__checks *c)
 {
 	free(c->items);
 	*c = (struct tacho__checks){0};
+}
+
+/* ----------------------------------------------------------------- verdict */
+
+static unsigned count(const struct tacho__checks *c, enum tacho__check_state state)
+{
+	unsigned n = 0;
+
+	for (size_t i = 0; i < c->count; i++)
+		n += c->items[i].state == state;
+	return n;
+}
+
+static void judge(struct tacho__doctor *d)
+{
+	const char *what = d->command ? d->command : "";
+
+	d->warnings = count(&d->machine, TACHO__CHECK_WARNING) +
+		      count(&d->program, TACHO__CHECK_WARNING) +
+		      count(&d->self, TACHO__CHECK_WARNING);
+	if (count(&d->self, TACHO__CHECK_CANNOT) || count(&d->machine, TACHO__CHECK_CANNOT)) {
+		d->verdict = TACHO__VERDICT_CANNOT;
+		snprintf(d->summary, sizeof(d->summary), "Recording does not work here.");
+	} else if (count(&d->program, TACHO__CHECK_CANNOT)) {
+		d->verdict = TACHO__VERDICT_CANNOT;
+		snprintf(d->summary, sizeof(d->summary), "Recording works here, but not of %s.",
+			 what);
+	} else {
+		d->verdict = d->warnings ? TACHO__VERDICT_DEGRADED : TACHO__VERDICT_OK;
+		snprintf(d->summary, sizeof(d->summary), "Recording works here%s%s%s.",
+			 d->command ? ", also of " : "", what,
+			 !d->warnings	    ? ", with all that tacho knows"
+			 : d->warnings == 1 ? "; one thing is less than it could be"
+					    : "; some things are less than they could be");
+	}
+}
+
+int tacho__doctor(struct tacho__doctor *d, const char *command)
+{
+	*d = (struct tacho__doctor){.command = command};
+	tacho__doctor_machine(&d->machine);
+	if (command)
+		tacho__doctor_program(&d->program, command);
+	tacho__doctor_self(&d->self, &d->ran);
+	judge(d);
+	return d->machine.failed || d->program.failed || d->self.failed ? -ENOMEM : 0;
+}
+
+void tacho__doctor_free(struct tacho__doctor *d)
+{
+	tacho__checks_free(&d->machine);
+	tacho__checks_free(&d->program);
+	tacho__checks_free(&d->self);
 }

@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "doctor/self.h"
+
 enum tacho__check_state {
 	TACHO__CHECK_OK,
 	TACHO__CHECK_WARNING, /* something is less than it could be */
@@ -46,11 +48,26 @@ __attribute__((format(printf, 2, 3))) void tacho__check_todo(struct tacho__check
 							     const char *format, ...);
 void tacho__checks_free(struct tacho__checks *c);
 
-/* doctor_machine.c: what recording needs of this machine, this user, this container. */
+/* machine.c: what recording needs of this machine, this user, this container. */
 void tacho__doctor_machine(struct tacho__checks *c);
 
-/* doctor_program.c: what can be seen of the program that `name` means to execvp(3). Nothing of
+/* program.c: what can be seen of the program that `name` means to execvp(3). Nothing of
    it is executed. */
 void tacho__doctor_program(struct tacho__checks *c, const char *name);
+
+enum tacho__verdict { TACHO__VERDICT_OK, TACHO__VERDICT_DEGRADED, TACHO__VERDICT_CANNOT };
+
+struct tacho__doctor {
+	const char *command; /* NULL: none was given */
+	struct tacho__checks machine, program, self;
+	struct tacho__self ran;
+	enum tacho__verdict verdict;
+	unsigned warnings;
+	char summary[1024]; /* a sentence */
+};
+
+/* All of it. 0 or -ENOMEM: some checks are missing. */
+int tacho__doctor(struct tacho__doctor *d, const char *command);
+void tacho__doctor_free(struct tacho__doctor *d);
 
 #endif

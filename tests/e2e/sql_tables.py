@@ -258,7 +258,7 @@ def redis(base):
             del begun[key]
     got = [(r["tid"], r["begin_ns"], r["end_ns"])
            for r in rows(path, "SELECT * FROM turns WHERE cut = 0")]
-    # More than one block of the columns (src/cli/sql_table.h).
+    # More than one block of the columns (src/query/table.h).
     check("sql_redis_turns", sorted(got) == sorted(expected) and len(got) > 4096,
           (len(got), len(expected), sorted(set(got) ^ set(expected))[:4]))
     some = sorted(got)[::500]

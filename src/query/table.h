@@ -10,8 +10,8 @@
  * all rows, mostly four for a time. The order of a field, four bytes a row, is made when the field
  * was searched some times, as a join does; a field whose rows are in order needs none.
  */
-#ifndef TACHO_CLI_SQL_TABLE_H
-#define TACHO_CLI_SQL_TABLE_H
+#ifndef TACHO_QUERY_TABLE_H
+#define TACHO_QUERY_TABLE_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@
 #define SQL_ROWS_MAX (UINT32_MAX - SQL_BLOCK)
 
 /* How a column is made of its field. Numbers are signed, as all are in SQLite. */
-enum sql_view {
+enum tacho__sql_view {
 	SQL_NUMBER,	  /* as it is */
 	SQL_KEY,	  /* as it is; rows are looked up by it */
 	SQL_OPTIONAL,	  /* likewise, 0: NULL */
@@ -47,21 +47,21 @@ enum sql_view {
 	SQL_ID_LINE,
 };
 
-struct sql_column {
+struct tacho__sql_column {
 	const char *name;
-	enum sql_view view;
+	enum tacho__sql_view view;
 	uint8_t field, field2;
 	const char *text; /* what it says */
 };
 
-struct sql_block {
+struct tacho__sql_block {
 	uint64_t least;
 	uint8_t *above; /* `width` bytes a row; NULL: all are the least */
 	uint8_t width;	/* 0, 1, 2, 4 or 8 */
 };
 
-struct sql_field {
-	struct sql_block *blocks;
+struct tacho__sql_field {
+	struct tacho__sql_block *blocks;
 	uint32_t count, capacity;
 	uint64_t *tail;	 /* values of the block that is not full yet */
 	int64_t last;	 /* value of the last row */
@@ -70,60 +70,62 @@ struct sql_field {
 	uint32_t *order; /* rows in its order; NULL: not made */
 };
 
-struct sql_rows {
-	struct sql_field field[SQL_FIELDS]; /* those of `has` */
-	uint32_t has;			    /* bit i: field i is there */
+struct tacho__sql_rows {
+	struct tacho__sql_field field[SQL_FIELDS]; /* those of `has` */
+	uint32_t has;				   /* bit i: field i is there */
 	uint32_t count;
 	bool filled;
 };
 
-struct sql_source;
+struct tacho__sql_source;
 
-struct sql_table {
+struct tacho__sql_table {
 	const char *name;
 	const char *text; /* what a row is */
-	const struct sql_column *columns;
+	const struct tacho__sql_column *columns;
 	uint32_t column_count;
 	/* Fills rows with the fields of rows->has. 0 or a negative errno. */
-	int (*fill)(struct sql_source *source, struct sql_rows *rows);
+	int (*fill)(struct tacho__sql_source *source, struct tacho__sql_rows *rows);
 };
 
 #define SQL_TABLES 20u
-const struct sql_table *sql_table_at(uint32_t index);
+const struct tacho__sql_table *tacho__sql_table_at(uint32_t index);
 /* INTEGER, TEXT or NUMERIC (integer or real). */
-const char *sql_column_type(const struct sql_column *c);
+const char *tacho__sql_column_type(const struct tacho__sql_column *c);
 
 /* Field 0 of every table: the process, an index of the reader. */
 #define SQL_PROCESS 0u
 
-struct sql_stacks;
-struct sql_text;
+struct tacho__sql_stacks;
+struct tacho__sql_text;
 
-struct sql_source {
+struct tacho__sql_source {
 	struct tacho_reader *reader;
-	struct sql_rows *rows;	   /* by table */
-	struct sql_stacks *stacks; /* of samples that came without a definition; NULL: none yet */
-	struct sql_text *texts;	   /* that fields of SQL_POINTER point to */
+	struct tacho__sql_rows *rows; /* by table */
+	struct tacho__sql_stacks
+		*stacks; /* of samples that came without a definition; NULL: none yet */
+	struct tacho__sql_text *texts; /* that fields of SQL_POINTER point to */
 	/* Asked now and then while a table is filled, may be NULL; not 0: give up. */
 	int (*stop)(void *arg, uint64_t ns);
 	void *stop_arg;
 };
 
 /* Fills what is missing. 0 or a negative errno. */
-int sql_need(struct sql_source *s, uint32_t table, uint32_t wanted);
-void sql_source_free(struct sql_source *s);
+int tacho__sql_need(struct tacho__sql_source *s, uint32_t table, uint32_t wanted);
+void tacho__sql_source_free(struct tacho__sql_source *s);
 /* A copy of a text that lives as long as the source; NULL without memory. */
-const char *sql_keep(struct sql_source *s, const char *text, size_t size);
+const char *tacho__sql_keep(struct tacho__sql_source *s, const char *text, size_t size);
 
 /* Fields that a column needs, as bits. */
-uint32_t sql_column_fields(const struct sql_column *c);
+uint32_t tacho__sql_column_fields(const struct tacho__sql_column *c);
 
 /* A row; `values` has SQL_FIELDS entries, of which those in rows->has are kept. */
-int sql_row_add(struct sql_rows *rows, const uint64_t *values);
+int tacho__sql_row_add(struct tacho__sql_rows *rows, const uint64_t *values);
 
-static inline uint64_t sql_value(const struct sql_rows *rows, uint32_t field, uint32_t row)
+static inline uint64_t tacho__sql_value(const struct tacho__sql_rows *rows, uint32_t field,
+					uint32_t row)
 {
-	const struct sql_block *b = &rows->field[field].blocks[row / SQL_BLOCK];
+	const struct tacho__sql_block *b = &rows->field[field].blocks[row / SQL_BLOCK];
 	uint32_t at = row % SQL_BLOCK;
 
 	switch (b->width) {
@@ -141,13 +143,13 @@ static inline uint64_t sql_value(const struct sql_rows *rows, uint32_t field, ui
 }
 
 /* The rows whose field lies in [low, high], in one of three ways. */
-struct sql_range {
+struct tacho__sql_range {
 	const uint32_t *order; /* NULL: rows as they are */
 	uint32_t at, end;      /* in that order */
 	bool check;	       /* each has to be looked at */
 };
 /* 0 or -ENOMEM. */
-int sql_search(struct sql_rows *rows, uint32_t field, int64_t low, int64_t high,
-	       struct sql_range *range);
+int tacho__sql_search(struct tacho__sql_rows *rows, uint32_t field, int64_t low, int64_t high,
+		      struct tacho__sql_range *range);
 
 #endif

@@ -1,26 +1,27 @@
 /* What the files that fill the tables of `tacho sql` share. */
-#ifndef TACHO_CLI_SQL_FILL_H
-#define TACHO_CLI_SQL_FILL_H
+#ifndef TACHO_QUERY_FILL_H
+#define TACHO_QUERY_FILL_H
 
-#include "cli/sql_table.h"
 #include "model/model.h"
 #include "model/place.h"
+#include "query/table.h"
 
-struct sql_filling {
-	struct sql_source *source;
-	struct sql_rows *rows;
+struct tacho__sql_filling {
+	struct tacho__sql_source *source;
+	struct tacho__sql_rows *rows;
 	int error;
 };
 
-void sql_put(struct sql_filling *f, const uint64_t *values);
+void tacho__sql_put(struct tacho__sql_filling *f, const uint64_t *values);
 /* Hands the facts of the whole trace to functions whose argument is `f`. */
-int sql_run(struct sql_filling *f, const struct tacho__facts *facts);
+int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *facts);
 /* The same for a table that needs nothing else. */
-int sql_fill(struct sql_source *s, struct sql_rows *rows, const struct tacho__facts *facts);
+int tacho__sql_fill(struct tacho__sql_source *s, struct tacho__sql_rows *rows,
+		    const struct tacho__facts *facts);
 
 /* The fields that all tables about something at a place begin with. */
 enum { F_PROCESS, F_THREAD, F_LOOP, F_KIND, F_TASK, F_IN_POLL, F_BEGIN, F_END, F_NEXT };
-void sql_put_at(uint64_t *v, const struct tacho__at *at);
+void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at);
 
 /* clang-format off */
 #define PROCESS_COLUMNS \
@@ -62,22 +63,26 @@ void sql_put_at(uint64_t *v, const struct tacho__at *at);
 		name, text, columns, COUNT(columns), fill \
 	}
 
-/* sql_frames.c: stacks of samples get numbers above those of all definitions. */
+/* frames.c: stacks of samples get numbers above those of all definitions. */
 #define SQL_STACKS_FROM (1u << 24)
 /* The number of the stack of a sample, 0: it has none; there is room for so many. */
-uint32_t sql_stack_of_sample(struct sql_filling *f, const struct tacho__sample *m);
+uint32_t tacho__sql_stack_of_sample(struct tacho__sql_filling *f, const struct tacho__sample *m);
 /* The functions of a stack, innermost first; *kernel: so many of them are the kernel's. */
-uint32_t sql_stack_places(const struct sql_source *s, uint32_t process, uint32_t stack,
-			  struct tacho__place *out, uint32_t most, uint32_t *kernel);
-void sql_stacks_free(struct sql_source *s);
+uint32_t tacho__sql_stack_places(const struct tacho__sql_source *s, uint32_t process,
+				 uint32_t stack, struct tacho__place *out, uint32_t most,
+				 uint32_t *kernel);
+void tacho__sql_stacks_free(struct tacho__sql_source *s);
 
-/* sql_polls.c */
-extern const struct sql_table sql_turns, sql_polls, sql_wakes, sql_locks, sql_calls, sql_pool;
-/* sql_others.c */
-extern const struct sql_table sql_spans, sql_tasks, sql_loops, sql_counters, sql_logs, sql_events;
-/* sql_frames.c */
-extern const struct sql_table sql_samples, sql_frames, sql_switches;
-/* sql_trace.c */
-extern const struct sql_table sql_processes, sql_threads, sql_losses, sql_gaps, sql_problems;
+/* polls.c */
+extern const struct tacho__sql_table tacho__sql_turns, tacho__sql_polls, tacho__sql_wakes,
+	tacho__sql_locks, tacho__sql_calls, tacho__sql_pool;
+/* others.c */
+extern const struct tacho__sql_table tacho__sql_spans, tacho__sql_tasks, tacho__sql_loops,
+	tacho__sql_counters, tacho__sql_logs, tacho__sql_events;
+/* frames.c */
+extern const struct tacho__sql_table tacho__sql_samples, tacho__sql_frames, tacho__sql_switches;
+/* trace.c */
+extern const struct tacho__sql_table tacho__sql_processes, tacho__sql_threads, tacho__sql_losses,
+	tacho__sql_gaps, tacho__sql_problems;
 
 #endif

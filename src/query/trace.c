@@ -1,8 +1,8 @@
 /* Tables of what the trace itself is: processes, threads, and what is missing. */
 #include <string.h>
 
-#include "cli/names.h"
-#include "cli/sql_fill.h"
+#include "query/fill.h"
+#include "text/names.h"
 
 static uint64_t pointer(const char *text)
 {
@@ -27,7 +27,7 @@ enum {
 };
 
 /* clang-format off */
-static const struct sql_column process_columns[] = {
+static const struct tacho__sql_column process_columns[] = {
 	PROCESS_COLUMNS,
 	{"parent_pid", SQL_OPTIONAL, R_PARENT, 0, "recorded process that it was forked from"},
 	{"uid", SQL_NUMBER, R_UID, 0, "its user"},
@@ -44,9 +44,9 @@ static const struct sql_column process_columns[] = {
 };
 /* clang-format on */
 
-static int fill_processes(struct sql_source *s, struct sql_rows *rows)
+static int fill_processes(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
-	struct sql_filling f = {.source = s, .rows = rows};
+	struct tacho__sql_filling f = {.source = s, .rows = rows};
 
 	for (uint32_t i = 0; i < tacho_read_process_count(s->reader); i++) {
 		const struct tacho_process *p = tacho_read_process(s->reader, i);
@@ -67,7 +67,7 @@ static int fill_processes(struct sql_source *s, struct sql_rows *rows)
 		v[R_CREATED] = p->created_mono_ns;
 		v[R_CREATED_REAL] = p->created_real_ns;
 		v[R_TAKEN] = p->taken_mono_ns;
-		sql_put(&f, v);
+		tacho__sql_put(&f, v);
 	}
 	return f.error;
 }
@@ -77,7 +77,7 @@ static int fill_processes(struct sql_source *s, struct sql_rows *rows)
 enum { H_TID = 1, H_NAME, H_START, H_LIVE };
 
 /* clang-format off */
-static const struct sql_column thread_columns[] = {
+static const struct tacho__sql_column thread_columns[] = {
 	PROCESS_COLUMNS,
 	{"tid", SQL_KEY, H_TID, 0, "its tid"},
 	{"name", SQL_POINTER, H_NAME, 0, "its name"},
@@ -86,9 +86,9 @@ static const struct sql_column thread_columns[] = {
 };
 /* clang-format on */
 
-static int fill_threads(struct sql_source *s, struct sql_rows *rows)
+static int fill_threads(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
-	struct sql_filling f = {.source = s, .rows = rows};
+	struct tacho__sql_filling f = {.source = s, .rows = rows};
 
 	for (uint32_t i = 0; i < tacho_read_thread_count(s->reader); i++) {
 		const struct tacho_thread *t = tacho_read_thread(s->reader, i);
@@ -101,7 +101,7 @@ static int fill_threads(struct sql_source *s, struct sql_rows *rows)
 		v[H_NAME] = pointer(t->name);
 		v[H_START] = t->start_ns;
 		v[H_LIVE] = t->live != 0;
-		sql_put(&f, v);
+		tacho__sql_put(&f, v);
 	}
 	return f.error;
 }
@@ -111,7 +111,7 @@ static int fill_threads(struct sql_source *s, struct sql_rows *rows)
 enum { X_NAME = 1, X_TEXT, X_COUNT, X_LOSSY };
 
 /* clang-format off */
-static const struct sql_column loss_columns[] = {
+static const struct tacho__sql_column loss_columns[] = {
 	PROCESS_COLUMNS,
 	{"name", SQL_POINTER, X_NAME, 0, "what was counted"},
 	{"count", SQL_NUMBER, X_COUNT, 0, "how often; 0: it was looked for and did not happen"},
@@ -120,9 +120,9 @@ static const struct sql_column loss_columns[] = {
 };
 /* clang-format on */
 
-static int fill_losses(struct sql_source *s, struct sql_rows *rows)
+static int fill_losses(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
-	struct sql_filling f = {.source = s, .rows = rows};
+	struct tacho__sql_filling f = {.source = s, .rows = rows};
 	struct tacho_loss_info info;
 
 	for (uint32_t p = 0; p < tacho_read_process_count(s->reader); p++)
@@ -136,7 +136,7 @@ static int fill_losses(struct sql_source *s, struct sql_rows *rows)
 			v[X_TEXT] = pointer(info.text);
 			v[X_COUNT] = info.count;
 			v[X_LOSSY] = info.lossy != 0;
-			sql_put(&f, v);
+			tacho__sql_put(&f, v);
 		}
 	return f.error;
 }
@@ -146,7 +146,7 @@ static int fill_losses(struct sql_source *s, struct sql_rows *rows)
 enum { G_THREAD = 1, G_FROM, G_TO, G_RECORDS, G_REASON, G_TEXT, G_ERROR };
 
 /* clang-format off */
-static const struct sql_column gap_columns[] = {
+static const struct tacho__sql_column gap_columns[] = {
 	PROCESS_COLUMNS,
 	{"tid", SQL_TID, G_THREAD, 0, "thread whose records are missing; NULL: all"},
 	{"begin_ns", SQL_KEY, G_FROM, 0, "from when"},
@@ -169,14 +169,14 @@ static void on_hole(void *arg, const struct tacho__hole *h)
 	v[G_TO] = h->to_ns;
 	v[G_RECORDS] = h->missing + h->dropped;
 	v[G_REASON] = pointer("hole");
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_gaps(struct sql_source *s, struct sql_rows *rows)
+static int fill_gaps(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.hole = on_hole};
-	struct sql_filling f = {.source = s, .rows = rows};
-	int error = sql_run(&f, &facts);
+	struct tacho__sql_filling f = {.source = s, .rows = rows};
+	int error = tacho__sql_run(&f, &facts);
 
 	for (uint32_t i = 0; !error && i < tacho_read_gap_count(s->reader); i++) {
 		const struct tacho_gap *g = tacho_read_gap(s->reader, i);
@@ -191,7 +191,7 @@ static int fill_gaps(struct sql_source *s, struct sql_rows *rows)
 		v[G_REASON] = pointer(g->reason);
 		v[G_TEXT] = pointer(g->text);
 		v[G_ERROR] = (uint64_t)(int64_t)g->error;
-		sql_put(&f, v);
+		tacho__sql_put(&f, v);
 	}
 	return error ? error : f.error;
 }
@@ -201,7 +201,7 @@ static int fill_gaps(struct sql_source *s, struct sql_rows *rows)
 enum { B_NAME = 1, B_TEXT, B_PATH, B_OFFSET, B_SIZE };
 
 /* clang-format off */
-static const struct sql_column problem_columns[] = {
+static const struct tacho__sql_column problem_columns[] = {
 	{"name", SQL_POINTER, B_NAME, 0, "damaged-block, cut and so on"},
 	{"text", SQL_POINTER, B_TEXT, 0, "what is wrong"},
 	{"path", SQL_POINTER, B_PATH, 0, "file"},
@@ -211,11 +211,11 @@ static const struct sql_column problem_columns[] = {
 /* clang-format on */
 
 /* Some problems are only found when the events are read. */
-static int fill_problems(struct sql_source *s, struct sql_rows *rows)
+static int fill_problems(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {0};
-	struct sql_filling f = {.source = s, .rows = rows};
-	int error = sql_run(&f, &facts);
+	struct tacho__sql_filling f = {.source = s, .rows = rows};
+	int error = tacho__sql_run(&f, &facts);
 
 	for (uint32_t i = 0; !error && i < tacho_read_problem_count(s->reader); i++) {
 		const struct tacho_problem *p = tacho_read_problem(s->reader, i);
@@ -228,17 +228,18 @@ static int fill_problems(struct sql_source *s, struct sql_rows *rows)
 		v[B_PATH] = pointer(p->path);
 		v[B_OFFSET] = p->offset;
 		v[B_SIZE] = p->size;
-		sql_put(&f, v);
+		tacho__sql_put(&f, v);
 	}
 	return error ? error : f.error;
 }
 
-const struct sql_table sql_processes =
+const struct tacho__sql_table tacho__sql_processes =
 	SQL_TABLE("processes", "a recorded process", process_columns, fill_processes);
-const struct sql_table sql_threads = SQL_TABLE("threads", "a thread", thread_columns, fill_threads);
-const struct sql_table sql_losses = SQL_TABLE(
+const struct tacho__sql_table tacho__sql_threads =
+	SQL_TABLE("threads", "a thread", thread_columns, fill_threads);
+const struct tacho__sql_table tacho__sql_losses = SQL_TABLE(
 	"losses", "something that the recorder counts as lost", loss_columns, fill_losses);
-const struct sql_table sql_gaps =
+const struct tacho__sql_table tacho__sql_gaps =
 	SQL_TABLE("gaps", "a stretch of time of which records are missing", gap_columns, fill_gaps);
-const struct sql_table sql_problems = SQL_TABLE("problems", "something that is wrong with the file",
-						problem_columns, fill_problems);
+const struct tacho__sql_table tacho__sql_problems = SQL_TABLE(
+	"problems", "something that is wrong with the file", problem_columns, fill_problems);

@@ -6,7 +6,7 @@
 #include <time.h>
 
 #include "base/utf8.h"
-#include "cli/text.h"
+#include "text/text.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 

@@ -14,8 +14,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "cli/boxes.h"
-#include "cli/cli.h"
+#include "agent/boxes.h"
+#include "text/text.h"
 
 /* Of one folder: more than any machine runs processes, less than what someone else may
    put there to keep root busy. */
@@ -33,7 +33,7 @@ static bool read_number(const char **at, uint64_t *out)
 	return errno == 0;
 }
 
-bool box_name_parse(const char *path, struct box_file *out)
+bool tacho__box_name_parse(const char *path, struct tacho__box_file *out)
 {
 	const char *slash = strrchr(path, '/');
 	const char *at = slash ? slash + 1 : path;
@@ -50,24 +50,24 @@ bool box_name_parse(const char *path, struct box_file *out)
 	return true;
 }
 
-static int add_file(struct box_list *list, const struct box_folder *folder, const char *name)
+static void add_file(struct tacho__box_list *list, const struct tacho__box_folder *folder,
+		     const char *name)
 {
-	struct box_file file = {.note = folder->notes};
-	struct box_file *grown;
+	struct tacho__box_file file = {.note = folder->notes};
+	struct tacho__box_file *grown;
 
-	if (!box_name_parse(name, &file))
-		return 0;
+	if (!tacho__box_name_parse(name, &file))
+		return;
 	grown = reallocarray(list->files, list->file_count + 1, sizeof(*grown));
-	if (!grown)
-		return -ENOMEM;
-	list->files = grown;
-	if (asprintf(&file.path, "%s/%s", folder->path, name) < 0)
-		return -ENOMEM;
-	list->files[list->file_count++] = file;
-	return 0;
+	if (grown)
+		list->files = grown;
+	if (grown && asprintf(&file.path, "%s/%s", folder->path, name) >= 0)
+		list->files[list->file_count++] = file;
+	else
+		list->failed = true;
 }
 
-__attribute__((format(printf, 2, 3))) static void skip(struct box_folder *folder,
+__attribute__((format(printf, 2, 3))) static void skip(struct tacho__box_folder *folder,
 						       const char *format, ...)
 {
 	va_list args;
@@ -75,18 +75,18 @@ __attribute__((format(printf, 2, 3))) static void skip(struct box_folder *folder
 	va_start(args, format);
 	vsnprintf(folder->reason, sizeof(folder->reason), format, args);
 	va_end(args);
-	folder->state = BOX_FOLDER_SKIPPED;
+	folder->state = TACHO__BOX_FOLDER_SKIPPED;
 }
 
 /* Opens a folder if it is one and belongs to `owner` or root. */
-static int open_folder(struct box_folder *folder, uid_t owner)
+static int open_folder(struct tacho__box_folder *folder, uid_t owner)
 {
 	struct stat st;
 	int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0) {
 		if (errno == ENOENT)
-			folder->state = BOX_FOLDER_ABSENT;
+			folder->state = TACHO__BOX_FOLDER_ABSENT;
 		else if (lstat(folder->path, &st) == 0 && S_ISLNK(st.st_mode))
 			skip(folder, "it is a symbolic link");
 		else
@@ -105,58 +105,48 @@ static int open_folder(struct box_folder *folder, uid_t owner)
 	return -1;
 }
 
-static int read_folder(struct box_list *list, size_t index, uid_t owner)
+static void read_folder(struct tacho__box_list *list, size_t index, uid_t owner)
 {
-	struct box_folder *folder = &list->folders[index];
+	struct tacho__box_folder *folder = &list->folders[index];
 	size_t limit = list->file_count + FILES_MAX;
 	int fd = open_folder(folder, owner);
 	struct dirent *entry;
-	int result = 0;
 	DIR *dir;
 
-	if (folder->state == BOX_FOLDER_SKIPPED && !list->quiet)
-		cli_warn("%s is not searched: %s.", folder->path, folder->reason);
 	if (fd < 0)
-		return 0;
+		return;
 	dir = fdopendir(fd);
 	if (!dir) {
 		close(fd);
-		return -ENOMEM;
+		list->failed = true;
+		return;
 	}
-	while (result == 0 && (entry = readdir(dir))) {
-		if (list->file_count >= limit) {
-			if (!list->quiet)
-				cli_warn("%s holds more than %u boxes; the others are left out.",
-					 folder->path, FILES_MAX);
-			break;
-		}
-		result = add_file(list, folder, entry->d_name);
+	while (!list->failed && !folder->cut && (entry = readdir(dir))) {
+		folder->cut = list->file_count >= limit;
+		if (!folder->cut)
+			add_file(list, folder, entry->d_name);
 	}
 	closedir(dir);
-	return result;
 }
 
 /* Takes over `path`, also when it fails. */
-static int add_folder(struct box_list *list, char *path, bool notes, uid_t owner)
+static void add_folder(struct tacho__box_list *list, char *path, bool notes, uid_t owner)
 {
-	struct box_folder *grown;
+	struct tacho__box_folder *grown = NULL;
+	bool known = false;
 
-	if (!path)
-		return -ENOMEM;
-	for (size_t i = 0; i < list->folder_count; i++) {
-		if (strcmp(list->folders[i].path, path) == 0) {
-			free(path);
-			return 0;
-		}
-	}
-	grown = reallocarray(list->folders, list->folder_count + 1, sizeof(*grown));
+	for (size_t i = 0; path && i < list->folder_count; i++)
+		known |= strcmp(list->folders[i].path, path) == 0;
+	if (path && !known && !list->failed)
+		grown = reallocarray(list->folders, list->folder_count + 1, sizeof(*grown));
 	if (!grown) {
+		list->failed |= !known;
 		free(path);
-		return -ENOMEM;
+		return;
 	}
 	list->folders = grown;
-	grown[list->folder_count++] = (struct box_folder){.path = path, .notes = notes};
-	return read_folder(list, list->folder_count - 1, owner);
+	grown[list->folder_count++] = (struct tacho__box_folder){.path = path, .notes = notes};
+	read_folder(list, list->folder_count - 1, owner);
 }
 
 __attribute__((format(printf, 1, 2))) static char *format_path(const char *format, ...)
@@ -176,15 +166,12 @@ __attribute__((format(printf, 1, 2))) static char *format_path(const char *forma
 }
 
 /* Folders tacho-UID of all users in `parent`. */
-static int add_all_users(struct box_list *list, const char *parent, bool notes)
+static void add_all_users(struct tacho__box_list *list, const char *parent, bool notes)
 {
 	DIR *dir = opendir(parent);
 	struct dirent *entry;
-	int result = 0;
 
-	if (!dir)
-		return 0;
-	while (result == 0 && (entry = readdir(dir))) {
+	while (dir && !list->failed && (entry = readdir(dir))) {
 		const char *at = entry->d_name;
 		uint64_t uid;
 
@@ -193,16 +180,15 @@ static int add_all_users(struct box_list *list, const char *parent, bool notes)
 		at += 6;
 		if (!read_number(&at, &uid) || *at || uid >= UINT32_MAX)
 			continue;
-		result = add_folder(list, format_path("%s/%s", parent, entry->d_name), notes,
-				    (uid_t)uid);
+		add_folder(list, format_path("%s/%s", parent, entry->d_name), notes, (uid_t)uid);
 	}
-	closedir(dir);
-	return result;
+	if (dir)
+		closedir(dir);
 }
 
 static int compare_files(const void *a, const void *b)
 {
-	const struct box_file *x = a, *y = b;
+	const struct tacho__box_file *x = a, *y = b;
 
 	if (x->pid != y->pid)
 		return x->pid < y->pid ? -1 : 1;
@@ -213,57 +199,61 @@ static int compare_files(const void *a, const void *b)
 	return x->number < y->number ? -1 : x->number > y->number;
 }
 
-static int add_own(struct box_list *list)
+static void add_own(struct tacho__box_list *list)
 {
 	const char *given = getenv("TACHO_BOX_DIR");
 	const char *runtime = getenv("XDG_RUNTIME_DIR");
-	unsigned uid = (unsigned)geteuid();
-	int result;
+	uid_t uid = geteuid();
 
 	if (given && given[0]) {
-		result = add_folder(list, format_path("%s", given), false, geteuid());
+		add_folder(list, format_path("%s", given), false, uid);
 	} else {
-		result = add_folder(list, format_path("/dev/shm/tacho-%u", uid), false, geteuid());
-		if (result == 0 && runtime && runtime[0] == '/')
-			result = add_folder(list, format_path("%s/tacho", runtime), false,
-					    geteuid());
+		add_folder(list, format_path("/dev/shm/tacho-%u", (unsigned)uid), false, uid);
+		if (runtime && runtime[0] == '/')
+			add_folder(list, format_path("%s/tacho", runtime), false, uid);
 	}
-	if (result == 0)
-		result = add_folder(list, format_path("/tmp/tacho-%u", uid), true, geteuid());
-	return result;
+	add_folder(list, format_path("/tmp/tacho-%u", (unsigned)uid), true, uid);
 }
 
-static int read_list(struct box_list *list, bool all_users, bool quiet)
+int tacho__box_list_read(struct tacho__box_list *list, bool all_users)
 {
-	int result;
-
 	memset(list, 0, sizeof(*list));
-	list->quiet = quiet;
-	result = add_own(list);
-	if (result == 0 && all_users)
-		result = add_all_users(list, "/dev/shm", false);
-	if (result == 0 && all_users)
-		result = add_all_users(list, "/tmp", true);
-	if (result < 0) {
-		box_list_free(list);
-		return result;
+	add_own(list);
+	if (all_users) {
+		add_all_users(list, "/dev/shm", false);
+		add_all_users(list, "/tmp", true);
+	}
+	if (list->failed) {
+		tacho__box_list_free(list);
+		return -ENOMEM;
 	}
 	if (list->file_count > 0)
 		qsort(list->files, list->file_count, sizeof(list->files[0]), compare_files);
 	return 0;
 }
 
-int box_list_read(struct box_list *list, bool all_users)
+void tacho__box_list_tell(const struct tacho__box_list *list,
+			  void (*tell)(void *arg, const char *sentence), void *arg)
 {
-	return read_list(list, all_users, false);
+	char sentence[TEXT_SENTENCE];
+
+	for (size_t i = 0; i < list->folder_count; i++) {
+		const struct tacho__box_folder *f = &list->folders[i];
+
+		if (f->state == TACHO__BOX_FOLDER_SKIPPED)
+			snprintf(sentence, sizeof(sentence), "%s is not searched: %s.", f->path,
+				 f->reason);
+		else if (f->cut)
+			snprintf(sentence, sizeof(sentence),
+				 "%s holds more than %u boxes; the others are left out.", f->path,
+				 FILES_MAX);
+		else
+			continue;
+		tell(arg, sentence);
+	}
 }
 
-int box_list_read_quietly(struct box_list *list, bool all_users)
-{
-	return read_list(list, all_users, true);
-}
-
-void box_list_free(struct box_list *list)
+void tacho__box_list_free(struct tacho__box_list *list)
 {
 	for (size_t i = 0; i < list->file_count; i++)
 		free(list->files[i].path);
@@ -274,9 +264,9 @@ void box_list_free(struct box_list *list)
 	memset(list, 0, sizeof(*list));
 }
 
-const struct box_file *box_list_find(const struct box_list *list, uint32_t pid)
+const struct tacho__box_file *tacho__box_list_find(const struct tacho__box_list *list, uint32_t pid)
 {
-	const struct box_file *found = NULL;
+	const struct tacho__box_file *found = NULL;
 
 	for (size_t i = 0; i < list->file_count; i++)
 		if (list->files[i].pid == pid)
@@ -284,7 +274,7 @@ const struct box_file *box_list_find(const struct box_list *list, uint32_t pid)
 	return found;
 }
 
-int box_lock(const char *path, struct stat *st)
+int tacho__box_lock(const char *path, struct stat *st)
 {
 	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
@@ -299,16 +289,22 @@ int box_lock(const char *path, struct stat *st)
 	return fd;
 }
 
-bool box_remove(const char *path, const struct stat *was)
+int tacho__box_remove(const char *path, const struct stat *was, char *message, size_t message_size)
 {
 	struct stat now;
+	int error = 0;
 
-	if (lstat(path, &now) == 0 && now.st_ino == was->st_ino && now.st_dev == was->st_dev &&
-	    unlink(path) == 0)
-		return true;
-	cli_warn("%s could not be deleted: %s. It will be recovered again next time.", path,
-		 strerror(errno));
-	return false;
+	if (lstat(path, &now) < 0)
+		error = errno;
+	else if (now.st_ino != was->st_ino || now.st_dev != was->st_dev)
+		error = ESTALE;
+	else if (unlink(path) < 0)
+		error = errno;
+	if (error)
+		snprintf(message, message_size,
+			 "%s could not be deleted: %s. It will be recovered again next time.", path,
+			 strerror(error));
+	return -error;
 }
 
 static ssize_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
@@ -329,7 +325,7 @@ static ssize_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
 	return n;
 }
 
-enum tacho_alive box_process_runs(uint32_t pid, uint64_t start_time)
+enum tacho_alive tacho__box_process_runs(uint32_t pid, uint64_t start_time)
 {
 	char text[1024], state;
 	ssize_t n = read_proc(pid, "stat", text, sizeof(text));
@@ -360,7 +356,7 @@ enum tacho_alive box_process_runs(uint32_t pid, uint64_t start_time)
 	return strtoull(at, NULL, 10) == start_time ? TACHO_ALIVE_YES : TACHO_ALIVE_NO;
 }
 
-const char *box_process_comm(uint32_t pid, char *out, size_t size)
+const char *tacho__box_process_comm(uint32_t pid, char *out, size_t size)
 {
 	ssize_t n = read_proc(pid, "comm", out, size);
 

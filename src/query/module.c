@@ -6,7 +6,7 @@
  * rows are worth being looked up are searched (SQL_KEY, SQL_OPTIONAL): of one process or one
  * thread there are too many.
  */
-#include "cli/sql_module.h"
+#include "query/module.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -14,19 +14,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/names.h"
-#include "cli/sql_fill.h"
-#include "cli/text.h"
+#include "query/fill.h"
+#include "text/names.h"
+#include "text/text.h"
 
 struct module_table {
 	sqlite3_vtab base; /* must be first */
-	struct sql_source *source;
+	struct tacho__sql_source *source;
 	uint32_t table;
 };
 
 struct module_cursor {
 	sqlite3_vtab_cursor base; /* must be first */
-	struct sql_range range;
+	struct tacho__sql_range range;
 	uint32_t field; /* for range.check */
 	int64_t low, high;
 };
@@ -42,24 +42,24 @@ static struct module_table *table_of(sqlite3_vtab *base)
 static int connect(sqlite3 *db, void *arg, int argc, const char *const *argv, sqlite3_vtab **out,
 		   char **error)
 {
-	struct sql_source *source = arg;
+	struct tacho__sql_source *source = arg;
 	struct module_table *t;
 	char text[4096] = "CREATE TABLE x("; /* no table comes near that */
 	size_t used = strlen(text);
 	uint32_t index = 0;
-	const struct sql_table *table;
+	const struct tacho__sql_table *table;
 
 	(void)argc;
 	(void)error;
-	while (index < SQL_TABLES && strcmp(sql_table_at(index)->name, argv[2]) != 0)
+	while (index < SQL_TABLES && strcmp(tacho__sql_table_at(index)->name, argv[2]) != 0)
 		index++;
 	if (index == SQL_TABLES)
 		return SQLITE_ERROR;
-	table = sql_table_at(index);
+	table = tacho__sql_table_at(index);
 	for (uint32_t i = 0; i < table->column_count; i++)
 		used += (size_t)snprintf(text + used, sizeof(text) - used, "%s\"%s\" %s",
 					 i ? ", " : "", table->columns[i].name,
-					 sql_column_type(&table->columns[i]));
+					 tacho__sql_column_type(&table->columns[i]));
 	snprintf(text + used, sizeof(text) - used, ")");
 	if (sqlite3_declare_vtab(db, text) != SQLITE_OK)
 		return SQLITE_ERROR;
@@ -97,13 +97,13 @@ static enum plan plan_of(unsigned char op)
 	}
 }
 
-static int is_searched(enum sql_view view)
+static int is_searched(enum tacho__sql_view view)
 {
 	return view == SQL_KEY || view == SQL_OPTIONAL;
 }
 
 /* An instant has one row or few, a task may have as many as there are. */
-static int is_time(const struct sql_column *c)
+static int is_time(const struct tacho__sql_column *c)
 {
 	size_t size = strlen(c->name);
 
@@ -111,7 +111,7 @@ static int is_time(const struct sql_column *c)
 }
 
 /* What comparisons with one field can be done here; *time: it is one. */
-static unsigned plans_with(const sqlite3_index_info *info, const struct sql_table *table,
+static unsigned plans_with(const sqlite3_index_info *info, const struct tacho__sql_table *table,
 			   uint32_t field, int *time)
 {
 	unsigned plans = PLAN_ALL;
@@ -131,7 +131,7 @@ static unsigned plans_with(const sqlite3_index_info *info, const struct sql_tabl
 }
 
 /* Passes the values of the plan's comparisons to the filter: one, or from and to. */
-static void use(sqlite3_index_info *info, const struct sql_table *table, uint32_t field,
+static void use(sqlite3_index_info *info, const struct tacho__sql_table *table, uint32_t field,
 		unsigned plans)
 {
 	unsigned left = plans;
@@ -163,15 +163,15 @@ static double rows_left(unsigned plans, int time, double rows)
 static int best_index(sqlite3_vtab *base, sqlite3_index_info *info)
 {
 	const struct module_table *t = table_of(base);
-	const struct sql_table *table = sql_table_at(t->table);
-	const struct sql_rows *rows = &t->source->rows[t->table];
+	const struct tacho__sql_table *table = tacho__sql_table_at(t->table);
+	const struct tacho__sql_rows *rows = &t->source->rows[t->table];
 	double count = rows->filled ? rows->count + 1.0 : 1e6, best = count;
 	uint32_t fields = 0, field = 0;
 	unsigned plans = PLAN_ALL;
 
 	for (uint32_t i = 0; i < table->column_count; i++)
 		if (info->colUsed >> (i < 63 ? i : 63) & 1)
-			fields |= sql_column_fields(&table->columns[i]);
+			fields |= tacho__sql_column_fields(&table->columns[i]);
 	for (uint32_t f = 0; f < SQL_FIELDS; f++) {
 		int time;
 		unsigned with = plans_with(info, table, f, &time);
@@ -258,10 +258,10 @@ static int limits(struct module_cursor *c, unsigned plans, int argc, sqlite3_val
 static void skip(struct module_cursor *c)
 {
 	const struct module_table *t = table_of(c->base.pVtab);
-	const struct sql_rows *rows = &t->source->rows[t->table];
+	const struct tacho__sql_rows *rows = &t->source->rows[t->table];
 
 	while (c->range.check && c->range.at < c->range.end) {
-		int64_t x = (int64_t)sql_value(rows, c->field, c->range.at);
+		int64_t x = (int64_t)tacho__sql_value(rows, c->field, c->range.at);
 
 		if (x >= c->low && x <= c->high)
 			break;
@@ -271,7 +271,7 @@ static void skip(struct module_cursor *c)
 
 static int fill_error(struct module_table *t, int error)
 {
-	const char *name = sql_table_at(t->table)->name;
+	const char *name = tacho__sql_table_at(t->table)->name;
 
 	if (error == -ENOMEM)
 		return SQLITE_NOMEM;
@@ -290,15 +290,15 @@ static int filter(sqlite3_vtab_cursor *base, int number, const char *text, int a
 {
 	struct module_cursor *c = (struct module_cursor *)(void *)base;
 	struct module_table *t = table_of(base->pVtab);
-	struct sql_rows *rows = &t->source->rows[t->table];
-	int error = sql_need(t->source, t->table, (uint32_t)strtoul(text, NULL, 10)), known;
+	struct tacho__sql_rows *rows = &t->source->rows[t->table];
+	int error = tacho__sql_need(t->source, t->table, (uint32_t)strtoul(text, NULL, 10)), known;
 
 	if (error)
 		return fill_error(t, error);
 	c->field = (uint32_t)number >> 8;
 	known = limits(c, (unsigned)number & 0xff, argc, argv);
-	c->range = (struct sql_range){.end = known < 0 ? 0 : rows->count};
-	if (known > 0 && sql_search(rows, c->field, c->low, c->high, &c->range))
+	c->range = (struct tacho__sql_range){.end = known < 0 ? 0 : rows->count};
+	if (known > 0 && tacho__sql_search(rows, c->field, c->low, c->high, &c->range))
 		return SQLITE_NOMEM;
 	skip(c);
 	return SQLITE_OK;
@@ -372,12 +372,12 @@ static void put_optional(sqlite3_context *out, uint64_t value, bool known)
 }
 
 /* What stands behind an id, as code: innermost of the program. */
-static void put_place(const struct sql_source *s, sqlite3_context *out, enum sql_view view,
-		      uint32_t process, uint32_t id)
+static void put_place(const struct tacho__sql_source *s, sqlite3_context *out,
+		      enum tacho__sql_view view, uint32_t process, uint32_t id)
 {
 	struct tacho__place places[TACHO__PLACES_MAX];
 	uint32_t kernel;
-	uint32_t n = sql_stack_places(s, process, id, places, TACHO__PLACES_MAX, &kernel);
+	uint32_t n = tacho__sql_stack_places(s, process, id, places, TACHO__PLACES_MAX, &kernel);
 	uint32_t own = kernel + tacho__places_own(places + kernel, n - kernel);
 	const struct tacho__place *p = n ? &places[own < n ? own : kernel < n ? kernel : 0] : NULL;
 
@@ -389,8 +389,8 @@ static void put_place(const struct sql_source *s, sqlite3_context *out, enum sql
 		put_text(out, view == SQL_ID_FUNCTION ? p->function : p->file);
 }
 
-static void put_thread(const struct sql_source *s, sqlite3_context *out, enum sql_view view,
-		       uint32_t process, uint32_t number)
+static void put_thread(const struct tacho__sql_source *s, sqlite3_context *out,
+		       enum tacho__sql_view view, uint32_t process, uint32_t number)
 {
 	const struct tacho_thread *t =
 		number ? tacho_read_thread_by_number(s->reader, process, number) : NULL;
@@ -428,8 +428,8 @@ static void put_trace_id(sqlite3_context *out, uint64_t high, uint64_t low)
 }
 
 /* What is looked up in the process of the row. */
-static void put_known(const struct sql_source *s, sqlite3_context *out, enum sql_view view,
-		      uint32_t process, uint32_t id)
+static void put_known(const struct tacho__sql_source *s, sqlite3_context *out,
+		      enum tacho__sql_view view, uint32_t process, uint32_t id)
 {
 	const struct tacho_definition *d;
 	const struct tacho_process *p;
@@ -453,7 +453,8 @@ static void put_known(const struct sql_source *s, sqlite3_context *out, enum sql
 	}
 }
 
-static void put_number(sqlite3_context *out, enum sql_view view, uint64_t value, uint64_t other)
+static void put_number(sqlite3_context *out, enum tacho__sql_view view, uint64_t value,
+		       uint64_t other)
 {
 	switch (view) {
 	case SQL_OPTIONAL:
@@ -492,21 +493,21 @@ static int column(sqlite3_vtab_cursor *base, sqlite3_context *out, int index)
 {
 	const struct module_cursor *c = (const struct module_cursor *)(const void *)base;
 	const struct module_table *t = table_of(base->pVtab);
-	const struct sql_rows *rows = &t->source->rows[t->table];
-	const struct sql_column *col = &sql_table_at(t->table)->columns[index];
+	const struct tacho__sql_rows *rows = &t->source->rows[t->table];
+	const struct tacho__sql_column *col = &tacho__sql_table_at(t->table)->columns[index];
 	uint32_t row = row_of(c), process = 0;
 	uint64_t value, other = 0;
 
 	/* SQLite asks for no column that it did not announce. */
-	if (sql_column_fields(col) & ~rows->has) {
+	if (tacho__sql_column_fields(col) & ~rows->has) {
 		sqlite3_result_null(out);
 		return SQLITE_OK;
 	}
-	value = sql_value(rows, col->field, row);
-	if (sql_column_fields(col) >> col->field2 & 1)
-		other = sql_value(rows, col->field2, row);
+	value = tacho__sql_value(rows, col->field, row);
+	if (tacho__sql_column_fields(col) >> col->field2 & 1)
+		other = tacho__sql_value(rows, col->field2, row);
 	if (rows->has >> SQL_PROCESS & 1)
-		process = (uint32_t)sql_value(rows, SQL_PROCESS, row);
+		process = (uint32_t)tacho__sql_value(rows, SQL_PROCESS, row);
 	if (col->view == SQL_VALUE)
 		put_value(out, tacho_read_definition(t->source->reader, process, (uint32_t)other),
 			  value);
@@ -523,7 +524,7 @@ static int rowid(sqlite3_vtab_cursor *base, sqlite3_int64 *out)
 	return SQLITE_OK;
 }
 
-int sql_module_add(sqlite3 *db, struct sql_source *source)
+int tacho__sql_open(sqlite3 **db, struct tacho__sql_source *source)
 {
 	static const sqlite3_module module = {
 		.iVersion = 0,
@@ -539,9 +540,13 @@ int sql_module_add(sqlite3 *db, struct sql_source *source)
 		.xColumn = column,
 		.xRowid = rowid,
 	};
-	int result = SQLITE_OK;
+	int result = SQLITE_NOMEM;
 
+	source->rows = calloc(SQL_TABLES, sizeof(*source->rows));
+	if (source->rows)
+		result = sqlite3_open(":memory:", db);
 	for (uint32_t i = 0; i < SQL_TABLES && result == SQLITE_OK; i++)
-		result = sqlite3_create_module_v2(db, sql_table_at(i)->name, &module, source, NULL);
+		result = sqlite3_create_module_v2(*db, tacho__sql_table_at(i)->name, &module,
+						  source, NULL);
 	return result;
 }

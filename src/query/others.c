@@ -2,16 +2,16 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "cli/json.h"
-#include "cli/sql_fill.h"
 #include "model/summary.h"
+#include "query/fill.h"
+#include "text/json.h"
 
 /* -------------------------------------------------------------------- spans */
 
 enum { S_NAME = F_NEXT, S_ASYNC, S_ID, S_PARENT, S_HIGH, S_LOW, S_CUT };
 
 /* clang-format off */
-static const struct sql_column span_columns[] = {
+static const struct tacho__sql_column span_columns[] = {
 	AT_COLUMNS,
 	{"name", SQL_ID_NAME, S_NAME, 0, "its name"},
 	IN_COLUMNS,
@@ -28,7 +28,7 @@ static void on_span(void *arg, const struct tacho__span *p)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	sql_put_at(v, &p->at);
+	tacho__sql_put_at(v, &p->at);
 	v[F_BEGIN] = p->begin_ns;
 	v[F_END] = p->end_ns;
 	v[S_NAME] = p->name;
@@ -38,14 +38,14 @@ static void on_span(void *arg, const struct tacho__span *p)
 	v[S_HIGH] = p->trace_high;
 	v[S_LOW] = p->trace_low;
 	v[S_CUT] = p->cut;
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_spans(struct sql_source *s, struct sql_rows *rows)
+static int fill_spans(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.span = on_span};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* -------------------------------------------------------------------- tasks */
@@ -67,7 +67,7 @@ enum {
 };
 
 /* clang-format off */
-static const struct sql_column task_columns[] = {
+static const struct tacho__sql_column task_columns[] = {
 	PROCESS_COLUMNS,
 	KIND_COLUMNS,
 	{"task", SQL_KEY, F_TASK, 0, "its number, or the address of its handle"},
@@ -114,14 +114,14 @@ static void on_task(void *arg, const struct tacho__task *t)
 	v[T_FOR] = t->waits_for;
 	v[T_STACK] = t->waits_stack;
 	v[T_RUNNING] = t->running;
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_tasks(struct sql_source *s, struct sql_rows *rows)
+static int fill_tasks(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.task = on_task};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* ----------------------------------------------------------------- counters */
@@ -129,7 +129,7 @@ static int fill_tasks(struct sql_source *s, struct sql_rows *rows)
 enum { N_NAME = F_NEXT, N_VALUE, N_DEPTH };
 
 /* clang-format off */
-static const struct sql_column counter_columns[] = {
+static const struct tacho__sql_column counter_columns[] = {
 	AT_COLUMNS,
 	{"name", SQL_ID_NAME, N_NAME, 0, "of the counter or gauge; of a queue depth, of the loop"},
 	{"ns", SQL_KEY, F_BEGIN, 0, "when"},
@@ -143,19 +143,19 @@ static void on_counter(void *arg, const struct tacho__counter *c)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	sql_put_at(v, &c->at);
+	tacho__sql_put_at(v, &c->at);
 	v[F_BEGIN] = c->ns;
 	v[N_NAME] = c->name;
 	v[N_DEPTH] = c->depth;
 	v[N_VALUE] = c->value;
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_counters(struct sql_source *s, struct sql_rows *rows)
+static int fill_counters(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.counter = on_counter};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* ---------------------------------------------------------- logs and events */
@@ -163,7 +163,7 @@ static int fill_counters(struct sql_source *s, struct sql_rows *rows)
 enum { G_LEVEL = F_NEXT, G_TEXT, G_CUT, G_NAME };
 
 /* clang-format off */
-static const struct sql_column log_columns[] = {
+static const struct tacho__sql_column log_columns[] = {
 	AT_COLUMNS,
 	IN_COLUMNS,
 	{"ns", SQL_KEY, F_BEGIN, 0, "when"},
@@ -172,7 +172,7 @@ static const struct sql_column log_columns[] = {
 	{"cut", SQL_NUMBER, G_CUT, 0, "1: it was longer"},
 };
 
-static const struct sql_column event_columns[] = {
+static const struct tacho__sql_column event_columns[] = {
 	AT_COLUMNS,
 	IN_COLUMNS,
 	{"ns", SQL_KEY, F_BEGIN, 0, "when"},
@@ -181,13 +181,13 @@ static const struct sql_column event_columns[] = {
 };
 /* clang-format on */
 
-static uint64_t keep(struct sql_filling *f, const char *text, size_t size)
+static uint64_t keep(struct tacho__sql_filling *f, const char *text, size_t size)
 {
 	const char *kept;
 
 	if (!(f->rows->has >> G_TEXT & 1))
 		return 0;
-	kept = sql_keep(f->source, text, size);
+	kept = tacho__sql_keep(f->source, text, size);
 	if (!kept)
 		f->error = -ENOMEM;
 	return (uint64_t)(uintptr_t)kept;
@@ -195,7 +195,7 @@ static uint64_t keep(struct sql_filling *f, const char *text, size_t size)
 
 static void on_log(void *arg, const struct tacho__at *at, const struct tacho_event *e)
 {
-	struct sql_filling *f = arg;
+	struct tacho__sql_filling *f = arg;
 	uint64_t v[SQL_FIELDS] = {0};
 	const char *text;
 	size_t size;
@@ -203,19 +203,19 @@ static void on_log(void *arg, const struct tacho__at *at, const struct tacho_eve
 
 	if (e->type != TACHO_EV_LOG || tacho_read_text(e, &text, &size, &cut) < 0)
 		return;
-	sql_put_at(v, at);
+	tacho__sql_put_at(v, at);
 	v[F_BEGIN] = e->ns;
 	v[G_LEVEL] = e->arg;
 	v[G_CUT] = cut != 0;
 	v[G_TEXT] = keep(f, text, size);
-	sql_put(f, v);
+	tacho__sql_put(f, v);
 }
 
-static int fill_logs(struct sql_source *s, struct sql_rows *rows)
+static int fill_logs(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.other = on_log};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 static void put_fields(struct json *j, const struct tacho_reader *reader,
@@ -246,7 +246,7 @@ static void put_fields(struct json *j, const struct tacho_reader *reader,
 
 static void on_event(void *arg, const struct tacho__at *at, const struct tacho_event *e)
 {
-	struct sql_filling *f = arg;
+	struct tacho__sql_filling *f = arg;
 	uint64_t v[SQL_FIELDS] = {0};
 	char *text = NULL;
 	size_t size = 0;
@@ -255,7 +255,7 @@ static void on_event(void *arg, const struct tacho__at *at, const struct tacho_e
 
 	if (e->type != TACHO_EV_EVENT || f->error)
 		return;
-	sql_put_at(v, at);
+	tacho__sql_put_at(v, at);
 	v[F_BEGIN] = e->ns;
 	v[G_NAME] = e->arg;
 	if (f->rows->has >> G_TEXT & 1) {
@@ -272,14 +272,14 @@ static void on_event(void *arg, const struct tacho__at *at, const struct tacho_e
 			f->error = -ENOMEM;
 		free(text);
 	}
-	sql_put(f, v);
+	tacho__sql_put(f, v);
 }
 
-static int fill_events(struct sql_source *s, struct sql_rows *rows)
+static int fill_events(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.other = on_event};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* -------------------------------------------------------------------- loops */
@@ -287,7 +287,7 @@ static int fill_events(struct sql_source *s, struct sql_rows *rows)
 enum { O_LEVEL = F_NEXT, O_TURNS, O_POLLS, O_BUSY, O_PARKED, O_FUTILE };
 
 /* clang-format off */
-static const struct sql_column loop_columns[] = {
+static const struct tacho__sql_column loop_columns[] = {
 	AT_COLUMNS,
 	{"loop_id", SQL_KEY, F_LOOP, 0, "number of the loop; two may have one name"},
 	{"level", SQL_LEVEL, O_LEVEL, 0, "how closely it was observed: waits, callbacks or api"},
@@ -301,9 +301,9 @@ static const struct sql_column loop_columns[] = {
 };
 /* clang-format on */
 
-static int fill_loops(struct sql_source *s, struct sql_rows *rows)
+static int fill_loops(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
-	struct sql_filling f = {.source = s, .rows = rows};
+	struct tacho__sql_filling f = {.source = s, .rows = rows};
 	struct tacho__summary *sum;
 	int error = tacho_read_seek(s->reader, 0);
 
@@ -327,19 +327,21 @@ static int fill_loops(struct sql_source *s, struct sql_rows *rows)
 		v[O_BUSY] = l->busy_ns;
 		v[O_PARKED] = l->parked_ns;
 		v[O_FUTILE] = l->no_ready;
-		sql_put(&f, v);
+		tacho__sql_put(&f, v);
 	}
 	tacho__summary_free(sum);
 	return error < 0 ? error : f.error;
 }
 
-const struct sql_table sql_loops =
+const struct tacho__sql_table tacho__sql_loops =
 	SQL_TABLE("loops", "a loop and the thread that ran it", loop_columns, fill_loops);
-const struct sql_table sql_tasks =
+const struct tacho__sql_table tacho__sql_tasks =
 	SQL_TABLE("tasks", "a task, with sums over its polls", task_columns, fill_tasks);
-const struct sql_table sql_spans = SQL_TABLE("spans", "a span", span_columns, fill_spans);
-const struct sql_table sql_counters = SQL_TABLE("counters", "a value of a counter, gauge or queue",
-						counter_columns, fill_counters);
-const struct sql_table sql_logs = SQL_TABLE("logs", "a log message", log_columns, fill_logs);
-const struct sql_table sql_events =
+const struct tacho__sql_table tacho__sql_spans =
+	SQL_TABLE("spans", "a span", span_columns, fill_spans);
+const struct tacho__sql_table tacho__sql_counters = SQL_TABLE(
+	"counters", "a value of a counter, gauge or queue", counter_columns, fill_counters);
+const struct tacho__sql_table tacho__sql_logs =
+	SQL_TABLE("logs", "a log message", log_columns, fill_logs);
+const struct tacho__sql_table tacho__sql_events =
 	SQL_TABLE("events", "an event of the program's own", event_columns, fill_events);

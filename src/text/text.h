@@ -1,14 +1,15 @@
 /*
  * Text for people: escaping of foreign bytes, sizes, times.
  */
-#ifndef TACHO_CLI_TEXT_H
-#define TACHO_CLI_TEXT_H
+#ifndef TACHO_TEXT_TEXT_H
+#define TACHO_TEXT_TEXT_H
 
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 
-#define TEXT_SMALL 48u /* bytes that hold any number, size, duration or time below */
+#define TEXT_SMALL 48u	    /* bytes that hold any number, size, duration or time below */
+#define TEXT_SENTENCE 5120u /* bytes for a sentence around a path */
 
 /* Writes text with everything that could drive a terminal, and every byte that is not
    UTF-8, as \xNN. */

@@ -1,5 +1,5 @@
 /* Tables of what runs and waits on loops. */
-#include "cli/sql_fill.h"
+#include "query/fill.h"
 
 /* -------------------------------------------------------------------- polls */
 
@@ -28,7 +28,7 @@ enum {
 _Static_assert((int)P_END <= (int)SQL_FIELDS, "all fields of a poll fit");
 
 /* clang-format off */
-static const struct sql_column poll_columns[] = {
+static const struct tacho__sql_column poll_columns[] = {
 	AT_COLUMNS,
 	KIND_COLUMNS,
 	{"task", SQL_OPTIONAL, F_TASK, 0, "task or handle that it is a poll of"},
@@ -60,7 +60,7 @@ static void on_poll(void *arg, const struct tacho__poll *p)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	sql_put_at(v, &p->at);
+	tacho__sql_put_at(v, &p->at);
 	v[F_KIND] = p->kind;
 	v[F_TASK] = p->task;
 	v[F_BEGIN] = p->begin_ns;
@@ -84,14 +84,14 @@ static void on_poll(void *arg, const struct tacho__poll *p)
 	v[P_SCHED] = p->spent.sched;
 	v[P_INNER] = p->inner_ns;
 	v[P_SAMPLES] = p->spent.samples;
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_polls(struct sql_source *s, struct sql_rows *rows)
+static int fill_polls(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.poll = on_poll};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* -------------------------------------------------------------------- turns */
@@ -99,7 +99,7 @@ static int fill_polls(struct sql_source *s, struct sql_rows *rows)
 enum { U_READY = F_NEXT, U_PARKED, U_POLLS, U_POLLS_NS, U_CUT };
 
 /* clang-format off */
-static const struct sql_column turn_columns[] = {
+static const struct tacho__sql_column turn_columns[] = {
 	AT_COLUMNS,
 	TIME_COLUMNS,
 	CUT_COLUMN(U_CUT),
@@ -124,14 +124,14 @@ static void on_turn(void *arg, const struct tacho__turn *u)
 	v[U_POLLS] = u->polls;
 	v[U_POLLS_NS] = u->polls_ns;
 	v[U_CUT] = u->cut;
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_turns(struct sql_source *s, struct sql_rows *rows)
+static int fill_turns(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.turn = on_turn};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* -------------------------------------------------------------------- wakes */
@@ -139,7 +139,7 @@ static int fill_turns(struct sql_source *s, struct sql_rows *rows)
 enum { W_POLL = F_NEXT, W_THREAD, W_KIND, W_AGAIN, W_SELF, W_TASK, W_LOST };
 
 /* clang-format off */
-static const struct sql_column wake_columns[] = {
+static const struct tacho__sql_column wake_columns[] = {
 	AT_COLUMNS,
 	{"ns", SQL_KEY, F_BEGIN, 0, "when"},
 	{"task", SQL_KEY, W_TASK, 0, "task that was woken"},
@@ -162,7 +162,7 @@ static void on_wake(void *arg, const struct tacho__wake *w)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	sql_put_at(v, &w->at);
+	tacho__sql_put_at(v, &w->at);
 	v[F_BEGIN] = w->ns;
 	v[W_TASK] = w->task;
 	v[W_POLL] = w->begin_ns;
@@ -171,14 +171,14 @@ static void on_wake(void *arg, const struct tacho__wake *w)
 	v[W_AGAIN] = w->again;
 	v[W_SELF] = w->self;
 	v[W_LOST] = w->lost;
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_wakes(struct sql_source *s, struct sql_rows *rows)
+static int fill_wakes(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.wake = on_wake};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* -------------------------------------------------------------------- locks */
@@ -197,7 +197,7 @@ enum {
 };
 
 /* clang-format off */
-static const struct sql_column lock_columns[] = {
+static const struct tacho__sql_column lock_columns[] = {
 	AT_COLUMNS,
 	IN_COLUMNS,
 	TIME_COLUMNS,
@@ -223,7 +223,7 @@ static void on_lock(void *arg, const struct tacho__lock *l)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	sql_put_at(v, &l->at);
+	tacho__sql_put_at(v, &l->at);
 	v[F_BEGIN] = l->begin_ns;
 	v[F_END] = l->end_ns;
 	v[L_LOCK] = l->lock;
@@ -239,14 +239,14 @@ static void on_lock(void *arg, const struct tacho__lock *l)
 		v[L_HOLDER_KIND] = l->releaser.kind;
 		v[L_RELEASED_AT] = l->release_place;
 	}
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_locks(struct sql_source *s, struct sql_rows *rows)
+static int fill_locks(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.lock = on_lock};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* -------------------------------------------------------------------- calls */
@@ -254,7 +254,7 @@ static int fill_locks(struct sql_source *s, struct sql_rows *rows)
 enum { C_NAME = F_NEXT, C_STACK, C_PATH, C_ERROR, C_FD, C_FD_KIND };
 
 /* clang-format off */
-static const struct sql_column call_columns[] = {
+static const struct tacho__sql_column call_columns[] = {
 	AT_COLUMNS,
 	IN_COLUMNS,
 	TIME_COLUMNS,
@@ -274,7 +274,7 @@ static void on_call(void *arg, const struct tacho__call *c)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	sql_put_at(v, &c->at);
+	tacho__sql_put_at(v, &c->at);
 	v[F_BEGIN] = c->begin_ns;
 	v[F_END] = c->end_ns;
 	v[C_NAME] = c->name;
@@ -283,14 +283,14 @@ static void on_call(void *arg, const struct tacho__call *c)
 	v[C_ERROR] = (uint64_t)c->error;
 	v[C_FD] = (uint64_t)c->fd;
 	v[C_FD_KIND] = c->fd_kind;
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_calls(struct sql_source *s, struct sql_rows *rows)
+static int fill_calls(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.call = on_call};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* --------------------------------------------------------------------- pool */
@@ -298,7 +298,7 @@ static int fill_calls(struct sql_source *s, struct sql_rows *rows)
 enum { K_SUBMIT = F_NEXT, K_SUBMITTER, K_SUBMIT_KIND, K_WAITING };
 
 /* clang-format off */
-static const struct sql_column pool_columns[] = {
+static const struct tacho__sql_column pool_columns[] = {
 	PROCESS_COLUMNS,
 	KIND_COLUMNS,
 	{"work", SQL_KEY, F_TASK, 0, "number of the work"},
@@ -329,25 +329,26 @@ static void on_work(void *arg, const struct tacho__work *w)
 	v[K_SUBMITTER] = w->submitter;
 	v[K_SUBMIT_KIND] = w->submit_kind;
 	v[K_WAITING] = w->waiting;
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_pool(struct sql_source *s, struct sql_rows *rows)
+static int fill_pool(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.work = on_work};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
-const struct sql_table sql_turns =
+const struct tacho__sql_table tacho__sql_turns =
 	SQL_TABLE("turns", "a turn of a loop, from the end of one wait to the next", turn_columns,
 		  fill_turns);
-const struct sql_table sql_polls =
+const struct tacho__sql_table tacho__sql_polls =
 	SQL_TABLE("polls", "a poll or callback", poll_columns, fill_polls);
-const struct sql_table sql_wakes =
+const struct tacho__sql_table tacho__sql_wakes =
 	SQL_TABLE("wakes", "a wake, with the poll that it led to", wake_columns, fill_wakes);
-const struct sql_table sql_locks =
+const struct tacho__sql_table tacho__sql_locks =
 	SQL_TABLE("locks", "a wait for a lock, with who released it", lock_columns, fill_locks);
-const struct sql_table sql_calls = SQL_TABLE("calls", "a blocking call", call_columns, fill_calls);
-const struct sql_table sql_pool =
+const struct tacho__sql_table tacho__sql_calls =
+	SQL_TABLE("calls", "a blocking call", call_columns, fill_calls);
+const struct tacho__sql_table tacho__sql_pool =
 	SQL_TABLE("pool", "work given to a pool of threads", pool_columns, fill_pool);

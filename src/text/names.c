@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "cli/names.h"
-#include "cli/text.h"
+#include "text/names.h"
+#include "text/text.h"
 #include "tacho_read.h"
 
 #define PICK(table, i) ((i) < sizeof(table) / sizeof((table)[0]) ? (table)[i] : NULL)

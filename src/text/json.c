@@ -5,9 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "cli/json.h"
 #include "base/utf8.h"
-#include "cli/text.h"
+#include "text/json.h"
+#include "text/text.h"
 
 #define EXACT_MAX ((1ull << 53) - 1) /* above, doubles leave out integers */
 

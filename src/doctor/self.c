@@ -13,14 +13,17 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "agent/boxes.h"
 #include "agent/run_child.h"
 #include "agent/run_program.h"
-#include "cli/boxes.h"
-#include "cli/doctor.h"
+#include "base/clock.h"
+#include "doctor/doctor.h"
+#include "doctor/self.h"
+#include "tacho_read.h"
 
 #define PATIENCE_MS 60000
 
-__attribute__((format(printf, 2, 3))) static void fail(struct doctor_self *s, const char *format,
+__attribute__((format(printf, 2, 3))) static void fail(struct tacho__self *s, const char *format,
 						       ...)
 {
 	va_list args;
@@ -79,7 +82,7 @@ static pid_t start(const char *preload, int out)
 	return pid;
 }
 
-static bool read_did(int fd, struct doctor_counts *did)
+static bool read_did(int fd, struct tacho__self_counts *did)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	char text[128];
@@ -97,7 +100,7 @@ static bool read_did(int fd, struct doctor_counts *did)
 		      &did->locks, &did->calls, &did->cpu_ns) == 4;
 }
 
-static void count(struct tacho_reader *reader, struct doctor_self *s)
+static void count(struct tacho_reader *reader, struct tacho__self *s)
 {
 	struct tacho_event e;
 
@@ -137,12 +140,12 @@ static bool is_new(const struct stat *st, const struct timespec *begin)
 }
 
 /* Reads what the process left, and deletes it. */
-static void read_file(struct doctor_self *s, const struct box_file *file,
+static void read_file(struct tacho__self *s, const struct tacho__box_file *file,
 		      const struct timespec *begin)
 {
 	struct tacho_read_options options = {.size = sizeof(options)};
 	struct tacho_reader *reader = NULL;
-	char message[CLI_MESSAGE] = "";
+	char message[1024] = "";
 	struct stat st;
 	int err = file && lstat(file->path, &st) == 0 && is_new(&st, begin) ? 0 : -ENOENT;
 
@@ -159,31 +162,31 @@ static void read_file(struct doctor_self *s, const struct box_file *file,
 		count(reader, s);
 		tacho_read_close(reader);
 	}
-	box_remove(file->path, &st);
+	tacho__box_remove(file->path, &st, s->warning, sizeof(s->warning));
 }
 
-static void read_box(struct doctor_self *s, uint32_t pid, const struct timespec *begin)
+static void read_box(struct tacho__self *s, uint32_t pid, const struct timespec *begin)
 {
-	struct box_list list;
+	struct tacho__box_list list;
 
-	if (box_list_read_quietly(&list, false) < 0) {
+	if (tacho__box_list_read(&list, false) < 0) {
 		fail(s, "out of memory");
 		return;
 	}
-	read_file(s, box_list_find(&list, pid), begin);
-	box_list_free(&list);
+	read_file(s, tacho__box_list_find(&list, pid), begin);
+	tacho__box_list_free(&list);
 }
 
-void doctor_self_check(struct doctor_self *s)
+static void record(struct tacho__self *s)
 {
 	char preload[PATH_MAX];
-	uint64_t begin = cli_now_ns();
+	uint64_t begin = tacho__clock_ns(CLOCK_MONOTONIC);
 	struct timespec begin_real;
 	int ends[2], status = 0;
 	bool did;
 	pid_t pid;
 
-	*s = (struct doctor_self){0};
+	*s = (struct tacho__self){0};
 	clock_gettime(CLOCK_REALTIME, &begin_real);
 	if (tacho__preload_find(preload, sizeof(preload), s->reason, sizeof(s->reason)))
 		return;
@@ -203,10 +206,75 @@ void doctor_self_check(struct doctor_self *s)
 	if (!did)
 		kill(pid, SIGKILL);
 	waitpid(pid, &status, 0);
-	s->took_ns = cli_now_ns() - begin;
+	s->took_ns = tacho__clock_ns(CLOCK_MONOTONIC) - begin;
 	read_box(s, (uint32_t)pid, &begin_real);
 	if (!did && s->ran) {
 		fail(s, "the process that was to do known work did not come to its end");
 		s->ran = false;
 	}
+}
+
+/* ----------------------------------------------------------------- judging */
+
+/* A thing that was done and must have been recorded. `exact`: more is wrong as well. */
+static void compare(struct tacho__checks *checks, const char *name, const char *what, uint64_t did,
+		    uint64_t recorded, bool exact)
+{
+	bool good = exact ? recorded == did : recorded >= did;
+	struct tacho__check *c =
+		tacho__check_add(checks, name, good ? TACHO__CHECK_OK : TACHO__CHECK_WARNING);
+
+	tacho__check_number(c, recorded);
+	tacho__check_means(c, "%" PRIu64 " of %" PRIu64 " %s were recorded",
+			   recorded < did || exact ? recorded : did, did, what);
+	if (!good)
+		tacho__check_todo(c,
+				  "this should not be: report it, with the output of tacho doctor "
+				  "--json");
+}
+
+static void compare_samples(struct tacho__checks *checks, const struct tacho__self *s)
+{
+	char did[TEXT_SMALL], recorded[TEXT_SMALL];
+	bool good = s->recorded.cpu_ns >= s->did.cpu_ns / 2;
+	struct tacho__check *c = tacho__check_add(checks, "self-samples",
+						  good ? TACHO__CHECK_OK : TACHO__CHECK_WARNING);
+
+	tacho__check_number(c, s->recorded.samples);
+	tacho__check_means(c, "%" PRIu64 " CPU samples stand for %s of %s", s->recorded.samples,
+			   text_duration(recorded, s->recorded.cpu_ns),
+			   text_duration(did, s->did.cpu_ns));
+	if (!good)
+		tacho__check_todo(c,
+				  "see limit-sigpending; a filter that refuses timer_create, or a "
+				  "program that blocks all real-time signals, has this effect too");
+}
+
+void tacho__doctor_self(struct tacho__checks *checks, struct tacho__self *s)
+{
+	struct tacho__check *c;
+	char took[TEXT_SMALL];
+	bool works;
+
+	record(s);
+	works = s->ran && s->recorded.waits > 0;
+	c = tacho__check_add(checks, "self-check", works ? TACHO__CHECK_OK : TACHO__CHECK_CANNOT);
+	if (!works) {
+		tacho__check_means(c, "a process that was to record did not: %s",
+				   s->reason[0] ? s->reason : "its box holds no wait of a loop");
+		tacho__check_todo(c, "put right what this line and those above name");
+		return;
+	}
+	tacho__check_means(c, "a process recorded for %s and was killed; its box was read (%s)",
+			   text_duration(took, s->took_ns), s->box);
+	compare(checks, "self-waits", "waits of a loop", s->did.waits, s->recorded.waits, true);
+	compare(checks, "self-locks", "waits for a lock", s->did.locks, s->recorded.locks, false);
+	compare(checks, "self-calls", "blocking calls", s->did.calls, s->recorded.calls, true);
+	compare_samples(checks, s);
+	c = tacho__check_add(checks, "self-sched",
+			     s->sched ? TACHO__CHECK_OK : TACHO__CHECK_WARNING);
+	tacho__check_means(c, "slow turns %s how the scheduler treated them",
+			   s->sched ? "told" : "did not tell");
+	if (!s->sched)
+		tacho__check_todo(c, "see schedstat");
 }

@@ -14,16 +14,14 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/boxes.h"
+#include "agent/engine.h"
 #include "agent/exec.h"
 #include "agent/follow.h"
 #include "agent/keep.h"
-#include "agent/kernel.h"
 #include "agent/segments.h"
 #include "agent/stall.h"
-#include "cli/boxes.h"
-#include "cli/cli.h"
-#include "cli/run_boxes.h"
-#include "cli/watch_options.h"
+#include "base/clock.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define RETRY_NS (30000 * NS_PER_MS)
@@ -32,14 +30,15 @@
 #define SAMPLE_HZ 99u
 #define KERNEL_BYTES (UINT64_C(16) << 20)
 
-static bool has_effect(const char *option, const struct tacho__kernel_options *wanted)
+static bool has_effect(const struct tacho__engine *e, const char *option,
+		       const struct tacho__kernel_options *wanted)
 {
-	char message[CLI_MESSAGE] = "";
+	char message[TACHO__MESSAGE] = "";
 
 	if (tacho__kernel_possible(wanted, message, sizeof(message)) == 0)
 		return true;
-	cli_warn("%s has no effect, all else is recorded: %s", option,
-		 message[0] ? message : "perf cannot be used");
+	tacho__warn(e->voice, "%s has no effect, all else is recorded: %s", option,
+		    message[0] ? message : "perf cannot be used");
 	return false;
 }
 
@@ -47,34 +46,32 @@ static bool has_effect(const char *option, const struct tacho__kernel_options *w
  * Samples with frames of the kernel, and switches, as far as they are asked for and the kernel gives
  * them: switches it gives to users to whom it does not show its own frames.
  */
-static void ask_kernel(struct run_boxes *b)
+static void ask_kernel(struct tacho__engine *e)
 {
-	const struct watch_options *o = b->watch;
+	const struct tacho__engine_options *o = &e->options;
 	const struct tacho__kernel_options samples = {.sample_hz = SAMPLE_HZ},
 					   switches = {.switches = true};
 
-	b->kernel = (struct tacho__kernel_options){.max_bytes = KERNEL_BYTES};
-	if (o->kernel && has_effect("--kernel", &samples))
-		b->kernel.sample_hz = SAMPLE_HZ;
-	b->kernel.switches = o->sched && has_effect("--sched", &switches);
+	e->kernel = (struct tacho__kernel_options){.max_bytes = KERNEL_BYTES};
+	if (o->kernel && has_effect(e, "--kernel", &samples))
+		e->kernel.sample_hz = SAMPLE_HZ;
+	e->kernel.switches = o->sched && has_effect(e, "--sched", &switches);
 }
 
-/* What all boxes share. False without memory. */
-bool run_attend_setup(struct run_boxes *b)
+/* What all boxes share. */
+int tacho__attend_setup(struct tacho__engine *e)
 {
-	const struct watch_options *o = b->watch;
+	const struct tacho__engine_options *o = &e->options;
 
-	b->keep = tacho__keep_new(o->keep, o->max_bytes);
+	e->keep = tacho__keep_new(o->keep, o->max_bytes);
 	if (o->exec)
-		b->exec = tacho__exec_new(o->exec, environ);
-	if (!b->keep || (o->exec && !b->exec)) {
-		cli_error("out of memory.");
-		return false;
+		e->exec = tacho__exec_new(o->exec, environ);
+	if (!e->keep || (o->exec && !e->exec)) {
+		tacho__error(e->voice, "out of memory.");
+		return -ENOMEM;
 	}
-	ask_kernel(b);
-	if (!o->no_symbols)
-		cli_allow_debuginfod(o->debuginfod);
-	return true;
+	ask_kernel(e);
+	return 0;
 }
 
 static uint64_t window_begin(void *follow)
@@ -82,62 +79,62 @@ static uint64_t window_begin(void *follow)
 	return tacho__follow_window(follow);
 }
 
-static void begin_kernel(struct run_boxes *b, struct run_box *box)
+static void begin_kernel(struct tacho__engine *e, struct tacho__followed *box)
 {
-	struct tacho__kernel_options options = b->kernel;
-	char message[CLI_MESSAGE] = "";
+	struct tacho__kernel_options options = e->kernel;
+	char message[TACHO__MESSAGE] = "";
 
 	if (!options.sample_hz && !options.switches)
 		return;
 	options.since = window_begin;
 	options.arg = box->follow;
-	if (run_boxes_crowded(b))
+	if (tacho__engine_crowded(e))
 		snprintf(message, sizeof(message),
 			 "too many files are open; raise the limit (ulimit -n)");
 	else
 		box->kernel = tacho__kernel_new(box->pid, &options, message, sizeof(message));
-	if (!box->kernel && b->kernel.switches &&
-	    box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_YES)
-		cli_warn("%s (%" PRIu32 ") is recorded without context switches: %s", box->comm,
-			 box->pid, message);
+	if (!box->kernel && e->kernel.switches &&
+	    tacho__box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_YES)
+		tacho__warn(e->voice, "%s (%" PRIu32 ") is recorded without context switches: %s",
+			    box->comm, box->pid, message);
 }
 
-void run_attend_begin(struct run_boxes *b, struct run_box *box)
+void tacho__attend_begin(struct tacho__engine *e, struct tacho__followed *box)
 {
 	const struct tacho_box_super *super = tacho__follow_super(box->follow);
-	const struct tacho__sentinels *s = &b->watch->rules.sentinels;
-	bool past = b->recording || super->created.mono_ns >= b->begun_ns;
+	const struct tacho__sentinels *s = &e->options.rules.sentinels;
+	bool past = e->options.recording || super->created.mono_ns >= e->begun_ns;
 	uint64_t limit[TACHO_SENTINEL_COUNT];
 	struct tacho_box_control control;
 	uint32_t chunks = 0;
 
-	if (b->segments) {
-		box->row = tacho__segments_row(b->segments, box->path);
+	if (e->segments) {
+		box->row = tacho__segments_row(e->segments, box->path);
 		chunks = super->regions[TACHO_REGION_SLOTS].count / 4;
 		chunks = chunks ? chunks : 1;
 	}
 	if (box->ended)
 		return;
-	box->listens = tacho__follow_begin(box->follow, b->poke, past) == 0;
+	box->listens = tacho__follow_begin(box->follow, e->poke, past) == 0;
 	if (!box->listens)
 		return;
 	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++)
 		limit[i] = tacho__sentinels_limit(s, (enum tacho__watched)i);
 	if (tacho__follow_control(box->follow, &control) == 0)
-		tacho__demand_begin(&b->watch->rules, &box->demand, &control);
+		tacho__demand_begin(&e->options.rules, &box->demand, &control);
 	tacho__follow_limits(box->follow, limit, chunks);
-	if (watch_options_on(b->watch, TACHO__WATCH_STALL)) {
+	if (tacho__sentinels_watch(s, TACHO__WATCH_STALL)) {
 		box->stall = tacho__stall_new(tacho__follow_fd(box->follow), (pid_t)box->pid);
 		box->look_ns = 0;
 	}
 	if (box->row)
-		box->drain_ns = cli_now_ns() + b->watch->segment_ns;
-	begin_kernel(b, box);
+		box->drain_ns = tacho__clock_ns(CLOCK_MONOTONIC) + e->options.segment_ns;
+	begin_kernel(e, box);
 }
 
 /* ------------------------------------------------------------------- triggers */
 
-static void read_triggers(struct run_boxes *b, struct run_box *box, uint64_t now)
+static void read_triggers(struct tacho__engine *e, struct tacho__followed *box, uint64_t now)
 {
 	struct tacho_box_control control;
 	struct tacho_box_trigger trigger;
@@ -147,15 +144,15 @@ static void read_triggers(struct run_boxes *b, struct run_box *box, uint64_t now
 		return;
 	while (tacho__follow_trigger(box->follow, &trigger, &missed)) {
 		box->demand.unheard += missed;
-		tacho__demand_trigger(&b->watch->rules, &box->demand, now, &trigger, &control);
+		tacho__demand_trigger(&e->options.rules, &box->demand, now, &trigger, &control);
 	}
 }
 
-static void take_window(struct run_boxes *b, struct run_box *box, uint64_t now)
+static void take_window(struct tacho__engine *e, struct tacho__followed *box, uint64_t now)
 {
 	struct tacho__demand *d = &box->demand;
 
-	if (run_save_window(b, box, d->why, d->why_ns, d->trigger) == 0)
+	if (tacho__save_window(e, box, d->why, d->why_ns, d->trigger) == 0)
 		tacho__demand_taken(d);
 	else
 		d->due_ns = now + RETRY_NS;
@@ -163,23 +160,23 @@ static void take_window(struct run_boxes *b, struct run_box *box, uint64_t now)
 
 /* ---------------------------------------------------------------------- stalls */
 
-static void report_stall(struct run_boxes *b, struct run_box *box, uint64_t now,
+static void report_stall(struct tacho__engine *e, struct tacho__followed *box, uint64_t now,
 			 const struct tacho__stalled *s)
 {
 	char what[256];
 
 	snprintf(what, sizeof(what), "%s%s%s%s, thread %" PRIu32, s->loop_name[0] ? ", loop " : "",
 		 s->loop_name, s->kind_name[0] ? ", in " : "", s->kind_name, s->tid);
-	tacho__demand_value(&b->watch->rules, &box->demand, TACHO__WATCH_STALL, now, s->took_ns,
+	tacho__demand_value(&e->options.rules, &box->demand, TACHO__WATCH_STALL, now, s->took_ns,
 			    what);
 }
 
 /* When the loops are all parked, their recorder is asked to tell when one unparks, and no
    time is waited for. One that was just unparking then may not have seen that: hence a
    second look. */
-static void look_at_loops(struct run_boxes *b, struct run_box *box, uint64_t now)
+static void look_at_loops(struct tacho__engine *e, struct tacho__followed *box, uint64_t now)
 {
-	uint64_t limit = tacho__sentinels_limit(&b->watch->rules.sentinels, TACHO__WATCH_STALL);
+	uint64_t limit = tacho__sentinels_limit(&e->options.rules.sentinels, TACHO__WATCH_STALL);
 	struct tacho__stalled s;
 
 	if (tacho__stall_look(box->stall, limit, &s) < 0) {
@@ -190,7 +187,7 @@ static void look_at_loops(struct run_boxes *b, struct run_box *box, uint64_t now
 		return;
 	}
 	if (s.found && s.fresh)
-		report_stall(b, box, now, &s);
+		report_stall(e, box, now, &s);
 	if (!s.idle) {
 		box->settled = false;
 		box->look_ns = s.due_ns < now + limit ? s.due_ns : now + limit;
@@ -209,37 +206,31 @@ static void look_at_loops(struct run_boxes *b, struct run_box *box, uint64_t now
 
 static void segment_finished(void *arg, const char *path, uint64_t bytes)
 {
-	struct run_boxes *b = arg;
+	struct tacho__engine *e = arg;
 
 	(void)bytes;
-	b->segment_count++;
-	run_save_file(b, b->current ? b->current->pid : 0, path, "");
+	e->segment_count++;
+	tacho__save_file(e, e->current ? e->current->pid : 0, path, "");
 }
 
-static void segment_said(void *arg, const char *sentence)
-{
-	(void)arg;
-	cli_warn("%s", sentence);
-}
-
-int run_boxes_segments(struct run_boxes *b, const char *service)
+int tacho__attend_segments(struct tacho__engine *e)
 {
 	struct tacho__segments_options options = {
-		.folder = b->folder,
-		.service = service,
-		.segment_bytes = b->watch->segment_bytes,
-		.segment_ns = b->watch->segment_ns,
-		.max_bytes = b->watch->max_bytes,
-		.no_symbols = b->watch->no_symbols,
+		.folder = e->options.folder,
+		.service = e->options.service ? e->options.service : "agent",
+		.segment_bytes = e->options.segment_bytes,
+		.segment_ns = e->options.segment_ns,
+		.max_bytes = e->options.max_bytes,
+		.no_symbols = e->options.no_symbols,
 		.finished = segment_finished,
-		.say = segment_said,
-		.arg = b,
+		.say = tacho__engine_warn,
+		.arg = e,
 	};
-	char message[CLI_MESSAGE] = "";
-	int result = tacho__segments_open(&b->segments, &options, message, sizeof(message));
+	char message[TACHO__MESSAGE] = "";
+	int result = tacho__segments_open(&e->segments, &options, message, sizeof(message));
 
 	if (result < 0)
-		cli_error("%s", message[0] ? message : strerror(-result));
+		tacho__error(e->voice, "%s", message[0] ? message : strerror(-result));
 	return result;
 }
 
@@ -261,7 +252,7 @@ static uint32_t thread_number(void *arg, uint32_t tid)
 	return number;
 }
 
-static void deliver_kernel(struct run_boxes *b, struct run_box *box)
+static void deliver_kernel(struct tacho__engine *e, struct tacho__followed *box)
 {
 	const struct tacho__records *records;
 	struct threads threads;
@@ -274,24 +265,24 @@ static void deliver_kernel(struct run_boxes *b, struct run_box *box)
 	threads.of = tacho__follow_threads(box->follow, &threads.count);
 	if (tacho__kernel_take_new(box->kernel, thread_number, &threads, &records, &count, &lost) ==
 	    0)
-		tacho__kernel_delivered(box->kernel, tacho__segments_kernel(b->segments, box->row,
+		tacho__kernel_delivered(box->kernel, tacho__segments_kernel(e->segments, box->row,
 									    records, count, lost));
 	free(threads.of);
 }
 
-int run_attend_drain(struct run_boxes *b, struct run_box *box, int how)
+int tacho__attend_drain(struct tacho__engine *e, struct tacho__followed *box, int how)
 {
 	int result;
 
-	b->current = box;
+	e->current = box;
 	/* What the kernel told finds a segment only where the box was read before. */
 	if (how == TACHO__DRAIN_END && box->kernel)
-		tacho__segments_drain(b->segments, box->row, TACHO__DRAIN_ALL);
-	deliver_kernel(b, box);
-	result = tacho__segments_drain(b->segments, box->row, (enum tacho__drain)how);
-	b->current = NULL;
+		tacho__segments_drain(e->segments, box->row, TACHO__DRAIN_ALL);
+	deliver_kernel(e, box);
+	result = tacho__segments_drain(e->segments, box->row, (enum tacho__drain)how);
+	e->current = NULL;
 	if (result < 0)
-		box->drain_ns = cli_now_ns() + RETRY_NS;
+		box->drain_ns = tacho__clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
 	return result;
 }
 
@@ -301,30 +292,31 @@ int run_attend_drain(struct run_boxes *b, struct run_box *box, int how)
  * segment may get; then the recorder is asked to tell when a loop unparks, so that a
  * program in which nothing happens is left alone.
  */
-static void attend_segments(struct run_boxes *b, struct run_box *box, uint64_t now, bool poked)
+static void attend_segments(struct tacho__engine *e, struct tacho__followed *box, uint64_t now,
+			    bool poked)
 {
 	struct tacho_box_control control;
 
 	if (poked && tacho__follow_control(box->follow, &control) == 0) {
 		if (control.sealed != box->sealed) {
 			box->sealed = control.sealed;
-			run_attend_drain(b, box, TACHO__DRAIN_SEALED);
+			tacho__attend_drain(e, box, TACHO__DRAIN_SEALED);
 		}
 		if (box->drain_ns == UINT64_MAX)
-			box->drain_ns = now + b->watch->segment_ns;
+			box->drain_ns = now + e->options.segment_ns;
 	}
 	if (now >= box->drain_ns) {
 		box->drain_ns = UINT64_MAX;
 		tacho__follow_idle(box->follow);
-		run_attend_drain(b, box, TACHO__DRAIN_ALL);
+		tacho__attend_drain(e, box, TACHO__DRAIN_ALL);
 	} else if (tacho__row_due(box->row, now)) {
-		run_attend_drain(b, box, TACHO__DRAIN_ALL);
+		tacho__attend_drain(e, box, TACHO__DRAIN_ALL);
 	}
 }
 
 /* ------------------------------------------------------------------------- all */
 
-void run_attend(struct run_boxes *b, struct run_box *box, uint64_t now)
+void tacho__attend(struct tacho__engine *e, struct tacho__followed *box, uint64_t now)
 {
 	bool poked;
 
@@ -334,28 +326,28 @@ void run_attend(struct run_boxes *b, struct run_box *box, uint64_t now)
 		return;
 	poked = tacho__follow_poked(box->follow);
 	if (poked)
-		read_triggers(b, box, now);
+		read_triggers(e, box, now);
 	if (poked)
 		box->settled = false;
 	if (box->stall && (poked || now >= box->look_ns))
-		look_at_loops(b, box, now);
+		look_at_loops(e, box, now);
 	/* Before the window is taken, which takes its time. */
 	if (tacho__demand_arm(&box->demand, now))
 		tacho__follow_arm(box->follow);
 	if (tacho__demand_due(&box->demand, now))
-		take_window(b, box, now);
+		take_window(e, box, now);
 	if (box->row)
-		attend_segments(b, box, now, poked);
+		attend_segments(e, box, now, poked);
 }
 
-uint64_t run_attend_due(const struct run_boxes *b, const struct run_box *box)
+uint64_t tacho__attend_due(const struct tacho__engine *e, const struct tacho__followed *box)
 {
 	uint64_t due;
 
 	if (box->done || !box->follow)
 		return UINT64_MAX;
 	if (box->ended)
-		return b->closing ? UINT64_MAX : box->retry_ns;
+		return e->closing ? UINT64_MAX : box->retry_ns;
 	due = tacho__demand_next(&box->demand);
 	if (box->stall && box->look_ns < due)
 		due = box->look_ns;
@@ -364,26 +356,26 @@ uint64_t run_attend_due(const struct run_boxes *b, const struct run_box *box)
 	return due;
 }
 
-void run_attend_last(struct run_boxes *b, struct run_box *box)
+void tacho__attend_last(struct tacho__engine *e, struct tacho__followed *box)
 {
-	uint64_t now = cli_now_ns();
+	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC);
 
 	if (box->kernel)
 		tacho__kernel_drain(box->kernel);
-	read_triggers(b, box, now);
+	read_triggers(e, box, now);
 	/* We leave a process that goes on: what was wanted is taken as it stands. */
 	if (!box->ended && box->demand.wanted)
-		take_window(b, box, now);
+		take_window(e, box, now);
 	if (!box->ended && box->row)
-		run_attend_drain(b, box, TACHO__DRAIN_ALL);
+		tacho__attend_drain(e, box, TACHO__DRAIN_ALL);
 }
 
-void run_attend_end(struct run_boxes *b, struct run_box *box)
+void tacho__attend_end(struct tacho__engine *e, struct tacho__followed *box)
 {
 	if (box->row) {
-		b->current = box;
-		tacho__row_free(b->segments, box->row);
-		b->current = NULL;
+		e->current = box;
+		tacho__row_free(e->segments, box->row);
+		e->current = NULL;
 	}
 	if (box->stall)
 		tacho__stall_free(box->stall);

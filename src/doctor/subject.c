@@ -4,13 +4,13 @@
 #include <sched.h>
 #include <signal.h>
 #include <stdatomic.h>
+#include <stdio.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "cli/doctor.h"
+#include "doctor/self.h"
 
 #define TURNS 200u
 #define LOCKS 3u
@@ -66,7 +66,7 @@ static void burn(void)
 			n++;
 }
 
-static bool turn(int epoll, int event, struct doctor_counts *did)
+static bool turn(int epoll, int event, struct tacho__self_counts *did)
 {
 	struct epoll_event ready;
 	uint64_t one = 1;
@@ -79,21 +79,21 @@ static bool turn(int epoll, int event, struct doctor_counts *did)
 	return true;
 }
 
-int doctor_subject(void)
+int tacho__doctor_subject(int out)
 {
 	int epoll = epoll_create1(EPOLL_CLOEXEC), event = eventfd(0, EFD_CLOEXEC);
 	struct epoll_event wanted = {.events = EPOLLIN};
-	struct doctor_counts did = {0};
+	struct tacho__self_counts did = {0};
 	uint64_t before = tacho__clock_ns(CLOCK_THREAD_CPUTIME_ID);
 	pthread_t other;
 
 	if (epoll < 0 || event < 0 || epoll_ctl(epoll, EPOLL_CTL_ADD, event, &wanted) < 0)
-		return CLI_FAILED;
+		return -errno;
 	for (unsigned i = 0; i < TURNS; i++) {
 		if (!turn(epoll, event, &did))
-			return CLI_FAILED;
+			return -errno;
 		if (i == 1 && pthread_create(&other, NULL, hold_mutex, NULL) != 0)
-			return CLI_FAILED;
+			return -errno;
 		if (i >= 1 && i <= LOCKS)
 			did.locks += wait_for_mutex(i);
 		if (i >= 10 && i < 10 + CALLS) {
@@ -104,10 +104,9 @@ int doctor_subject(void)
 			burn();
 	}
 	did.cpu_ns = tacho__clock_ns(CLOCK_THREAD_CPUTIME_ID) - before;
-	printf("%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", did.waits, did.locks, did.calls,
-	       did.cpu_ns);
-	fflush(stdout);
+	dprintf(out, "%" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64 "\n", did.waits, did.locks,
+		did.calls, did.cpu_ns);
 	/* The end that leaves a program the least time to save anything. */
 	kill(getpid(), SIGKILL);
-	return CLI_FAILED;
+	return -errno;
 }

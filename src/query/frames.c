@@ -8,8 +8,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/sql_fill.h"
 #include "export/code.h"
+#include "query/fill.h"
 
 #define STACKS_MAX (1u << 20)
 #define FRAMES_MAX (1u << 26) /* of all of them together */
@@ -24,7 +24,7 @@ struct stored {
 	uint32_t process, first, count, kernel;
 };
 
-struct sql_stacks {
+struct tacho__sql_stacks {
 	struct tacho__table by_hash;
 	struct stored *stored; /* by number - 1 */
 	uint32_t count, capacity;
@@ -34,7 +34,7 @@ struct sql_stacks {
 
 /* ------------------------------------------------------------------- stacks */
 
-static int reserve(struct sql_stacks *k, uint32_t frames)
+static int reserve(struct tacho__sql_stacks *k, uint32_t frames)
 {
 	if (k->count == k->capacity) {
 		uint32_t capacity = k->capacity ? 2 * k->capacity : 256;
@@ -57,7 +57,7 @@ static int reserve(struct sql_stacks *k, uint32_t frames)
 	return 0;
 }
 
-static int store(struct sql_stacks *k, struct stack *entry, const struct tacho__stack *stack)
+static int store(struct tacho__sql_stacks *k, struct stack *entry, const struct tacho__stack *stack)
 {
 	int error = reserve(k, stack->count);
 
@@ -71,9 +71,9 @@ static int store(struct sql_stacks *k, struct stack *entry, const struct tacho__
 	return 0;
 }
 
-uint32_t sql_stack_of_sample(struct sql_filling *f, const struct tacho__sample *m)
+uint32_t tacho__sql_stack_of_sample(struct tacho__sql_filling *f, const struct tacho__sample *m)
 {
-	struct sql_stacks *k = f->source->stacks;
+	struct tacho__sql_stacks *k = f->source->stacks;
 	struct tacho__stack stack;
 	struct stack *entry;
 	uint64_t hash[2];
@@ -104,10 +104,11 @@ uint32_t sql_stack_of_sample(struct sql_filling *f, const struct tacho__sample *
 	return SQL_STACKS_FROM + entry->number - 1;
 }
 
-uint32_t sql_stack_places(const struct sql_source *s, uint32_t process, uint32_t number,
-			  struct tacho__place *out, uint32_t most, uint32_t *kernel)
+uint32_t tacho__sql_stack_places(const struct tacho__sql_source *s, uint32_t process,
+				 uint32_t number, struct tacho__place *out, uint32_t most,
+				 uint32_t *kernel)
 {
-	const struct sql_stacks *k = s->stacks;
+	const struct tacho__sql_stacks *k = s->stacks;
 	const struct stored *t;
 	const uint64_t *frames;
 
@@ -125,7 +126,7 @@ uint32_t sql_stack_places(const struct sql_source *s, uint32_t process, uint32_t
 						 most - *kernel);
 }
 
-void sql_stacks_free(struct sql_source *s)
+void tacho__sql_stacks_free(struct tacho__sql_source *s)
 {
 	if (!s->stacks)
 		return;
@@ -141,7 +142,7 @@ void sql_stacks_free(struct sql_source *s)
 enum { M_CPU = F_NEXT, M_STACK, M_PERF, M_ADDRESS };
 
 /* clang-format off */
-static const struct sql_column sample_columns[] = {
+static const struct tacho__sql_column sample_columns[] = {
 	AT_COLUMNS,
 	IN_COLUMNS,
 	{"ns", SQL_KEY, F_BEGIN, 0, "when"},
@@ -157,26 +158,26 @@ static const struct sql_column sample_columns[] = {
 
 static void on_sample(void *arg, const struct tacho__sample *m)
 {
-	struct sql_filling *f = arg;
+	struct tacho__sql_filling *f = arg;
 	struct tacho__stack stack;
 	uint64_t v[SQL_FIELDS] = {0};
 
-	sql_put_at(v, &m->at);
+	tacho__sql_put_at(v, &m->at);
 	v[F_BEGIN] = m->ns;
 	v[M_CPU] = m->cpu_ns;
 	v[M_PERF] = m->perf;
 	if (f->rows->has >> M_STACK & 1)
-		v[M_STACK] = sql_stack_of_sample(f, m);
+		v[M_STACK] = tacho__sql_stack_of_sample(f, m);
 	if (tacho__stack_of_sample(f->source->reader, m, &stack))
 		v[M_ADDRESS] = stack.frames[0];
-	sql_put(f, v);
+	tacho__sql_put(f, v);
 }
 
-static int fill_samples(struct sql_source *s, struct sql_rows *rows)
+static int fill_samples(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.sample = on_sample};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* ------------------------------------------------------------------- frames */
@@ -184,7 +185,7 @@ static int fill_samples(struct sql_source *s, struct sql_rows *rows)
 enum { R_STACK = 1, R_DEPTH, R_FUNCTION, R_FILE, R_LINE, R_MODULE, R_ADDRESS, R_INLINED, R_KERNEL };
 
 /* clang-format off */
-static const struct sql_column frame_columns[] = {
+static const struct tacho__sql_column frame_columns[] = {
 	PROCESS_COLUMNS,
 	{"stack", SQL_KEY, R_STACK, 0, "number of the stack in its process"},
 	{"depth", SQL_NUMBER, R_DEPTH, 0, "0: innermost"},
@@ -198,11 +199,11 @@ static const struct sql_column frame_columns[] = {
 };
 /* clang-format on */
 
-static void put_frames(struct sql_filling *f, uint32_t process, uint32_t number)
+static void put_frames(struct tacho__sql_filling *f, uint32_t process, uint32_t number)
 {
 	struct tacho__place places[TACHO__PLACES_MAX];
-	uint32_t kernel, n = sql_stack_places(f->source, process, number, places, TACHO__PLACES_MAX,
-					      &kernel);
+	uint32_t kernel, n = tacho__sql_stack_places(f->source, process, number, places,
+						     TACHO__PLACES_MAX, &kernel);
 
 	for (uint32_t i = 0; i < n; i++) {
 		uint64_t v[SQL_FIELDS] = {0};
@@ -217,20 +218,20 @@ static void put_frames(struct sql_filling *f, uint32_t process, uint32_t number)
 		v[R_ADDRESS] = places[i].address;
 		v[R_INLINED] = places[i].inlined;
 		v[R_KERNEL] = i < kernel;
-		sql_put(f, v);
+		tacho__sql_put(f, v);
 	}
 }
 
 static void number_sample(void *arg, const struct tacho__sample *m)
 {
-	sql_stack_of_sample(arg, m);
+	tacho__sql_stack_of_sample(arg, m);
 }
 
-static int fill_frames(struct sql_source *s, struct sql_rows *rows)
+static int fill_frames(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.sample = number_sample};
-	struct sql_filling f = {.source = s, .rows = rows};
-	int error = sql_run(&f, &facts);
+	struct tacho__sql_filling f = {.source = s, .rows = rows};
+	int error = tacho__sql_run(&f, &facts);
 
 	if (error)
 		return error;
@@ -251,7 +252,7 @@ static int fill_frames(struct sql_source *s, struct sql_rows *rows)
 enum { O_RUNNABLE = F_NEXT, O_PARKED, O_CPU, O_CUT };
 
 /* clang-format off */
-static const struct sql_column switch_columns[] = {
+static const struct tacho__sql_column switch_columns[] = {
 	AT_COLUMNS,
 	IN_COLUMNS,
 	TIME_COLUMNS,
@@ -266,27 +267,27 @@ static void on_off(void *arg, const struct tacho__switch *o)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	sql_put_at(v, &o->at);
+	tacho__sql_put_at(v, &o->at);
 	v[F_BEGIN] = o->begin_ns;
 	v[F_END] = o->end_ns;
 	v[O_RUNNABLE] = o->runnable;
 	v[O_PARKED] = o->parked;
 	v[O_CPU] = o->cpu;
 	v[O_CUT] = o->cut;
-	sql_put(arg, v);
+	tacho__sql_put(arg, v);
 }
 
-static int fill_switches(struct sql_source *s, struct sql_rows *rows)
+static int fill_switches(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	const struct tacho__facts facts = {.off_cpu = on_off};
 
-	return sql_fill(s, rows, &facts);
+	return tacho__sql_fill(s, rows, &facts);
 }
 
-const struct sql_table sql_samples =
+const struct tacho__sql_table tacho__sql_samples =
 	SQL_TABLE("samples", "a CPU sample", sample_columns, fill_samples);
-const struct sql_table sql_frames =
+const struct tacho__sql_table tacho__sql_frames =
 	SQL_TABLE("frames", "a function of a stack that samples, calls, locks and tasks name",
 		  frame_columns, fill_frames);
-const struct sql_table sql_switches =
+const struct tacho__sql_table tacho__sql_switches =
 	SQL_TABLE("switches", "a time off the CPU", switch_columns, fill_switches);

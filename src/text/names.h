@@ -1,8 +1,8 @@
 /*
  * The words for numbers: the same in text, in JSON and on the command line.
  */
-#ifndef TACHO_CLI_NAMES_H
-#define TACHO_CLI_NAMES_H
+#ifndef TACHO_TEXT_NAMES_H
+#define TACHO_TEXT_NAMES_H
 
 #include <stdint.h>
 

@@ -1,28 +1,31 @@
-#include "cli/sql_table.h"
+#include "query/table.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/sql_fill.h"
+#include "query/fill.h"
 
 /* A search costs less than an order, ten of them do not. */
 #define SEARCHES 4u
 
-const struct sql_table *sql_table_at(uint32_t index)
+const struct tacho__sql_table *tacho__sql_table_at(uint32_t index)
 {
-	static const struct sql_table *const tables[] = {
-		&sql_processes, &sql_threads,  &sql_loops,  &sql_turns,	 &sql_tasks,
-		&sql_polls,	&sql_wakes,    &sql_locks,  &sql_calls,	 &sql_pool,
-		&sql_spans,	&sql_counters, &sql_logs,   &sql_events, &sql_samples,
-		&sql_frames,	&sql_switches, &sql_losses, &sql_gaps,	 &sql_problems,
+	static const struct tacho__sql_table *const tables[] = {
+		&tacho__sql_processes, &tacho__sql_threads,  &tacho__sql_loops,
+		&tacho__sql_turns,     &tacho__sql_tasks,    &tacho__sql_polls,
+		&tacho__sql_wakes,     &tacho__sql_locks,    &tacho__sql_calls,
+		&tacho__sql_pool,      &tacho__sql_spans,    &tacho__sql_counters,
+		&tacho__sql_logs,      &tacho__sql_events,   &tacho__sql_samples,
+		&tacho__sql_frames,    &tacho__sql_switches, &tacho__sql_losses,
+		&tacho__sql_gaps,      &tacho__sql_problems,
 	};
 	_Static_assert(sizeof(tables) / sizeof(tables[0]) == SQL_TABLES, "all of them");
 
 	return tables[index];
 }
 
-const char *sql_column_type(const struct sql_column *c)
+const char *tacho__sql_column_type(const struct tacho__sql_column *c)
 {
 	switch (c->view) {
 	case SQL_VALUE:
@@ -43,7 +46,7 @@ const char *sql_column_type(const struct sql_column *c)
 	}
 }
 
-uint32_t sql_column_fields(const struct sql_column *c)
+uint32_t tacho__sql_column_fields(const struct tacho__sql_column *c)
 {
 	uint32_t fields = 1u << c->field;
 
@@ -57,15 +60,15 @@ uint32_t sql_column_fields(const struct sql_column *c)
 
 /* ------------------------------------------------------------------ filling */
 
-void sql_put(struct sql_filling *f, const uint64_t *values)
+void tacho__sql_put(struct tacho__sql_filling *f, const uint64_t *values)
 {
-	int error = f->error ? 0 : sql_row_add(f->rows, values);
+	int error = f->error ? 0 : tacho__sql_row_add(f->rows, values);
 
 	if (error)
 		f->error = error;
 }
 
-void sql_put_at(uint64_t *v, const struct tacho__at *at)
+void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at)
 {
 	v[F_PROCESS] = at->process;
 	v[F_THREAD] = at->thread;
@@ -77,12 +80,12 @@ void sql_put_at(uint64_t *v, const struct tacho__at *at)
 
 static int stop(void *arg, uint64_t ns)
 {
-	const struct sql_filling *f = arg;
+	const struct tacho__sql_filling *f = arg;
 
 	return f->error || (f->source->stop && f->source->stop(f->source->stop_arg, ns));
 }
 
-int sql_run(struct sql_filling *f, const struct tacho__facts *facts)
+int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *facts)
 {
 	struct tacho__facts all = *facts;
 	int error = tacho_read_seek(f->source->reader, 0);
@@ -98,11 +101,12 @@ int sql_run(struct sql_filling *f, const struct tacho__facts *facts)
 	return f->error;
 }
 
-int sql_fill(struct sql_source *s, struct sql_rows *rows, const struct tacho__facts *facts)
+int tacho__sql_fill(struct tacho__sql_source *s, struct tacho__sql_rows *rows,
+		    const struct tacho__facts *facts)
 {
-	struct sql_filling f = {.source = s, .rows = rows};
+	struct tacho__sql_filling f = {.source = s, .rows = rows};
 
-	return sql_run(&f, facts);
+	return tacho__sql_run(&f, facts);
 }
 
 static uint8_t width_of(uint64_t most)
@@ -114,7 +118,7 @@ static uint8_t width_of(uint64_t most)
 				    : 8;
 }
 
-static void pack(struct sql_block *b, const uint64_t *values, uint32_t count)
+static void pack(struct tacho__sql_block *b, const uint64_t *values, uint32_t count)
 {
 	for (uint32_t i = 0; i < count; i++) {
 		uint64_t above = values[i] - b->least;
@@ -136,14 +140,14 @@ static void pack(struct sql_block *b, const uint64_t *values, uint32_t count)
 }
 
 /* The first `count` values of the tail become a block. */
-static int seal(struct sql_field *f, uint32_t count)
+static int seal(struct tacho__sql_field *f, uint32_t count)
 {
 	uint64_t least = UINT64_MAX, most = 0;
-	struct sql_block *b;
+	struct tacho__sql_block *b;
 
 	if (f->count == f->capacity) {
 		uint32_t capacity = f->capacity ? 2 * f->capacity : 16;
-		struct sql_block *blocks = realloc(f->blocks, capacity * sizeof(*blocks));
+		struct tacho__sql_block *blocks = realloc(f->blocks, capacity * sizeof(*blocks));
 
 		if (!blocks)
 			return -ENOMEM;
@@ -155,7 +159,7 @@ static int seal(struct sql_field *f, uint32_t count)
 		most = f->tail[i] > most ? f->tail[i] : most;
 	}
 	b = &f->blocks[f->count];
-	*b = (struct sql_block){.least = least, .width = width_of(most - least)};
+	*b = (struct tacho__sql_block){.least = least, .width = width_of(most - least)};
 	if (b->width) {
 		b->above = malloc((size_t)count * b->width);
 		if (!b->above)
@@ -166,7 +170,7 @@ static int seal(struct sql_field *f, uint32_t count)
 	return 0;
 }
 
-static int put_value(struct sql_field *f, uint32_t row, uint64_t value)
+static int put_value(struct tacho__sql_field *f, uint32_t row, uint64_t value)
 {
 	if (!f->tail) {
 		f->tail = malloc(SQL_BLOCK * sizeof(*f->tail));
@@ -180,7 +184,7 @@ static int put_value(struct sql_field *f, uint32_t row, uint64_t value)
 	return row % SQL_BLOCK == SQL_BLOCK - 1 ? seal(f, SQL_BLOCK) : 0;
 }
 
-int sql_row_add(struct sql_rows *rows, const uint64_t *values)
+int tacho__sql_row_add(struct tacho__sql_rows *rows, const uint64_t *values)
 {
 	if (rows->count >= SQL_ROWS_MAX)
 		return -EOVERFLOW;
@@ -195,12 +199,12 @@ int sql_row_add(struct sql_rows *rows, const uint64_t *values)
 	return 0;
 }
 
-static int finish(struct sql_rows *rows)
+static int finish(struct tacho__sql_rows *rows)
 {
 	int error = 0;
 
 	for (uint32_t i = 0; i < SQL_FIELDS; i++) {
-		struct sql_field *f = &rows->field[i];
+		struct tacho__sql_field *f = &rows->field[i];
 
 		if (rows->has >> i & 1 && rows->count % SQL_BLOCK && !error)
 			error = seal(f, rows->count % SQL_BLOCK);
@@ -210,7 +214,7 @@ static int finish(struct sql_rows *rows)
 	return error;
 }
 
-static void field_free(struct sql_field *f)
+static void field_free(struct tacho__sql_field *f)
 {
 	for (uint32_t i = 0; i < f->count; i++)
 		free(f->blocks[i].above);
@@ -224,15 +228,15 @@ static void field_free(struct sql_field *f)
  * Only the missing fields are read: cursors of a query that runs may stand in the rows, and these
  * stay what they are. A trace gives the same rows each time.
  */
-int sql_need(struct sql_source *s, uint32_t table, uint32_t wanted)
+int tacho__sql_need(struct tacho__sql_source *s, uint32_t table, uint32_t wanted)
 {
-	struct sql_rows *rows = &s->rows[table];
-	struct sql_rows more = {.has = wanted & ~rows->has};
+	struct tacho__sql_rows *rows = &s->rows[table];
+	struct tacho__sql_rows more = {.has = wanted & ~rows->has};
 	int error;
 
 	if (rows->filled && !more.has)
 		return 0;
-	error = sql_table_at(table)->fill(s, &more);
+	error = tacho__sql_table_at(table)->fill(s, &more);
 	if (!error)
 		error = finish(&more);
 	if (!error && rows->filled && rows->count != more.count)
@@ -253,7 +257,7 @@ int sql_need(struct sql_source *s, uint32_t table, uint32_t wanted)
 /* ---------------------------------------------------------------- searching */
 
 struct sorting {
-	const struct sql_rows *rows;
+	const struct tacho__sql_rows *rows;
 	uint32_t field;
 };
 
@@ -261,15 +265,15 @@ static int by_field(const void *a, const void *b, void *arg)
 {
 	const struct sorting *s = arg;
 	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
-	int64_t x = (int64_t)sql_value(s->rows, s->field, i);
-	int64_t y = (int64_t)sql_value(s->rows, s->field, k);
+	int64_t x = (int64_t)tacho__sql_value(s->rows, s->field, i);
+	int64_t y = (int64_t)tacho__sql_value(s->rows, s->field, k);
 
 	if (x != y)
 		return x < y ? -1 : 1;
 	return i < k ? -1 : i > k;
 }
 
-static int make_order(struct sql_rows *rows, uint32_t field)
+static int make_order(struct tacho__sql_rows *rows, uint32_t field)
 {
 	struct sorting sorting = {rows, field};
 	uint32_t *order = malloc(((size_t)rows->count + 1) * sizeof(*order));
@@ -284,14 +288,14 @@ static int make_order(struct sql_rows *rows, uint32_t field)
 }
 
 /* First in the order of the field whose value is not below (or, `above`: is above) this. */
-static uint32_t bound(const struct sql_rows *rows, uint32_t field, const uint32_t *order,
+static uint32_t bound(const struct tacho__sql_rows *rows, uint32_t field, const uint32_t *order,
 		      int64_t value, bool above)
 {
 	uint32_t from = 0, to = rows->count;
 
 	while (from < to) {
 		uint32_t mid = from + (to - from) / 2;
-		int64_t x = (int64_t)sql_value(rows, field, order ? order[mid] : mid);
+		int64_t x = (int64_t)tacho__sql_value(rows, field, order ? order[mid] : mid);
 
 		if (x < value || (above && x == value))
 			from = mid + 1;
@@ -301,12 +305,12 @@ static uint32_t bound(const struct sql_rows *rows, uint32_t field, const uint32_
 	return from;
 }
 
-int sql_search(struct sql_rows *rows, uint32_t field, int64_t low, int64_t high,
-	       struct sql_range *range)
+int tacho__sql_search(struct tacho__sql_rows *rows, uint32_t field, int64_t low, int64_t high,
+		      struct tacho__sql_range *range)
 {
-	struct sql_field *f = &rows->field[field];
+	struct tacho__sql_field *f = &rows->field[field];
 
-	*range = (struct sql_range){.end = rows->count};
+	*range = (struct tacho__sql_range){.end = rows->count};
 	if (f->unsorted && !f->order) {
 		if (f->asked++ < SEARCHES) {
 			range->check = true;
@@ -323,14 +327,14 @@ int sql_search(struct sql_rows *rows, uint32_t field, int64_t low, int64_t high,
 
 /* -------------------------------------------------------------------- texts */
 
-struct sql_text {
-	struct sql_text *next;
+struct tacho__sql_text {
+	struct tacho__sql_text *next;
 	char text[];
 };
 
-const char *sql_keep(struct sql_source *s, const char *text, size_t size)
+const char *tacho__sql_keep(struct tacho__sql_source *s, const char *text, size_t size)
 {
-	struct sql_text *t = malloc(sizeof(*t) + size + 1);
+	struct tacho__sql_text *t = malloc(sizeof(*t) + size + 1);
 
 	if (!t)
 		return NULL;
@@ -341,7 +345,7 @@ const char *sql_keep(struct sql_source *s, const char *text, size_t size)
 	return t->text;
 }
 
-void sql_source_free(struct sql_source *s)
+void tacho__sql_source_free(struct tacho__sql_source *s)
 {
 	for (uint32_t i = 0; s->rows && i < SQL_TABLES; i++)
 		for (uint32_t f = 0; f < SQL_FIELDS; f++)
@@ -349,10 +353,10 @@ void sql_source_free(struct sql_source *s)
 	free(s->rows);
 	s->rows = NULL;
 	while (s->texts) {
-		struct sql_text *next = s->texts->next;
+		struct tacho__sql_text *next = s->texts->next;
 
 		free(s->texts);
 		s->texts = next;
 	}
-	sql_stacks_free(s);
+	tacho__sql_stacks_free(s);
 }

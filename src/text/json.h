@@ -7,8 +7,8 @@
  * written as \uNNNN; a byte that is not UTF-8 becomes the four characters \xNN.
  * So the output is valid UTF-8 and safe on a terminal whatever the input was.
  */
-#ifndef TACHO_CLI_JSON_H
-#define TACHO_CLI_JSON_H
+#ifndef TACHO_TEXT_JSON_H
+#define TACHO_TEXT_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -1,0 +1,184 @@
+#include "agent/agent.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/engine.h"
+#include "base/clock.h"
+#include "text/text.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+/*
+ * Between looks at boxes that are being made, or that are left to their `tacho run`: the former
+ * take less than the first, and what their processes do before they are followed is not
+ * watched.
+ */
+#define PENDING_FIRST_NS (1 * NS_PER_MS)
+#define PENDING_NS (100 * NS_PER_MS)
+#define PENDING_LOOKS 100
+#define NO_PIDFD_NS (500 * NS_PER_MS)
+
+struct agent {
+	struct tacho__engine_options options;
+	struct tacho__engine engine;
+	int signals, lock;
+	sigset_t ends; /* signals that end it */
+	bool end;
+	unsigned looks;
+};
+
+/* One agent for one folder of boxes. The lock ends with its process. */
+static int take_lock(struct agent *a)
+{
+	const char *given = getenv("TACHO_BOX_DIR");
+	bool host = geteuid() == 0 && !(given && given[0]);
+	char path[PATH_MAX], other[TEXT_SMALL] = "";
+	ssize_t n;
+
+	if (given && given[0])
+		snprintf(path, sizeof(path), "%s", given);
+	else
+		snprintf(path, sizeof(path), "/dev/shm/tacho-%u", (unsigned)geteuid());
+	a->options.all_users = host;
+	mkdir(path, 0700);
+	strncat(path, "/agent.lock", sizeof(path) - strlen(path) - 1);
+	a->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
+	if (a->lock < 0) {
+		tacho__error(a->options.voice,
+			     "cannot make %s, beside which boxes lie: %s. Mount a tmpfs there, or "
+			     "name a folder on one in TACHO_BOX_DIR.",
+			     path, strerror(errno));
+		return -EACCES;
+	}
+	if (flock(a->lock, LOCK_EX | LOCK_NB) == 0) {
+		/* The lock is what counts; who holds it is for people. */
+		if (ftruncate(a->lock, 0) == 0)
+			dprintf(a->lock, "%ld\n", (long)getpid());
+		return 0;
+	}
+	n = pread(a->lock, other, sizeof(other) - 1, 0);
+	other[n > 0 ? n : 0] = 0;
+	other[strspn(other, "0123456789")] = 0;
+	tacho__error(
+		a->options.voice,
+		"a 'tacho agent'%s%s follows the boxes of this %s already. End it first, or let "
+		"it be.",
+		other[0] ? " with process id " : "", other,
+		host		    ? "host"
+		: given && given[0] ? "folder"
+				    : "user");
+	return -EBUSY;
+}
+
+static int take_signals(struct agent *a)
+{
+	static const int ends[] = {SIGINT, SIGTERM, SIGHUP, SIGQUIT};
+	struct sigaction was;
+	sigset_t all;
+
+	sigemptyset(&a->ends);
+	/* What was ignored on purpose, as by nohup, stays so. */
+	for (size_t i = 0; i < sizeof(ends) / sizeof(ends[0]); i++)
+		if (sigaction(ends[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN)
+			sigaddset(&a->ends, ends[i]);
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGCHLD, SIG_DFL);
+	sigfillset(&all);
+	sigdelset(&all, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &all, NULL);
+	return signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+static void read_signals(struct agent *a)
+{
+	struct signalfd_siginfo info;
+
+	while (read(a->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		int number = (int)info.ssi_signo, status;
+		pid_t pid;
+
+		if (sigismember(&a->ends, number) == 1)
+			a->end = true;
+		while (number == SIGCHLD && (pid = waitpid(-1, &status, WNOHANG)) > 0)
+			tacho__engine_reaped(&a->engine, pid, status);
+	}
+}
+
+static bool is_impatient(void *arg)
+{
+	struct agent *a = arg;
+
+	a->end = false;
+	read_signals(a);
+	return a->end;
+}
+
+static uint64_t next_look(const struct agent *a)
+{
+	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC), wait = PENDING_FIRST_NS;
+
+	for (unsigned i = 0; i < a->looks && wait < PENDING_NS; i++)
+		wait *= 2;
+	if (a->engine.pending && a->looks < PENDING_LOOKS)
+		return now + (wait < PENDING_NS ? wait : PENDING_NS);
+	return tacho__engine_is_blind(&a->engine) ? now + NO_PIDFD_NS : UINT64_MAX;
+}
+
+static void follow(struct agent *a)
+{
+	while (!a->end) {
+		uint64_t until = next_look(a);
+		bool look = tacho__engine_wait(&a->engine, a->signals, until);
+		bool due = tacho__clock_ns(CLOCK_MONOTONIC) >= until;
+
+		a->looks = look ? 0 : a->looks + due;
+		read_signals(a);
+		tacho__engine_work(&a->engine, look || due);
+	}
+}
+
+static int start(struct agent *a)
+{
+	int error = take_lock(a);
+
+	if (!error)
+		error = tacho__engine_open(&a->engine, &a->options);
+	if (error)
+		return error;
+	a->signals = take_signals(a);
+	if (a->signals < 0) {
+		error = -errno;
+		tacho__error(a->options.voice, "cannot make a signalfd: %s.", strerror(-error));
+		return error;
+	}
+	tacho__raise_descriptors();
+	return tacho__engine_begin(&a->engine);
+}
+
+int tacho__agent(const struct tacho__engine_options *options)
+{
+	struct agent a = {.options = *options};
+	char names[TACHO__MESSAGE];
+	int error = start(&a);
+
+	if (error)
+		return error;
+	tacho__note(options->voice, "following %s; windows go to %s",
+		    tacho__engine_alive(&a.engine)
+			    ? tacho__engine_names(&a.engine, names, sizeof(names))
+			    : "boxes as they are made",
+		    options->folder);
+	follow(&a);
+	tacho__engine_end(&a.engine);
+	tacho__engine_finish(&a.engine, a.signals, is_impatient, &a);
+	return 0;
+}

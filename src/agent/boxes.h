@@ -1,0 +1,77 @@
+/*
+ * Where boxes lie and which there are.
+ *
+ * Folders: $TACHO_BOX_DIR if set, else /dev/shm/tacho-UID and
+ * $XDG_RUNTIME_DIR/tacho; always /tmp/tacho-UID, where processes that could not
+ * record leave a note of why. Root may ask for those of all users. A folder that
+ * is a symbolic link or belongs to someone else is not searched.
+ */
+#ifndef TACHO_AGENT_BOXES_H
+#define TACHO_AGENT_BOXES_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+#include "tacho_read.h"
+
+enum tacho__box_folder_state {
+	TACHO__BOX_FOLDER_SEARCHED,
+	TACHO__BOX_FOLDER_ABSENT,  /* there is none, which is usual */
+	TACHO__BOX_FOLDER_SKIPPED, /* reason says why */
+};
+
+struct tacho__box_folder {
+	char *path;
+	enum tacho__box_folder_state state;
+	bool notes; /* only notes of processes that could not record are made here */
+	bool cut;   /* it holds more boxes than are listed */
+	char reason[160];
+};
+
+/* A file with the name of a box: PID-STARTTIME-N.box. */
+struct tacho__box_file {
+	char *path;
+	uint32_t pid;
+	uint64_t start_time;
+	uint32_t number;
+	bool note;
+};
+
+struct tacho__box_list {
+	struct tacho__box_folder *folders;
+	size_t folder_count;
+	struct tacho__box_file *files; /* by pid, then oldest first */
+	size_t file_count;
+	bool failed; /* there was no memory for one of them; no others are added */
+};
+
+/* Returns 0 or -ENOMEM. */
+int tacho__box_list_read(struct tacho__box_list *list, bool all_users);
+/* A sentence for each folder that had to be skipped, or was not searched to its end. */
+void tacho__box_list_tell(const struct tacho__box_list *list,
+			  void (*tell)(void *arg, const char *sentence), void *arg);
+void tacho__box_list_free(struct tacho__box_list *list);
+
+/* The newest box of a process, a real one before a note; NULL: none. */
+const struct tacho__box_file *tacho__box_list_find(const struct tacho__box_list *list,
+						   uint32_t pid);
+
+/* Takes PID-STARTTIME-N.box apart; `path` may have folders before it. */
+bool tacho__box_name_parse(const char *path, struct tacho__box_file *out);
+
+struct stat;
+/* Two that make a trace file of one box at once would both write one. A descriptor whose
+   closing ends the lock, or -errno; -EWOULDBLOCK: another has it. */
+int tacho__box_lock(const char *path, struct stat *st);
+/* Deletes the box if it is still the file that was read. 0, or a negative errno with a sentence in
+   `message`. */
+int tacho__box_remove(const char *path, const struct stat *was, char *message, size_t message_size);
+
+/* Whether a process with this id and start time runs. */
+enum tacho_alive tacho__box_process_runs(uint32_t pid, uint64_t start_time);
+/* Its name now, or "" */
+const char *tacho__box_process_comm(uint32_t pid, char *out, size_t size);
+
+#endif

@@ -1,0 +1,296 @@
+/*
+ * Which boxes there are to follow, and which of their processes have ended.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/inotify.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include "agent/boxes.h"
+#include "agent/engine.h"
+#include "agent/follow.h"
+#include "base/clock.h"
+#include "format/box.h"
+
+#define BOXES_MAX 16384u /* at a time: more are left to `tacho recover` */
+#define OTHERS_MAX 64u
+/* Descriptors that are kept for looking around and for saving windows. */
+#define RESERVE 32u
+#define SEGMENT_FDS 3u /* that continuous recording opens later, for each process */
+/* How long the boxes of a `tacho run` are left to it before another agent takes them. */
+#define LEFT_TO_RUN_NS UINT64_C(2000000000)
+
+/* Folders in which boxes may appear, also those that are not there yet. */
+static void watch_folders(const struct tacho__engine *e, const struct tacho__box_list *list)
+{
+	const uint32_t mask = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW;
+
+	if (e->inotify < 0)
+		return;
+	/* Each call is the same watch again where there is one. */
+	for (size_t i = 0; i < list->folder_count; i++)
+		if (list->folders[i].state == TACHO__BOX_FOLDER_SEARCHED)
+			inotify_add_watch(e->inotify, list->folders[i].path, mask);
+	/* A server of root may have workers of users that had no folder before. */
+	if (e->options.all_users)
+		inotify_add_watch(e->inotify, "/dev/shm", mask);
+}
+
+static void drain(int fd)
+{
+	char events[4096];
+
+	while (fd >= 0 && read(fd, events, sizeof(events)) > 0)
+		;
+}
+
+/* --------------------------------------------------------------------- adding */
+
+static bool is_known(const struct tacho__engine *e, const char *path, ino_t inode)
+{
+	for (size_t i = 0; i < e->count; i++)
+		if (e->boxes[i].inode == inode && strcmp(e->boxes[i].path, path) == 0)
+			return true;
+	return false;
+}
+
+/* The end of another agent makes its boxes ours. */
+static void wait_for_other(struct tacho__engine *e, uint32_t pid)
+{
+	struct tacho__other_agent *grown;
+	int pidfd;
+
+	if (pid == 0 || pid == (uint32_t)getpid() || e->other_count >= OTHERS_MAX)
+		return;
+	for (size_t i = 0; i < e->other_count; i++)
+		if (e->others[i].pid == pid)
+			return;
+	pidfd = (int)syscall(SYS_pidfd_open, pid, 0);
+	if (pidfd < 0)
+		return;
+	grown = reallocarray(e->others, e->other_count + 1, sizeof(*grown));
+	if (!grown) {
+		close(pidfd);
+		return;
+	}
+	e->others = grown;
+	e->others[e->other_count++] = (struct tacho__other_agent){.pid = pid, .pidfd = pidfd};
+}
+
+static void forget_others(struct tacho__engine *e)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < e->other_count; i++) {
+		struct pollfd fd = {.fd = e->others[i].pidfd, .events = POLLIN};
+
+		if (poll(&fd, 1, 0) > 0)
+			close(fd.fd);
+		else
+			e->others[kept++] = e->others[i];
+	}
+	e->other_count = kept;
+}
+
+enum kind { FOREIGN, UNFINISHED, OURS };
+
+/* Of `tacho agent`, which takes all but what others look after. */
+static enum kind is_free(struct tacho__engine *e, const struct tacho__follow *f)
+{
+	const struct tacho_box_super *super = tacho__follow_super(f);
+	uint32_t agent = tacho__follow_agent(f);
+	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC);
+
+	if (e->options.service &&
+	    strncmp(super->service, e->options.service, sizeof(super->service)) != 0)
+		return FOREIGN;
+	/* Who asked that a box outlive an orderly end wants to read it. */
+	if (super->state == TACHO_STATE_STOPPED && agent == 0 && super->recording == 0)
+		return FOREIGN;
+	if (super->recording != 0 && agent == 0 && now >= super->created.mono_ns &&
+	    now - super->created.mono_ns < LEFT_TO_RUN_NS)
+		return UNFINISHED;
+	return OURS;
+}
+
+static enum kind judge(struct tacho__engine *e, const struct tacho__box_file *file,
+		       struct tacho__follow **f)
+{
+	const struct tacho_box_super *super;
+	int result = tacho__follow_open(f, file->path);
+
+	if (result < 0)
+		return result == -ENODATA ? UNFINISHED : FOREIGN;
+	super = tacho__follow_super(*f);
+	if (super->pid != file->pid || super->start_time != file->start_time ||
+	    is_known(e, file->path, tacho__follow_file(*f)->st_ino))
+		return FOREIGN;
+	if (e->options.recording)
+		return super->recording == e->options.recording ? OURS : FOREIGN;
+	return is_free(e, *f);
+}
+
+static void say_note(struct tacho__engine *e, const struct tacho__followed *box,
+		     const struct tacho_box_super *super)
+{
+	char reason[sizeof(super->reason) + 1] = "";
+
+	memcpy(reason, super->reason, sizeof(super->reason));
+	if (strcmp(reason, e->last_reason) == 0)
+		return;
+	memcpy(e->last_reason, reason, sizeof(reason));
+	tacho__warn(e->voice,
+		    "%s (%" PRIu32
+		    ") runs but could not record: %s 'tacho doctor' says what can be "
+		    "done.",
+		    box->comm, box->pid, reason);
+}
+
+/* Follows the process; one that is not there any more has ended. */
+static void follow_process(struct tacho__followed *box)
+{
+	box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
+	/* After the opening: the number may be another process by now. */
+	if (tacho__box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO)
+		box->ended = true;
+}
+
+/* Takes over `f`, also when it fails. */
+static void take(struct tacho__engine *e, const struct tacho__box_file *file,
+		 struct tacho__follow *f)
+{
+	const struct tacho_box_super *super = tacho__follow_super(f);
+	struct tacho__followed box = {.pid = file->pid,
+				      .number = file->number,
+				      .start_time = file->start_time,
+				      .inode = tacho__follow_file(f)->st_ino,
+				      .look_ns = UINT64_MAX,
+				      .drain_ns = UINT64_MAX,
+				      .pidfd = -1};
+	struct tacho__followed *grown = reallocarray(e->boxes, e->count + 1, sizeof(*grown));
+
+	if (grown)
+		e->boxes = grown;
+	box.path = strdup(file->path);
+	if (!grown || !box.path) {
+		/* The box stays for `tacho recover`. */
+		free(box.path);
+		tacho__follow_end(f);
+		return;
+	}
+	memcpy(box.comm, super->comm, sizeof(super->comm));
+	if (super->state == TACHO_STATE_OFF) {
+		box.note = box.done = true;
+		if (e->options.recording)
+			say_note(e, &box, super);
+		tacho__follow_end(f);
+	} else {
+		box.follow = f;
+		follow_process(&box);
+	}
+	e->boxes[e->count++] = box;
+	if (box.follow)
+		tacho__attend_begin(e, &e->boxes[e->count - 1]);
+}
+
+/* The lowest that is free tells how many are in use. */
+bool tacho__engine_crowded(const struct tacho__engine *e)
+{
+	int lowest = fcntl(e->poke, F_DUPFD_CLOEXEC, 0);
+	rlim_t followed = 0, wanted;
+	struct rlimit limit;
+
+	if (lowest >= 0)
+		close(lowest);
+	for (size_t i = 0; i < e->count; i++)
+		followed += e->boxes[i].follow != NULL;
+	if (followed == 0)
+		return false;
+	if (lowest < 0 || getrlimit(RLIMIT_NOFILE, &limit) < 0)
+		return true;
+	wanted = limit.rlim_cur / 4 < RESERVE ? limit.rlim_cur / 4 : RESERVE;
+	if (e->segments)
+		wanted += SEGMENT_FDS * followed;
+	return (rlim_t)lowest + wanted >= limit.rlim_cur;
+}
+
+static void add(struct tacho__engine *e, const struct tacho__box_file *file)
+{
+	struct tacho__follow *f = NULL;
+	enum kind kind = e->count < BOXES_MAX ? judge(e, file, &f) : FOREIGN;
+
+	if (kind == OURS && tacho__engine_crowded(e)) {
+		e->waiting = true;
+		kind = FOREIGN;
+	}
+
+	if (kind == UNFINISHED &&
+	    (f || tacho__box_process_runs(file->pid, file->start_time) != TACHO_ALIVE_NO))
+		e->pending = true;
+	if (kind != OURS) {
+		tacho__follow_end(f);
+	} else if (tacho__follow_super(f)->state != TACHO_STATE_OFF && tacho__follow_lock(f) < 0) {
+		wait_for_other(e, tacho__follow_agent(f));
+		tacho__follow_end(f);
+	} else {
+		take(e, file, f);
+	}
+}
+
+/* A process that stops recording and starts again has a new box. */
+static bool is_left(const struct tacho__engine *e, const struct tacho__followed *box)
+{
+	if (!box->follow || tacho__follow_state(box->follow) != TACHO_STATE_STOPPED)
+		return false;
+	for (size_t i = 0; i < e->count; i++)
+		if (e->boxes[i].pid == box->pid && e->boxes[i].start_time == box->start_time &&
+		    e->boxes[i].number > box->number && !e->boxes[i].note)
+			return true;
+	return false;
+}
+
+static bool has_ended(const struct tacho__engine *e, const struct tacho__followed *box)
+{
+	struct pollfd fd = {.fd = box->pidfd, .events = POLLIN};
+	enum tacho_alive runs;
+
+	/* How the command ended decides about its window: it is known when it was reaped. */
+	if (box->pid == e->command && !e->command_reaped)
+		return false;
+	if (e->options.recording == 0 && is_left(e, box))
+		return true;
+	runs = tacho__box_process_runs(box->pid, box->start_time);
+	/* That cannot be read: the process itself can still be asked. */
+	return runs == TACHO_ALIVE_UNKNOWN ? poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN)
+					   : runs == TACHO_ALIVE_NO;
+}
+
+void tacho__engine_scan(struct tacho__engine *e)
+{
+	struct tacho__box_list list;
+	int result;
+
+	drain(e->inotify);
+	forget_others(e);
+	result = tacho__box_list_read(&list, e->options.all_users);
+	e->pending = e->waiting = false;
+	if (result == 0) {
+		if (!e->silent)
+			tacho__box_list_tell(&list, tacho__engine_warn, e);
+		e->silent = true;
+		watch_folders(e, &list);
+		for (size_t i = 0; i < list.file_count; i++)
+			add(e, &list.files[i]);
+		tacho__box_list_free(&list);
+	}
+	for (size_t i = 0; i < e->count; i++)
+		if (!e->boxes[i].ended)
+			e->boxes[i].ended = has_ended(e, &e->boxes[i]);
+}

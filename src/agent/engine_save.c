@@ -1,0 +1,414 @@
+/*
+ * Windows into trace files.
+ */
+#define _GNU_SOURCE 1 /* renameat2 */
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+
+#include "agent/boxes.h"
+#include "agent/engine.h"
+#include "agent/exec.h"
+#include "agent/follow.h"
+#include "agent/keep.h"
+#include "agent/segments.h"
+#include "base/clock.h"
+#include "format/trace.h"
+#include "tacho_read.h"
+#include "text/problems.h"
+#include "text/text.h"
+#include "write/new_file.h"
+#include "write/trace_write.h"
+
+#define RETRY_NS UINT64_C(30000000000)
+
+/* A window that is to be saved. */
+struct window {
+	struct tacho__engine *engine;
+	struct tacho__followed *box;
+	const char *why;
+	uint64_t why_ns;
+	uint32_t trigger; /* that wanted it; 0: none */
+};
+
+/* ----------------------------------------------------------------------- names */
+
+/* The name that -o FILE gives to others than the command itself: FILE-PID. */
+static int begin_beside(struct tacho__new_file *file, const struct tacho__engine *e,
+			const struct tacho__followed *box)
+{
+	size_t stem = strlen(e->options.file);
+	char path[PATH_MAX + 32]; /* one that is too long is refused with a sentence */
+
+	if (stem > 6 && strcmp(e->options.file + stem - 6, ".tacho") == 0)
+		stem -= 6;
+	snprintf(path, sizeof(path), "%.*s-%" PRIu32 ".tacho", (int)stem, e->options.file,
+		 box->pid);
+	return tacho__new_file_begin_unique(file, path);
+}
+
+/* Whether this is the newest box of the command itself: exec makes a new one. */
+static bool is_main(const struct tacho__engine *e, const struct tacho__followed *box)
+{
+	if (box->pid != e->command || e->file_written)
+		return false;
+	for (size_t i = 0; i < e->count; i++)
+		if (e->boxes[i].pid == box->pid && e->boxes[i].number > box->number &&
+		    !e->boxes[i].note)
+			return false;
+	return true;
+}
+
+static int begin_output(struct tacho__new_file *file, const struct tacho__engine *e,
+			const struct tacho__followed *box, const struct tacho_process *process)
+{
+	if (!e->options.file || !box->ended)
+		return tacho__new_file_begin_in(file, e->options.folder, process);
+	if (is_main(e, box))
+		return tacho__new_file_begin(file, e->options.file, e->options.replace);
+	return begin_beside(file, e, box);
+}
+
+/* --------------------------------------------------------------------- writing */
+
+void tacho__save_file(struct tacho__engine *e, uint32_t pid, const char *path, const char *why)
+{
+	int error;
+
+	if (!e->exec)
+		return;
+	error = tacho__exec_file(e->exec, path, pid, why ? why : "");
+	if (error == -ENOBUFS)
+		tacho__error(e->voice, "--exec is not run for %s: %u files wait for it already.",
+			     path, TACHO__EXEC_WAITING);
+	else if (error < 0)
+		tacho__error(e->voice, "--exec could not be run for %s: %s.", path,
+			     strerror(-error));
+}
+
+static void give_best(struct tacho__engine *e)
+{
+	if (e->best_waits)
+		tacho__save_file(e, e->best_pid, e->best, e->best_why);
+	e->best_waits = false;
+}
+
+/* Whether FILE may still go to another process than the command. */
+static bool has_no_owner(const struct tacho__engine *e)
+{
+	for (size_t i = 0; i < e->count; i++)
+		if (e->boxes[i].pid == e->command && !e->boxes[i].note)
+			return false;
+	return !e->file_written;
+}
+
+/* What gets the name FILE at the end is handed over then: a command that has the path must
+   find the file there. */
+static void hand_over(const struct window *w, const char *path, uint64_t events)
+{
+	struct tacho__engine *e = w->engine;
+	bool best = e->options.file && w->box->ended && events >= e->best_events;
+
+	if (e->options.file && strcmp(path, e->options.file) == 0) {
+		e->file_written = true;
+		best = false;
+	}
+	if (best || e->file_written)
+		give_best(e);
+	if (best) {
+		snprintf(e->best, sizeof(e->best), "%s", path);
+		e->best_events = events;
+		e->best_pid = w->box->pid;
+		snprintf(e->best_why, sizeof(e->best_why), "%s", w->why ? w->why : "");
+		e->best_waits = has_no_owner(e);
+	}
+	if (!best || !e->best_waits)
+		tacho__save_file(e, w->box->pid, path, w->why);
+}
+
+/* FILE is what was asked for: if the command itself recorded nothing, it is the window
+   with the most events. */
+static void name_best(struct tacho__engine *e)
+{
+	int flags = e->options.replace ? 0 : RENAME_NOREPLACE;
+
+	if (!e->options.file || e->file_written || !e->best[0])
+		return;
+	if (renameat2(AT_FDCWD, e->best, AT_FDCWD, e->options.file, (unsigned)flags) < 0) {
+		tacho__warn(e->voice,
+			    "%s keeps its name, because it could not get the name %s: %s.", e->best,
+			    e->options.file, strerror(errno));
+		return;
+	}
+	tacho__note(e->voice, "%s is now %s", e->best, e->options.file);
+	snprintf(e->best, sizeof(e->best), "%s", e->options.file);
+}
+
+void tacho__save_best(struct tacho__engine *e)
+{
+	name_best(e);
+	give_best(e);
+}
+
+static void say_saved(const struct window *w, const char *path, const struct tacho__trace_result *r)
+{
+	char seconds[TEXT_SMALL], bytes[TEXT_SMALL];
+	struct tacho__engine *e = w->engine;
+
+	e->saved++;
+	tacho__note(e->voice, "%s: %s %s (%" PRIu32 "), %" PRIu64 " events in %s, %s%s%s", path,
+		    w->box->ended ? "window of" : "snapshot of", w->box->comm, w->box->pid,
+		    r->events, text_duration(seconds, r->last_ns - r->first_ns),
+		    text_bytes(bytes, r->bytes), w->why && w->why[0] ? "; " : "",
+		    w->why ? w->why : "");
+}
+
+/* When the trigger was, on the clock of the trace; the reader knows that best. */
+static uint64_t trigger_ns(const struct tacho_reader *reader, const struct window *w)
+{
+	for (uint32_t i = 0; w->trigger && i < tacho_read_trigger_count(reader); i++) {
+		const struct tacho_trigger_info *t = tacho_read_trigger(reader, i);
+
+		if (t->number == w->trigger)
+			return t->ns;
+	}
+	return w->why_ns;
+}
+
+static uint32_t thread_number(void *arg, uint32_t tid)
+{
+	const struct tacho_reader *reader = arg;
+	uint32_t number = 0;
+
+	/* An id may have been used again: the last one counts. */
+	for (uint32_t i = 0; i < tacho_read_thread_count(reader); i++) {
+		const struct tacho_thread *t = tacho_read_thread(reader, i);
+
+		if (t->tid == tid && t->number >= number)
+			number = t->number;
+	}
+	return number;
+}
+
+static void add_kernel(const struct window *w, struct tacho_reader *reader,
+		       struct tacho__trace_options *options, struct tacho_trace_gap *gap)
+{
+	uint64_t lost = 0;
+
+	if (!w->box->kernel)
+		return;
+	tacho__kernel_drain(w->box->kernel);
+	if (tacho__kernel_take(w->box->kernel, thread_number, reader, &options->kernel,
+			       &options->kernel_count, &lost) < 0) {
+		options->kernel_count = 0;
+		return;
+	}
+	if (lost == 0)
+		return;
+	*gap = (struct tacho_trace_gap){.records = lost, .reason = TACHO_GAP_KERNEL};
+	tacho_read_window(reader, &gap->from_ns, &gap->to_ns);
+	options->gaps = gap;
+	options->gap_count = 1;
+}
+
+/* What is wrong was said when it began. */
+static void complain(const struct tacho__engine *e, const char *sentence)
+{
+	if (!e->failing)
+		tacho__error(e->voice, "%s", sentence);
+}
+
+/* 1: a trace file was written, 0: there is nothing in the box. */
+static int write_trace(const struct window *w, struct tacho_reader *reader,
+		       struct tacho__new_file *file, struct tacho__trace_result *result)
+{
+	const char *slash = strrchr(w->box->path, '/');
+	struct tacho_trace_gap gap;
+	struct tacho__trace_options options = {
+		.taken_by = w->box->ended ? TACHO_TAKEN_RECOVER : TACHO_TAKEN_DUMP,
+		.box_name = slash ? slash + 1 : w->box->path,
+		.no_symbols = w->engine->options.no_symbols,
+		.why = w->why && w->why[0] ? w->why : NULL,
+		.why_mono_ns = w->why && w->why[0] ? trigger_ns(reader, w) : 0,
+		.agent_cpu_ns = tacho__clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+	};
+	char message[TACHO__MESSAGE] = "";
+	int error = begin_output(file, w->engine, w->box, tacho_read_process(reader, 0));
+
+	if (error < 0) {
+		complain(w->engine, file->message);
+		return error;
+	}
+	add_kernel(w, reader, &options, &gap);
+	error = tacho__trace_write(reader, file->fd, &options, result, message, sizeof(message));
+	if (error < 0)
+		complain(w->engine, message[0] ? message : strerror(-error));
+	if (error < 0 || result->events == 0) {
+		tacho__new_file_abandon(file);
+		return error;
+	}
+	error = tacho__new_file_commit(file);
+	if (error < 0)
+		complain(w->engine, file->message);
+	return error < 0 ? error : 1;
+}
+
+static int save(const struct window *w)
+{
+	struct tacho_read_options options = {.size = sizeof(options)};
+	struct tacho__trace_result written = {0};
+	struct tacho_reader *reader = NULL;
+	char message[TACHO__MESSAGE] = "";
+	struct tacho__new_file file;
+	int result = tacho_read_open(&reader, w->box->path, &options, message, sizeof(message));
+
+	if (result < 0)
+		complain(w->engine, message[0] ? message : strerror(-result));
+	else if (!tacho_read_process(reader, 0))
+		result = -EBADMSG;
+	else
+		result = write_trace(w, reader, &file, &written);
+	if (result > 0) {
+		text_problems(reader, 5, tacho__engine_warn, w->engine);
+		say_saved(w, file.path, &written);
+		if (!w->box->ended && w->why && w->why[0])
+			w->engine->dropped +=
+				tacho__keep_add(w->engine->keep, file.path, written.bytes);
+		hand_over(w, file.path, written.events);
+	}
+	tacho_read_close(reader);
+	return result < 0 ? result : 0;
+}
+
+int tacho__save_window(struct tacho__engine *e, struct tacho__followed *box, const char *why,
+		       uint64_t why_ns, uint32_t trigger)
+{
+	struct window w = {
+		.engine = e, .box = box, .why = why, .why_ns = why_ns, .trigger = trigger};
+	bool failed = save(&w) < 0;
+
+	if (failed && !e->failing && !e->closing)
+		tacho__error(e->voice,
+			     "the window of %s (%" PRIu32 ") stays in %s; it is tried again every "
+			     "30 s.",
+			     box->comm, box->pid, box->path);
+	else if (!failed && e->failing)
+		tacho__note(e->voice, "windows can be saved again");
+	e->failing = failed;
+	return failed ? -EIO : 0;
+}
+
+/* ------------------------------------------------------------------------- end */
+
+/* How the process ended, as a shell tells it; -1: that is its parent's secret. */
+static int exit_status(struct tacho__engine *e, struct tacho__followed *box)
+{
+	siginfo_t info = {0};
+
+	if (box->pid == e->command && e->command_reaped) {
+		box->status = e->command_status;
+		box->status_known = true;
+	}
+	if (box->status_known)
+		return WIFSIGNALED(box->status) ? 128 + WTERMSIG(box->status)
+						: WEXITSTATUS(box->status);
+	/* A child that was not reaped yet. */
+	if (e->options.recording == 0 ||
+	    waitid(P_PID, box->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
+		return -1;
+	return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
+}
+
+/* With --on exit, its condition decides; a status that nobody tells us counts as bad if the
+   process did not end in order. */
+static bool ended_as_wanted(struct tacho__engine *e, struct tacho__followed *box, bool in_order)
+{
+	int status = exit_status(e, box);
+
+	if (status < 0)
+		return !in_order;
+	return tacho__demand_value(&e->options.rules, &box->demand, TACHO__WATCH_EXIT,
+				   tacho__clock_ns(CLOCK_MONOTONIC), (uint64_t)status, NULL);
+}
+
+static bool is_wanted(struct tacho__engine *e, struct tacho__followed *box)
+{
+	bool in_order = tacho__follow_state(box->follow) == TACHO_STATE_STOPPED;
+
+	if (tacho__sentinels_watch(&e->options.rules.sentinels, TACHO__WATCH_EXIT))
+		return ended_as_wanted(e, box, in_order) || box->demand.wanted;
+	/* `tacho agent` cares for what its owner did not expect, and for what a `tacho run`
+	   that is gone was to save. */
+	return e->options.recording || !in_order || e->options.all_ends || box->demand.wanted ||
+	       tacho__follow_super(box->follow)->recording != 0;
+}
+
+static int save_last(struct tacho__engine *e, struct tacho__followed *box)
+{
+	struct tacho__demand *d = &box->demand;
+
+	if (box->row)
+		return tacho__attend_drain(e, box, TACHO__DRAIN_END);
+	if (!is_wanted(e, box)) {
+		e->unwanted++;
+		if (e->options.recording)
+			tacho__note(e->voice,
+				    "the window of %s (%" PRIu32
+				    ") is not kept: no condition of --on held at its end",
+				    box->comm, box->pid);
+		return 0;
+	}
+	return tacho__save_window(e, box, d->wanted ? d->why : NULL, d->why_ns, d->trigger);
+}
+
+/* The program wanted to have its box kept, and nobody saved it. */
+static bool is_asked_to_stay(const struct tacho__engine *e, const struct tacho__followed *box)
+{
+	const struct tacho_box_super *super = tacho__follow_super(box->follow);
+
+	return e->options.recording == 0 && super->recording == 0 && super->keep && !e->segments &&
+	       !e->options.all_ends && !box->demand.wanted &&
+	       tacho__follow_state(box->follow) == TACHO_STATE_STOPPED;
+}
+
+void tacho__save_ended(struct tacho__engine *e, struct tacho__followed *box)
+{
+	struct stat st = *tacho__follow_file(box->follow);
+	char message[TEXT_SENTENCE];
+	struct stat now;
+
+	box->done = lstat(box->path, &now) < 0 || now.st_ino != st.st_ino;
+	if (box->done && e->options.recording) {
+		e->failed++;
+		tacho__warn(e->voice,
+			    "the window of %s (%" PRIu32
+			    ") is not saved: somebody deleted its box, %s.",
+			    box->comm, box->pid, box->path);
+	}
+	if (!box->done && box->retry_ns == 0)
+		tacho__attend_last(e, box);
+	if (!box->done && save_last(e, box) == 0) {
+		box->done = true;
+		if (!is_asked_to_stay(e, box) &&
+		    tacho__box_remove(box->path, &st, message, sizeof(message)) < 0)
+			tacho__warn(e->voice, "%s", message);
+	}
+	if (!box->done && !e->closing) {
+		box->retry_ns = tacho__clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
+		return;
+	}
+	if (!box->done) {
+		e->failed++;
+		tacho__error(e->voice,
+			     "the window of %s (%" PRIu32
+			     ") is kept in %s. Make room, then save it "
+			     "with 'tacho recover %s -o FOLDER'.",
+			     box->comm, box->pid, box->path, box->path);
+	}
+	box->done = true;
+	tacho__attend_end(e, box);
+}

@@ -1,0 +1,406 @@
+/*
+ * It waits in ppoll(2) for signals, for new boxes, for what their recorders tell and for the
+ * ends of recorded processes. Processes that the command leaves behind, daemons above
+ * all, become children of this one, so that their ends are known.
+ */
+#define _GNU_SOURCE 1 /* sigabbrev_np */
+#include "agent/run.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/random.h>
+#include <sys/signalfd.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "agent/engine.h"
+#include "agent/exec.h"
+#include "agent/run_child.h"
+#include "agent/run_program.h"
+#include "base/clock.h"
+#include "text/names.h"
+#include "text/text.h"
+
+#define NS_PER_MS UINT64_C(1000000)
+/* How long a process that was left behind may take to record its first event. */
+#define GRACE_NS (2000 * NS_PER_MS)
+#define PENDING_NS (10 * NS_PER_MS) /* between looks at a box that is being made */
+#define PENDING_LOOKS 200
+#define NO_PIDFD_NS (500 * NS_PER_MS) /* ... at processes that cannot be waited for */
+
+struct session {
+	const struct tacho__run_options *options;
+	const struct tacho__voice *voice;
+	struct tacho__engine engine;
+	int signals; /* signalfd */
+	pid_t command;
+	bool ended; /* the command has */
+	uint64_t ended_ns;
+	int status;	/* its wait status */
+	bool leave;	/* do not wait for others */
+	bool told;	/* that others go on */
+	unsigned looks; /* at boxes that are being made */
+	int key;	/* SIGINT or SIGQUIT, when the terminal sent it; 0: none */
+};
+
+static uint64_t random_number(void)
+{
+	uint64_t number = 0;
+
+	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+		number = tacho__clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)getpid() << 40;
+	number &= INT64_MAX;
+	return number ? number : 1;
+}
+
+/* The signals that come to this process are read, not suffered. */
+static int take_signals(struct tacho__start *start, bool sigpipe_ignored)
+{
+	struct sigaction action = {.sa_handler = SIG_DFL}, old;
+	sigset_t all;
+
+	sigemptyset(&start->changed);
+	sigemptyset(&start->ignored);
+	sigaddset(&start->changed, SIGPIPE);
+	if (sigpipe_ignored)
+		sigaddset(&start->ignored, SIGPIPE);
+	signal(SIGPIPE, SIG_IGN);
+	/* Ignored, the ends of children would be kept from us. */
+	sigaddset(&start->changed, SIGCHLD);
+	sigaction(SIGCHLD, &action, &old);
+	if (old.sa_handler == SIG_IGN)
+		sigaddset(&start->ignored, SIGCHLD);
+	sigfillset(&all);
+	sigdelset(&all, SIGPIPE);
+	sigprocmask(SIG_BLOCK, &all, &start->mask);
+	return signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
+}
+
+/* ------------------------------------------------------------------ signals */
+
+static bool has_terminal(void)
+{
+	int fd = open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC | O_NONBLOCK);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* The command was stopped from the terminal: the shell waits for us to stop as well. */
+static void stop_too(const struct session *s, int number)
+{
+	if ((number == SIGTSTP || number == SIGTTIN || number == SIGTTOU) && has_terminal() &&
+	    tacho__is_stopped(s->command))
+		raise(SIGSTOP);
+}
+
+static void say_killed(const struct session *s)
+{
+	int number = WTERMSIG(s->status);
+	const char *abbreviation = sigabbrev_np(number);
+
+	/* As shells do: nobody wonders about these two. */
+	if (number == SIGINT || number == SIGPIPE)
+		return;
+	tacho__note(s->voice, "%s (%ld) was killed by signal %d%s%s%s%s", s->options->argv[0],
+		    (long)s->command, number, abbreviation ? " (SIG" : "",
+		    abbreviation ? abbreviation : "", abbreviation ? ")" : "",
+		    WCOREDUMP(s->status) ? ", core dumped" : "");
+}
+
+static void reap_children(struct session *s)
+{
+	siginfo_t info;
+	int status;
+
+	for (;;) {
+		info.si_pid = 0;
+		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) < 0 ||
+		    info.si_pid == 0)
+			return;
+		if (waitpid(info.si_pid, &status, WUNTRACED | WNOHANG) <= 0)
+			return;
+		if (!WIFSTOPPED(status) && tacho__engine_reaped(&s->engine, info.si_pid, status))
+			continue;
+		if (info.si_pid != s->command || s->ended)
+			continue;
+		if (WIFSTOPPED(status)) {
+			stop_too(s, WSTOPSIG(status));
+		} else {
+			s->ended = true;
+			s->ended_ns = tacho__clock_ns(CLOCK_MONOTONIC);
+			s->status = status;
+			if (WIFSIGNALED(status))
+				say_killed(s);
+		}
+	}
+}
+
+/* To what the command left behind: children that this process inherited. */
+static void pass_to_heirs(struct session *s, const struct signalfd_siginfo *info)
+{
+	char path[64];
+	FILE *file;
+	long pid;
+	int count = 0;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%ld/children", (long)getpid());
+	file = fopen(path, "re");
+	while (file && fscanf(file, "%ld", &pid) == 1) {
+		if (s->engine.exec && pid == (long)tacho__exec_pid(s->engine.exec))
+			continue;
+		tacho__pass_on(info, (pid_t)pid);
+		count++;
+	}
+	if (file)
+		fclose(file);
+	if (count == 0)
+		s->leave = true;
+}
+
+static bool is_deadly(int number)
+{
+	return number == SIGINT || number == SIGQUIT || number == SIGHUP || number == SIGTERM;
+}
+
+static void snapshot(struct session *s, int number)
+{
+	char name[TEXT_SMALL], why[2 * TEXT_SMALL];
+
+	name_signal(name, number);
+	snprintf(why, sizeof(why), "%s%s", strncmp(name, "SIG", 3) == 0 ? "signal " : "", name);
+	tacho__engine_snapshot(&s->engine, why);
+}
+
+static void handle_signal(struct session *s, const struct signalfd_siginfo *info)
+{
+	int number = (int)info->ssi_signo;
+
+	if (number == SIGCHLD) {
+		reap_children(s);
+	} else if (number == s->options->trigger) {
+		snapshot(s, number);
+	} else if (number == SIGCONT) {
+		/* A shell continues the whole group; whoever continued only us means the
+		   command. */
+		if (!s->ended && tacho__is_stopped(s->command))
+			kill(s->command, SIGCONT);
+	} else if (!tacho__is_for_child(info)) {
+		if (info->ssi_code > 0 && (number == SIGINT || number == SIGQUIT))
+			s->key = number;
+		/* Ctrl-C does not reach daemons; it ends the waiting for them. */
+		if (s->ended && is_deadly(number))
+			s->leave = true;
+	} else if (!s->ended) {
+		tacho__pass_on(info, s->command);
+	} else {
+		pass_to_heirs(s, info);
+	}
+}
+
+/* Whether there were any. */
+static bool read_signals(struct session *s)
+{
+	struct signalfd_siginfo info;
+	bool any = false;
+
+	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		handle_signal(s, &info);
+		any = true;
+	}
+	return any;
+}
+
+/* While the last commands of --exec are waited for, who interrupts wants to leave. */
+static bool is_impatient(void *arg)
+{
+	struct session *s = arg;
+	struct signalfd_siginfo info;
+	bool leave = false;
+
+	while (read(s->signals, &info, sizeof(info)) == (ssize_t)sizeof(info)) {
+		if (info.ssi_signo == SIGCHLD)
+			reap_children(s);
+		leave |= is_deadly((int)info.ssi_signo);
+	}
+	return leave;
+}
+
+/* ------------------------------------------------------------------ waiting */
+
+static bool has_children(void)
+{
+	siginfo_t info;
+
+	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+}
+
+static void tell_who_goes_on(struct session *s)
+{
+	char names[TACHO__MESSAGE];
+
+	if (s->told)
+		return;
+	s->told = true;
+	tacho__note(s->voice,
+		    "the command has ended and %s go on and are recorded. Waiting for their end; "
+		    "'tacho dump PID' saves a window at any time, Ctrl-C leaves them running.",
+		    tacho__engine_names(&s->engine, names, sizeof(names)));
+}
+
+static void sooner(uint64_t *until, uint64_t at)
+{
+	if (at < *until)
+		*until = at;
+}
+
+/* Whether there is still something to wait for; *until: at most until then. */
+static bool goes_on(struct session *s, uint64_t *until)
+{
+	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC);
+
+	*until = UINT64_MAX;
+	if (s->engine.pending && s->looks < PENDING_LOOKS)
+		sooner(until, now + PENDING_NS);
+	if (tacho__engine_is_blind(&s->engine))
+		sooner(until, now + NO_PIDFD_NS);
+	if (!s->ended)
+		return true;
+	if (s->leave || s->options->no_wait)
+		return false;
+	if (tacho__engine_alive(&s->engine) > 0) {
+		tell_who_goes_on(s);
+		return true;
+	}
+	/* From now on a window that cannot be saved is not tried again. */
+	s->engine.closing = true;
+	if (!has_children() || now - s->ended_ns >= GRACE_NS)
+		return false;
+	sooner(until, s->ended_ns + GRACE_NS);
+	return true;
+}
+
+static void wait_for_end(struct session *s)
+{
+	uint64_t until;
+	bool look;
+
+	while (goes_on(s, &until)) {
+		look = tacho__engine_wait(&s->engine, s->signals, until);
+		if (look)
+			s->looks = 0;
+		look |= read_signals(s);
+		if (!look && (s->engine.pending || tacho__clock_ns(CLOCK_MONOTONIC) >= until)) {
+			s->looks += s->engine.pending;
+			look = true;
+		}
+		s->engine.closing = s->ended && tacho__engine_alive(&s->engine) == 0;
+		tacho__engine_work(&s->engine, look);
+	}
+}
+
+/* ---------------------------------------------------------------------- end */
+
+static void say_rest(const struct session *s, size_t alive, const char *names)
+{
+	const struct tacho__engine *e = &s->engine;
+	const char *all = geteuid() == 0 ? " --all" : "";
+
+	if (alive > 0)
+		tacho__note(s->voice,
+			    "%s go on and are recorded: 'tacho dump PID' saves a window, 'tacho "
+			    "ls%s' lists them, 'tacho recover%s' saves what they leave behind.",
+			    names, all, all);
+	else if (e->saved + e->failed + e->unwanted + e->segment_count == 0 &&
+		 s->options->program->hindrance == TACHO__HINDRANCE_NONE && !e->last_reason[0])
+		tacho__note(s->voice,
+			    "nothing was recorded: no process of it%s waited with epoll, poll or "
+			    "select or called tacho.h.%s",
+			    s->options->exclude ? ", but for those that --exclude names," : "",
+			    s->options->no_wait
+				    ? " What it left running may still do so: 'tacho ls' lists "
+				      "that, 'tacho recover' saves what is left of it."
+				    : "");
+}
+
+static int exit_status(int status)
+{
+	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}
+
+static int start_command(struct session *s)
+{
+	const struct tacho__program *program = s->options->program;
+	struct tacho__start start = {.program = program, .argv = s->options->argv};
+	char message[TACHO__MESSAGE], number[TEXT_SMALL];
+	char **environment;
+
+	snprintf(number, sizeof(number), "%" PRIu64, s->engine.options.recording);
+	if (tacho__run_environment(&environment, s->options, number, message, sizeof(message)) <
+	    0) {
+		tacho__error(s->voice, "%s", message);
+		return TACHO__RUN_FAILED;
+	}
+	start.environment = environment;
+	s->signals = take_signals(&start, s->options->sigpipe_ignored);
+	if (s->signals < 0)
+		tacho__error(s->voice, "cannot make a signalfd: %s. Nothing was started.",
+			     strerror(errno));
+	if (s->signals < 0 || tacho__engine_begin(&s->engine) < 0) {
+		free(environment);
+		return TACHO__RUN_FAILED;
+	}
+	if (!s->options->no_wait)
+		prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+	s->command = tacho__start(&start);
+	free(environment);
+	if (s->command > 0) {
+		s->engine.command = (uint32_t)s->command;
+		return 0;
+	}
+	tacho__program_explain(program, -s->command, message, sizeof(message));
+	tacho__error(s->voice, "%s", message);
+	tacho__engine_end(&s->engine);
+	tacho__engine_free(&s->engine);
+	return s->command == -ENOENT ? TACHO__RUN_NOT_FOUND : TACHO__RUN_CANNOT;
+}
+
+static void finish(struct session *s)
+{
+	char names[TACHO__MESSAGE];
+	size_t alive = tacho__engine_alive(&s->engine);
+
+	tacho__engine_names(&s->engine, names, sizeof(names));
+	tacho__engine_end(&s->engine);
+	say_rest(s, alive, names);
+	tacho__engine_finish(&s->engine, s->signals, is_impatient, s);
+}
+
+int tacho__run(const struct tacho__run_options *options, int *key)
+{
+	struct session s = {.options = options, .voice = options->engine->voice};
+	struct tacho__engine_options engine = *options->engine;
+	int status;
+
+	*key = 0;
+	engine.recording = random_number();
+	engine.all_users = geteuid() == 0;
+	if (tacho__engine_open(&s.engine, &engine) < 0)
+		return TACHO__RUN_FAILED;
+	status = start_command(&s);
+	if (status)
+		return status;
+	tacho__raise_descriptors();
+	wait_for_end(&s);
+	finish(&s);
+	if (WIFSIGNALED(s.status) && WTERMSIG(s.status) == s.key)
+		*key = s.key;
+	return exit_status(s.status);
+}

@@ -1,0 +1,46 @@
+/*
+ * A new file whose name never stands for half of it: the bytes go to a temporary name in the
+ * same folder, reach the disk, and only then get their name.
+ */
+#ifndef TACHO_WRITE_NEW_FILE_H
+#define TACHO_WRITE_NEW_FILE_H
+
+#include <limits.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "text/text.h"
+
+struct tacho_process;
+
+struct tacho__new_file {
+	int fd;
+	int folder;
+	char path[PATH_MAX]; /* as a person reads it */
+	char name[NAME_MAX + 1];
+	char temporary[NAME_MAX + 1];
+	bool replace;
+	bool unique; /* a name that is taken gets a number */
+	/* `temporary` in `folder` may be there: for a signal handler that removes it. */
+	volatile sig_atomic_t pending;
+	char message[TEXT_SENTENCE]; /* the sentence behind a negative return value */
+};
+
+/* To `path`. Existing files only with `replace`. This and the next: 0 or a negative errno, and then
+   nothing is left to end. */
+int tacho__new_file_begin(struct tacho__new_file *f, const char *path, bool replace);
+/* To a new file: `path`, which ends in .tacho, or with a number where that is taken. */
+int tacho__new_file_begin_unique(struct tacho__new_file *f, const char *path);
+/* To a new file tacho-COMM-PID-TIME.tacho in `folder`. */
+int tacho__new_file_begin_in(struct tacho__new_file *f, const char *folder,
+			     const struct tacho_process *process);
+/* The file is complete: to the disk and under its name. 0 or a negative errno. */
+int tacho__new_file_commit(struct tacho__new_file *f);
+void tacho__new_file_abandon(struct tacho__new_file *f);
+
+/* What a process or service is called, as a part of a name of a file: it chooses its name, and must
+   not choose the folder. */
+void tacho__plain_name(char *out, size_t size, const char *name);
+
+#endif
