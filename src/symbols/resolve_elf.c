@@ -1,6 +1,7 @@
 #include "symbols/resolve_elf.h"
 
 #include <dwarf.h>
+#include <elfutils/libdwelf.h>
 #include <elfutils/libdwfl.h>
 #include <fcntl.h>
 #include <libiberty/demangle.h>
@@ -26,34 +27,117 @@ struct tacho__elf {
 
 /* ------------------------------------------------------------------ opening */
 
-/* A file that is not on this host, if somebody allowed to ask for it. */
-static int fetch_debuginfo(Dwfl_Module *module)
+/* A regular file that whoever runs the recorded process could read as well; or -1. */
+static int open_file(const char *path, uint32_t uid)
 {
-	const unsigned char *bits;
-	GElf_Addr address;
-	int size = dwfl_module_build_id(module, &bits, &address);
+	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	struct stat st;
 
-	return size > 0 ? tacho__debuginfod_find(TACHO__DEBUGINFOD_DEBUG, bits, (size_t)size) : -1;
+	if (fd < 0)
+		return -1;
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
+	    (uid == geteuid() || uid == st.st_uid || st.st_mode & S_IROTH))
+		return fd;
+	close(fd);
+	return -1;
 }
 
-/* libdw asks debuginfod servers by itself when this variable is set, for as long as it likes.
-   It is not to: whether they are asked is for the user to say. */
+/* What is looked for is a file with this build-id. */
+struct wanted {
+	const void *id;
+	ssize_t size;
+	char **found; /* its path, to be freed by libdwfl */
+};
+
+/* A file of the build-id, or -1. Takes `path` over. */
+static int try_path(const struct wanted *w, char *path)
+{
+	int fd = path ? open_file(path, geteuid()) : -1;
+	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	const void *id;
+
+	if (elf && dwelf_elf_gnu_build_id(elf, &id) == w->size &&
+	    !memcmp(id, w->id, (size_t)w->size)) {
+		*w->found = path;
+	} else {
+		if (fd >= 0)
+			close(fd);
+		free(path);
+		fd = -1;
+	}
+	elf_end(elf);
+	return fd;
+}
+
+static char *join(const char *root, const char *file, const char *folder, const char *link)
+{
+	const char *slash = strrchr(file, '/');
+	char *path;
+	int n = asprintf(&path, "%s%.*s%s%s%s", root, slash ? (int)(slash + 1 - file) : 0, file,
+			 folder,
+			 link	 ? link
+			 : slash ? slash + 1
+				 : file,
+			 link ? "" : ".debug");
+
+	/* A link may have the name of the file that it stands in. */
+	if (n >= 0 && strcmp(path, file))
+		return path;
+	if (n >= 0)
+		free(path);
+	return NULL;
+}
+
+/* The debug file that `file` links to, in the folders where debuggers look for it. */
+static int follow_link(const struct wanted *w, const char *file, const char *link)
+{
+	int fd = try_path(w, join("", file, "", link));
+
+	if (fd < 0)
+		fd = try_path(w, join("", file, ".debug/", link));
+	return fd < 0 ? try_path(w, join("/usr/lib/debug", file, "", link)) : fd;
+}
+
+/* What several debug files share has a build-id of its own. */
+static int find_shared(Dwfl_Module *module, const char *link, char **found)
+{
+	struct wanted w = {.found = found};
+	const char *name, *file = NULL, *debug = NULL;
+	Dwarf_Addr bias;
+	Dwarf *dwarf = dwfl_module_getdwarf(module, &bias);
+
+	if (dwarf)
+		w.size = dwelf_dwarf_gnu_debugaltlink(dwarf, &name, &w.id);
+	if (w.size <= 0 || !link)
+		return -1;
+	if (link[0] == '/')
+		return try_path(&w, strdup(link));
+	dwfl_module_info(module, NULL, NULL, NULL, NULL, NULL, &file, &debug);
+	return debug || file ? try_path(&w, join("", debug ? debug : file, "", link)) : -1;
+}
+
+/*
+ * Not dwfl_standard_find_debuginfo where there is a build-id: after it has looked for files as
+ * this does, it asks the servers that DEBUGINFOD_URLS names, for as long as it likes. Whether
+ * they are asked is for the user to say.
+ */
 static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
 			  const char *file, const char *link, GElf_Word crc, char **found)
 {
-	const char *urls = getenv("DEBUGINFOD_URLS");
-	char *kept = urls ? strdup(urls) : NULL;
+	const unsigned char *id;
+	GElf_Addr address;
+	int size = dwfl_module_build_id(module, &id, &address);
+	struct wanted w = {id, size, found};
 	int fd;
 
-	if (urls)
-		unsetenv("DEBUGINFOD_URLS");
-	fd = dwfl_standard_find_debuginfo(module, user, name, base, file, link, crc, found);
-	if (kept)
-		setenv("DEBUGINFOD_URLS", kept, 1);
-	free(kept);
-	/* Without `file` it is what several debug files share, which has a build-id of its own. */
+	if (size <= 0 && file)
+		return dwfl_standard_find_debuginfo(module, user, name, base, file, link, crc,
+						    found);
+	fd = dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
+	if (fd < 0)
+		fd = file ? follow_link(&w, file, link) : find_shared(module, link, found);
 	if (fd < 0 && file)
-		fd = fetch_debuginfo(module);
+		fd = tacho__debuginfod_find(TACHO__DEBUGINFOD_DEBUG, id, (size_t)size);
 	return fd < 0 ? -1 : fd;
 }
 
@@ -74,21 +158,6 @@ static const Dwfl_Callbacks callbacks = {
 	.find_debuginfo = find_debuginfo,
 	.section_address = dwfl_offline_section_address,
 };
-
-/* A regular file that whoever runs the recorded process could read as well; or -1. */
-static int open_file(const char *path, uint32_t uid)
-{
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
-	struct stat st;
-
-	if (fd < 0)
-		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) &&
-	    (uid == geteuid() || uid == st.st_uid || st.st_mode & S_IROTH))
-		return fd;
-	close(fd);
-	return -1;
-}
 
 static int same_build(Dwfl_Module *file, const struct tacho_definition *module)
 {

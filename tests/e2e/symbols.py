@@ -135,7 +135,23 @@ def inlined(folder):
     check('--no-symbols leaves addresses', p.returncode == 0 and found and
           not any('function' in f for s in found for f in s['at']['frames']), p.stderr)
 
+    debug = folder + '/.debug/shop.debug'
+    os.mkdir(folder + '/.debug')
+    subprocess.run(['objcopy', '--only-keep-debug', program, debug], check=True)
     subprocess.run(['strip', program], check=True)
+    subprocess.run(['objcopy', '--add-gnu-debuglink=' + debug, program], check=True)
+    dump(box, trace)
+    names = {f.get('function') for s in samples(trace) for f in s['at']['frames']}
+    check('a debug file is found by the link to it', 'shop::Basket<int>::add' in names, names)
+    other = folder + '/other'
+    subprocess.run(['g++', '-O2', '-g', '-Wl,--build-id=0x' + 20 * '12', '-o', other, source],
+                   check=True)
+    subprocess.run(['objcopy', '--only-keep-debug', other, debug], check=True)
+    dump(box, trace)
+    names = {f.get('function') for s in samples(trace) for f in s['at']['frames']
+             if f['module'] == program}
+    check('unless it is of another build', names == {None}, names)
+    os.unlink(debug)
     dump(box, trace)
     names = {f.get('function') for s in samples(trace) for f in s['at']['frames']
              if f['module'] == program}
