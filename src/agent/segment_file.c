@@ -63,6 +63,7 @@ static int commit(struct tacho__segment *g, struct mark m, int err)
 		g->out.offset = m.offset;
 		g->out.blocks = m.blocks;
 		g->out.index_count = m.index_count;
+		g->out.error = 0; /* it may go better the next time */
 		g->torn = true;
 		cut_off(g);
 	}

@@ -311,10 +311,9 @@ static void choose_list(struct tacho__encoder_scratch *s, unsigned which)
 
 /* ----------------------------------------------------------------- columns */
 
-static int put_head(struct tacho__encoder *e, const struct tacho__records *r)
+static void put_head(struct tacho__encoder *e, const struct tacho__records *r)
 {
 	struct tacho_trace_events head = r->head;
-	int err;
 
 	head.size = sizeof(head);
 	head.reserved = 0;
@@ -324,64 +323,55 @@ static int put_head(struct tacho__encoder *e, const struct tacho__records *r)
 	} else {
 		head.last_ns = head.first_ns;
 	}
-	err = tacho__put_raw(e, &head, sizeof(head));
-	return err ? err : tacho__put_raw(e, r->open, head.open_listed * sizeof(r->open[0]));
+	tacho__put_raw(e, &head, sizeof(head));
+	tacho__put_raw(e, r->open, head.open_listed * sizeof(r->open[0]));
 }
 
-static int put_types(struct tacho__encoder *e, const struct tacho__records *r)
+static void put_types(struct tacho__encoder *e, const struct tacho__records *r)
 {
 	struct tacho__encoder_scratch *s = e->scratch;
 	uint32_t count = r->head.count;
 	const uint8_t start[3] = {(uint8_t)s->type_count, (uint8_t)(count ? r->type_arg[0] : 0),
 				  (uint8_t)(count ? r->type_arg[count - 1] : 0)};
-	int err = tacho__put_raw(e, start, sizeof(start));
 
-	for (uint32_t i = 0; !err && i < s->type_count; i++) {
-		err = tacho__put_raw(e, &s->types[i].type, 1);
-		if (!err)
-			err = tacho__put_raw(e, &s->types[i].records, 4);
+	tacho__put_raw(e, start, sizeof(start));
+	for (uint32_t i = 0; i < s->type_count; i++) {
+		tacho__put_raw(e, &s->types[i].type, 1);
+		tacho__put_raw(e, &s->types[i].records, 4);
 	}
-	for (uint32_t i = 0; !err && i < s->type_count; i++) {
+	for (uint32_t i = 0; i < s->type_count; i++) {
 		struct type_values *t = &s->types[i];
 
-		err = tacho__put_cut(e, 0);
-		if (!err)
-			err = tacho__put_raw(e, &t->follow_count, 1);
-		if (!err)
-			err = tacho__put_raw(e, t->follow, t->follow_count);
-		if (!err)
-			err = tacho__put_column(e, TACHO_TRANSFORM_PLAIN, 0, t->next.v,
-						t->next.count);
+		tacho__put_cut(e, 0);
+		tacho__put_raw(e, &t->follow_count, 1);
+		tacho__put_raw(e, t->follow, t->follow_count);
+		tacho__put_column(e, TACHO_TRANSFORM_PLAIN, 0, t->next.v, t->next.count);
 	}
-	return err;
 }
 
-static int put_times(struct tacho__encoder *e)
+static void put_times(struct tacho__encoder *e)
 {
 	struct tacho__encoder_scratch *s = e->scratch;
-	int err = 0;
 
 	for (uint32_t i = 0; i < s->type_count; i++) {
 		struct type_values *t = &s->types[i];
 
-		for (unsigned place = 0; !err && place < t->follow_count; place++) {
+		for (unsigned place = 0; place < t->follow_count; place++) {
 			uint32_t count = 0;
 
 			for (uint32_t k = 0; k < t->next.count; k++) {
 				if (t->next.v[k] == place)
 					s->part[count++] = t->time.v[k];
 			}
-			err = tacho__put_simple(e, s->part, count);
+			tacho__put_simple(e, s->part, count);
 		}
 	}
-	return err;
 }
 
-static int put_lists(struct tacho__encoder *e)
+static void put_lists(struct tacho__encoder *e)
 {
 	struct tacho__encoder_scratch *s = e->scratch;
 	uint8_t count = 0;
-	int err;
 
 	for (unsigned i = 0; i < LIST_COUNT; i++) {
 		if (s->lists[i].uses)
@@ -389,81 +379,72 @@ static int put_lists(struct tacho__encoder *e)
 		if (s->lists[i].used)
 			s->lists[i].number = count++;
 	}
-	err = tacho__put_cut(e, 0);
-	if (!err)
-		err = tacho__put_raw(e, &count, 1);
-	for (unsigned i = 0; !err && i < LIST_COUNT; i++) {
+	tacho__put_cut(e, 0);
+	tacho__put_raw(e, &count, 1);
+	for (unsigned i = 0; i < LIST_COUNT; i++) {
 		struct tacho__list *l = &s->lists[i].list;
 
 		if (!s->lists[i].used)
 			continue;
-		err = tacho__put_raw(e, &l->distinct, 4);
-		if (!err)
-			err = tacho__put_simple(e, l->value, l->distinct);
+		tacho__put_raw(e, &l->distinct, 4);
+		tacho__put_simple(e, l->value, l->distinct);
 	}
-	return err;
 }
 
-static int put_arg(struct tacho__encoder *e, struct type_values *t)
+static void put_arg(struct tacho__encoder *e, struct type_values *t)
 {
 	const uint8_t head[2] = {TACHO_TRANSFORM_MATE, 0};
-	int err;
 
-	if (!t->mate || !e->scratch->lists[LIST_TASKS].mated)
-		return tacho__put_simple(e, t->arg.v, t->records);
-	err = tacho__put_cut(e, 0);
-	if (!err)
-		err = tacho__put_raw(e, head, sizeof(head));
-	if (!err)
-		err = tacho__put_raw(e, &t->new_mate.count, 4);
-	if (!err)
-		err = tacho__put_simple(e, t->new_mate.v, t->new_mate.count);
-	return err ? err : tacho__put_simple(e, t->mates.v, t->mates.count);
-}
-
-static int put_word_column(struct tacho__encoder *e, const struct type_values *t, struct values *c)
-{
-	int err;
-
-	if (t->type == TACHO_REC_LOG) {
-		err = tacho__put_words_head(e, c->count);
-		return err ? err : tacho__put_raw(e, c->v, (size_t)c->count * 8);
+	if (!t->mate || !e->scratch->lists[LIST_TASKS].mated) {
+		tacho__put_simple(e, t->arg.v, t->records);
+		return;
 	}
-	if (c->list == LIST_NONE || !e->scratch->lists[c->list].used)
-		return tacho__put_simple(e, c->v, c->count);
-	return tacho__put_column(e, TACHO_TRANSFORM_DICT, e->scratch->lists[c->list].number,
-				 c->coded, c->count);
+	tacho__put_cut(e, 0);
+	tacho__put_raw(e, head, sizeof(head));
+	tacho__put_raw(e, &t->new_mate.count, 4);
+	tacho__put_simple(e, t->new_mate.v, t->new_mate.count);
+	tacho__put_simple(e, t->mates.v, t->mates.count);
 }
 
-static int put_rest(struct tacho__encoder *e, const struct type_values *t,
-		    const struct tacho__records *r)
+static void put_word_column(struct tacho__encoder *e, const struct type_values *t, struct values *c)
 {
-	int err = tacho__put_words_head(e, t->rest_words);
+	if (t->type == TACHO_REC_LOG) {
+		tacho__put_words_head(e, c->count);
+		tacho__put_raw(e, c->v, (size_t)c->count * 8);
+	} else if (c->list == LIST_NONE || !e->scratch->lists[c->list].used) {
+		tacho__put_simple(e, c->v, c->count);
+	} else {
+		tacho__put_column(e, TACHO_TRANSFORM_DICT, e->scratch->lists[c->list].number,
+				  c->coded, c->count);
+	}
+}
 
-	for (uint32_t i = 0; !err && t->rest_words && i < r->head.count; i++) {
+static void put_rest(struct tacho__encoder *e, const struct type_values *t,
+		     const struct tacho__records *r)
+{
+	tacho__put_words_head(e, t->rest_words);
+	for (uint32_t i = 0; t->rest_words && i < r->head.count; i++) {
 		uint32_t at = r->word_at[i] + WORD_COLUMNS;
 
 		if ((r->type_arg[i] & 0xff) == t->type && r->word_at[i + 1] > at)
-			err = tacho__put_raw(e, r->words + at,
-					     (size_t)(r->word_at[i + 1] - at) * 8);
+			tacho__put_raw(e, r->words + at, (size_t)(r->word_at[i + 1] - at) * 8);
 	}
-	return err;
 }
 
-static int put_type(struct tacho__encoder *e, struct type_values *t, const struct tacho__records *r)
+static void put_type(struct tacho__encoder *e, struct type_values *t,
+		     const struct tacho__records *r)
 {
 	unsigned end = t->variable ? WORD_COLUMNS : TACHO_REC_CLASS(t->type);
-	int err = put_arg(e, t);
 
-	if (!err && t->variable)
-		err = tacho__put_bytes(e, t->words.v, t->records);
-	if (!err && t->variable)
-		err = tacho__put_simple(e, t->data.v, t->records);
-	for (unsigned k = t->variable; !err && k < end; k++)
-		err = put_word_column(e, t, &t->w[k]);
-	if (!err && t->variable)
-		err = put_rest(e, t, r);
-	return err;
+	put_arg(e, t);
+	if (t->variable) {
+		tacho__put_bytes(e, t->words.v, t->records);
+		tacho__put_simple(e, t->data.v, t->records);
+	}
+	for (unsigned k = t->variable; k < end; k++)
+		put_word_column(e, t, &t->w[k]);
+	if (t->variable)
+		put_rest(e, t, r);
 }
 
 int tacho__columns_encode(struct tacho__encoder *e, const struct tacho__records *r)
@@ -472,6 +453,7 @@ int tacho__columns_encode(struct tacho__encoder *e, const struct tacho__records 
 
 	e->size = 0;
 	e->cut_count = 0;
+	e->error = 0;
 	e->after_large = 0;
 	if (err)
 		return err;
@@ -484,16 +466,13 @@ int tacho__columns_encode(struct tacho__encoder *e, const struct tacho__records 
 	if (err)
 		return err;
 	gather(e->scratch, r);
-	err = put_head(e, r);
-	if (!err)
-		err = put_types(e, r);
-	if (!err)
-		err = put_times(e);
-	if (!err)
-		err = put_lists(e);
-	for (uint32_t i = 0; !err && i < e->scratch->type_count; i++)
-		err = put_type(e, &e->scratch->types[i], r);
-	return err;
+	put_head(e, r);
+	put_types(e, r);
+	put_times(e);
+	put_lists(e);
+	for (uint32_t i = 0; i < e->scratch->type_count; i++)
+		put_type(e, &e->scratch->types[i], r);
+	return e->error;
 }
 
 void tacho__encoder_free(struct tacho__encoder *e)

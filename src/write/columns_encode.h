@@ -19,6 +19,7 @@ struct tacho__encoder {
 			   end a block of a compressor */
 	uint32_t cut_count;
 	uint32_t cut_capacity;
+	int error;	     /* of what is being encoded: the first */
 	uint8_t after_large; /* the bytes before e->size were worth a cut */
 	struct tacho__encoder_scratch *scratch;
 };

@@ -15,90 +15,86 @@ int tacho__put_room(struct tacho__encoder *e, size_t size)
 	size_t capacity = e->capacity ? e->capacity : 65536;
 	uint8_t *data;
 
-	if (size > TACHO_BLOCK_MAX - e->size)
-		return -EFBIG;
-	if (e->size + size <= e->capacity)
-		return 0;
+	if (!e->error && size > TACHO_BLOCK_MAX - e->size)
+		e->error = -EFBIG;
+	if (e->error || e->size + size <= e->capacity)
+		return e->error;
 	while (capacity < e->size + size)
 		capacity *= 2;
 	data = realloc(e->data, capacity);
 	if (!data)
-		return -ENOMEM;
+		return e->error = -ENOMEM;
 	e->data = data;
 	e->capacity = capacity;
 	return 0;
 }
 
-int tacho__put_raw(struct tacho__encoder *e, const void *bytes, size_t size)
+void tacho__put_raw(struct tacho__encoder *e, const void *bytes, size_t size)
 {
-	int err = tacho__put_room(e, size);
-
-	if (err)
-		return err;
+	if (tacho__put_room(e, size))
+		return;
 	if (size)
 		memcpy(e->data + e->size, bytes, size);
 	e->size += size;
-	return 0;
 }
 
-int tacho__put_cut(struct tacho__encoder *e, size_t size)
+void tacho__put_cut(struct tacho__encoder *e, size_t size)
 {
 	int large = size >= CUT_BYTES;
 	int wanted = large || e->after_large;
 
 	e->after_large = (uint8_t)large;
 	if (!wanted)
-		return 0;
+		return;
 	if (e->cut_count == e->cut_capacity) {
 		uint32_t capacity = e->cut_capacity ? 2 * e->cut_capacity : 256;
 		uint32_t *cuts = realloc(e->cuts, capacity * sizeof(*cuts));
 
-		if (!cuts)
-			return -ENOMEM;
+		if (!cuts) {
+			e->error = -ENOMEM;
+			return;
+		}
 		e->cuts = cuts;
 		e->cut_capacity = capacity;
 	}
 	e->cuts[e->cut_count++] = (uint32_t)e->size;
-	return 0;
 }
 
-static int put_column_head(struct tacho__encoder *e, enum tacho_transform transform, uint8_t width,
-			   uint8_t list)
+static void put_column_head(struct tacho__encoder *e, enum tacho_transform transform, uint8_t width,
+			    uint8_t list)
 {
 	const uint8_t head[3] = {(uint8_t)transform, width, list};
 
-	return tacho__put_raw(e, head, transform == TACHO_TRANSFORM_DICT ? 3 : 2);
+	tacho__put_raw(e, head, transform == TACHO_TRANSFORM_DICT ? 3 : 2);
 }
 
-static int put_planes(struct tacho__encoder *e, const uint64_t *v, uint32_t count, unsigned width)
+static void put_planes(struct tacho__encoder *e, const uint64_t *v, uint32_t count, unsigned width)
 {
-	int err = tacho__put_room(e, (size_t)count * width);
-
-	for (unsigned k = 0; !err && k < width; k++) {
+	if (tacho__put_room(e, (size_t)count * width))
+		return;
+	for (unsigned k = 0; k < width; k++) {
 		uint8_t *p = e->data + e->size;
 
 		if (k)
-			err = tacho__put_cut(e, count);
+			tacho__put_cut(e, count);
 		for (uint32_t i = 0; i < count; i++)
 			p[i] = (uint8_t)(v[i] >> (8 * k));
 		e->size += count;
 	}
-	return err;
 }
 
-static int put_bits(struct tacho__encoder *e, const uint64_t *v, uint32_t count, unsigned bits)
+static void put_bits(struct tacho__encoder *e, const uint64_t *v, uint32_t count, unsigned bits)
 {
 	size_t size = ((size_t)count * bits + 7) / 8;
-	int err = tacho__put_room(e, size);
-	uint8_t *p = e->data + e->size;
+	uint8_t *p;
 
-	if (err)
-		return err;
+	if (tacho__put_room(e, size))
+		return;
+	p = e->data + e->size;
 	memset(p, 0, size);
 	for (uint32_t i = 0; i < count; i++)
 		p[(size_t)i * bits / 8] |= (uint8_t)(v[i] << (size_t)i * bits % 8);
 	e->size += size;
-	return 0;
 }
 
 /*
@@ -120,27 +116,25 @@ static unsigned packed_bits(const uint64_t *v, uint32_t count)
 	return cost.bits < count ? 4 : 0;
 }
 
-int tacho__put_column(struct tacho__encoder *e, enum tacho_transform transform, uint8_t list,
-		      const uint64_t *v, uint32_t count)
+void tacho__put_column(struct tacho__encoder *e, enum tacho_transform transform, uint8_t list,
+		       const uint64_t *v, uint32_t count)
 {
 	unsigned bits = packed_bits(v, count);
 	unsigned width = bits ? TACHO_COLUMN_BITS | bits : tacho__cost_width(v, count);
-	int err = tacho__put_cut(e, bits ? (size_t)count * bits / 8 : width ? count : 0);
 
-	if (!err)
-		err = put_column_head(e, transform, (uint8_t)width, list);
-	if (err)
-		return err;
-	return bits ? put_bits(e, v, count, bits) : put_planes(e, v, count, width);
+	tacho__put_cut(e, bits ? (size_t)count * bits / 8 : width ? count : 0);
+	put_column_head(e, transform, (uint8_t)width, list);
+	if (bits)
+		put_bits(e, v, count, bits);
+	else
+		put_planes(e, v, count, width);
 }
 
-int tacho__put_bytes(struct tacho__encoder *e, const uint64_t *v, uint32_t count)
+void tacho__put_bytes(struct tacho__encoder *e, const uint64_t *v, uint32_t count)
 {
-	int err = tacho__put_cut(e, count);
-
-	if (!err)
-		err = put_column_head(e, TACHO_TRANSFORM_PLAIN, 1, 0);
-	return err ? err : put_planes(e, v, count, 1);
+	tacho__put_cut(e, count);
+	put_column_head(e, TACHO_TRANSFORM_PLAIN, 1, 0);
+	put_planes(e, v, count, 1);
 }
 
 static uint64_t zigzag(uint64_t d)
@@ -148,7 +142,7 @@ static uint64_t zigzag(uint64_t d)
 	return (d << 1) ^ (0 - (d >> 63));
 }
 
-int tacho__put_simple(struct tacho__encoder *e, uint64_t *v, uint32_t count)
+void tacho__put_simple(struct tacho__encoder *e, uint64_t *v, uint32_t count)
 {
 	struct tacho__cost plain, delta;
 
@@ -157,14 +151,14 @@ int tacho__put_simple(struct tacho__encoder *e, uint64_t *v, uint32_t count)
 		for (uint32_t i = count - 1; i > 0; i--)
 			v[i] = zigzag(v[i] - v[i - 1]);
 		v[0] = zigzag(v[0]);
-		return tacho__put_column(e, TACHO_TRANSFORM_DELTA, 0, v, count);
+		tacho__put_column(e, TACHO_TRANSFORM_DELTA, 0, v, count);
+	} else {
+		tacho__put_column(e, TACHO_TRANSFORM_PLAIN, 0, v, count);
 	}
-	return tacho__put_column(e, TACHO_TRANSFORM_PLAIN, 0, v, count);
 }
 
-int tacho__put_words_head(struct tacho__encoder *e, uint32_t count)
+void tacho__put_words_head(struct tacho__encoder *e, uint32_t count)
 {
-	int err = tacho__put_cut(e, (size_t)count * 8);
-
-	return err ? err : put_column_head(e, TACHO_TRANSFORM_WORDS, 8, 0);
+	tacho__put_cut(e, (size_t)count * 8);
+	put_column_head(e, TACHO_TRANSFORM_WORDS, 8, 0);
 }

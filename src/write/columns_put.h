@@ -7,23 +7,23 @@
 
 #include "write/columns_encode.h"
 
-/* All return 0, -EFBIG or -ENOMEM. */
+/* What fails sets e->error to -EFBIG or -ENOMEM; nothing is put after it. */
 
-/* Room for `size` more bytes at e->data + e->size. */
+/* Room for `size` more bytes at e->data + e->size; returns e->error. */
 int tacho__put_room(struct tacho__encoder *e, size_t size);
-int tacho__put_raw(struct tacho__encoder *e, const void *bytes, size_t size);
+void tacho__put_raw(struct tacho__encoder *e, const void *bytes, size_t size);
 
 /* Says that `size` bytes of one kind follow, and cuts when that is worth it. */
-int tacho__put_cut(struct tacho__encoder *e, size_t size);
+void tacho__put_cut(struct tacho__encoder *e, size_t size);
 
 /* A column of values as they are to be stored; `list` is for DICT. */
-int tacho__put_column(struct tacho__encoder *e, enum tacho_transform transform, uint8_t list,
-		      const uint64_t *v, uint32_t count);
+void tacho__put_column(struct tacho__encoder *e, enum tacho_transform transform, uint8_t list,
+		       const uint64_t *v, uint32_t count);
 /* A column PLAIN of width 1. */
-int tacho__put_bytes(struct tacho__encoder *e, const uint64_t *v, uint32_t count);
+void tacho__put_bytes(struct tacho__encoder *e, const uint64_t *v, uint32_t count);
 /* A column PLAIN or DELTA, whichever is cheaper. Destroys the values. */
-int tacho__put_simple(struct tacho__encoder *e, uint64_t *v, uint32_t count);
+void tacho__put_simple(struct tacho__encoder *e, uint64_t *v, uint32_t count);
 /* The head of a column WORDS, whose `count` values follow. */
-int tacho__put_words_head(struct tacho__encoder *e, uint32_t count);
+void tacho__put_words_head(struct tacho__encoder *e, uint32_t count);
 
 #endif

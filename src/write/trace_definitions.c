@@ -110,16 +110,15 @@ static void put_module(struct payload *p, const struct tacho_definition *d)
 	put(p, d->name, path);
 }
 
-static int put_definition(struct tacho__bytes *b, const struct tacho_definition *d)
+static void put_definition(struct tacho__bytes *b, const struct tacho_definition *d)
 {
 	struct payload p = {.size = 0};
 	struct tacho_trace_def head = {.id = d->id, .class = d->def_class};
-	int err;
 
 	switch (d->def_class) {
 	case TACHO_DEF_SCHEMA:
 		if (d->count > TACHO_SCHEMA_FIELDS)
-			return 0;
+			return;
 		put_schema(&p, d);
 		break;
 	case TACHO_DEF_STACK:
@@ -136,10 +135,9 @@ static int put_definition(struct tacho__bytes *b, const struct tacho_definition 
 	head.flags = d->cut || p.cut ? TACHO_DEF_CUT : 0;
 	if (d->exact)
 		head.flags |= TACHO_DEF_EXACT;
-	err = tacho__bytes_put(b, &head, sizeof(head));
-	if (!err)
-		err = tacho__bytes_put(b, p.data, p.size);
-	return err ? err : tacho__bytes_pad(b);
+	tacho__bytes_put(b, &head, sizeof(head));
+	tacho__bytes_put(b, p.data, p.size);
+	tacho__bytes_pad(b);
 }
 
 int tacho__put_definitions(struct tacho__output *o, const struct tacho_reader *reader,
@@ -147,21 +145,15 @@ int tacho__put_definitions(struct tacho__output *o, const struct tacho_reader *r
 {
 	uint32_t limit = tacho_read_definition_limit(reader, process);
 	struct tacho__bytes b = {0};
-	int err = 0;
 
-	for (uint32_t id = 1; !err && id < limit; id++) {
+	for (uint32_t id = 1; !o->error && id < limit; id++) {
 		const struct tacho_definition *d = tacho_read_definition(reader, process, id);
 
-		if (d && put_definition(&b, d))
-			err = tacho__output_fail(o, -ENOMEM,
-						 "cannot write the trace: out of "
-						 "memory; free some and try again");
-		if (!err && b.size && (b.size >= BLOCK_BYTES || id + 1 == limit)) {
-			err = tacho__output_block(o, TACHO_BLOCK_DEFINITIONS, b.data, b.size, NULL,
-						  NULL);
-			b.size = 0;
-		}
+		if (d)
+			put_definition(&b, d);
+		if (b.error || b.size >= BLOCK_BYTES || (b.size && id + 1 == limit))
+			tacho__output_bytes(o, TACHO_BLOCK_DEFINITIONS, &b);
 	}
 	tacho__bytes_free(&b);
-	return err;
+	return o->error;
 }

@@ -31,6 +31,9 @@ int tacho__output_fail(struct tacho__output *o, int err, const char *format, ...
 {
 	va_list args;
 
+	if (o->error)
+		return o->error;
+	o->error = err;
 	if (!o->message || !o->message_size)
 		return err;
 	va_start(args, format);
@@ -39,7 +42,7 @@ int tacho__output_fail(struct tacho__output *o, int err, const char *format, ...
 	return err;
 }
 
-static int no_memory(struct tacho__output *o)
+int tacho__output_no_memory(struct tacho__output *o)
 {
 	return tacho__output_fail(o, -ENOMEM,
 				  "cannot write the trace: out of memory; free some and try again");
@@ -52,14 +55,16 @@ int tacho__bytes_put(struct tacho__bytes *b, const void *data, size_t size)
 	size_t capacity = b->capacity ? b->capacity : 4096;
 	uint8_t *p;
 
+	if (b->error)
+		return b->error;
 	if (size > SIZE_MAX / 4 - b->size)
-		return -ENOMEM;
+		return b->error = -ENOMEM;
 	while (capacity < b->size + size)
 		capacity *= 2;
 	if (capacity > b->capacity) {
 		p = realloc(b->data, capacity);
 		if (!p)
-			return -ENOMEM;
+			return b->error = -ENOMEM;
 		b->data = p;
 		b->capacity = capacity;
 	}
@@ -84,38 +89,41 @@ void tacho__bytes_free(struct tacho__bytes *b)
 
 /* ----------------------------------------------------------------- writing */
 
-static int write_failed(struct tacho__output *o, int error)
+static void write_failed(struct tacho__output *o, int error)
 {
 	unsigned long long done = o->offset;
 
 	switch (error) {
 	case ENOSPC:
 	case EDQUOT:
-		return tacho__output_fail(o, -error,
-					  "cannot write the trace: no space left after %llu bytes; "
-					  "free some or write it elsewhere",
-					  done);
+		tacho__output_fail(o, -error,
+				   "cannot write the trace: no space left after %llu bytes; "
+				   "free some or write it elsewhere",
+				   done);
+		break;
 	case EPIPE:
-		return tacho__output_fail(o, -error,
-					  "cannot write the trace: its reader went away after "
-					  "%llu bytes",
-					  done);
+		tacho__output_fail(o, -error,
+				   "cannot write the trace: its reader went away after "
+				   "%llu bytes",
+				   done);
+		break;
 	case EFBIG:
-		return tacho__output_fail(
-			o, -error,
-			"cannot write the trace: the limit for the size of a file "
-			"was reached after %llu bytes; raise it (ulimit -f) or "
-			"take a shorter stretch of time",
-			done);
+		tacho__output_fail(o, -error,
+				   "cannot write the trace: the limit for the size of a file "
+				   "was reached after %llu bytes; raise it (ulimit -f) or "
+				   "take a shorter stretch of time",
+				   done);
+		break;
 	default:
-		return tacho__output_fail(o, -error, "cannot write the trace after %llu bytes: %s",
-					  done, strerror(error));
+		tacho__output_fail(o, -error, "cannot write the trace after %llu bytes: %s", done,
+				   strerror(error));
+		break;
 	}
 }
 
 static int write_all(struct tacho__output *o, const uint8_t *data, size_t size)
 {
-	while (size) {
+	while (size && !o->error) {
 		ssize_t n = write(o->fd, data, size);
 
 		if (n > 0) {
@@ -126,12 +134,12 @@ static int write_all(struct tacho__output *o, const uint8_t *data, size_t size)
 			struct pollfd p = {.fd = o->fd, .events = POLLOUT};
 
 			if (poll(&p, 1, -1) < 0 && errno != EINTR)
-				return write_failed(o, errno);
+				write_failed(o, errno);
 		} else if (n == 0 || errno != EINTR) {
-			return write_failed(o, n == 0 ? EIO : errno);
+			write_failed(o, n == 0 ? EIO : errno);
 		}
 	}
-	return 0;
+	return o->error;
 }
 
 static uint32_t make_tag(void)
@@ -154,7 +162,7 @@ int tacho__output_begin(struct tacho__output *o)
 
 	o->zstd = ZSTD_createCCtx();
 	if (!o->zstd)
-		return no_memory(o);
+		return tacho__output_no_memory(o);
 	o->tag = make_tag();
 	memcpy(head.magic, TACHO_TRACE_MAGIC, sizeof(head.magic));
 	head.tag = o->tag;
@@ -201,8 +209,8 @@ static size_t compress(struct tacho__output *o, uint8_t *out, const uint8_t *pay
 	return to.pos < size ? to.pos : 0;
 }
 
-static int note_in_index(struct tacho__output *o, enum tacho_block_type type, uint64_t size,
-			 const struct tacho_trace_events *events)
+static void note_in_index(struct tacho__output *o, enum tacho_block_type type, uint64_t size,
+			  const struct tacho_trace_events *events)
 {
 	struct tacho_trace_index *entry;
 
@@ -210,8 +218,10 @@ static int note_in_index(struct tacho__output *o, enum tacho_block_type type, ui
 		uint32_t capacity = o->index_capacity ? 2 * o->index_capacity : 256;
 
 		entry = realloc(o->index, capacity * sizeof(*entry));
-		if (!entry)
-			return no_memory(o);
+		if (!entry) {
+			tacho__output_no_memory(o);
+			return;
+		}
 		o->index = entry;
 		o->index_capacity = capacity;
 	}
@@ -228,7 +238,6 @@ static int note_in_index(struct tacho__output *o, enum tacho_block_type type, ui
 		entry->first_ns = events->first_ns;
 		entry->last_ns = events->last_ns;
 	}
-	return 0;
 }
 
 int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, const void *payload,
@@ -238,8 +247,9 @@ int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, con
 	struct tacho_trace_block head = {.magic = TACHO_BLOCK_MAGIC, .type = (uint16_t)type};
 	size_t stored, need = sizeof(head) + padded(size);
 	uint8_t *body;
-	int err;
 
+	if (o->error)
+		return o->error;
 	if (size > TACHO_BLOCK_MAX)
 		return tacho__output_fail(o, -EFBIG,
 					  "cannot write the trace: a block of type %d "
@@ -250,7 +260,7 @@ int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, con
 		o->buffer = malloc(need);
 		o->capacity = o->buffer ? need : 0;
 		if (!o->buffer)
-			return no_memory(o);
+			return tacho__output_no_memory(o);
 	}
 	body = o->buffer + sizeof(head);
 	set_parameters(o, type, size);
@@ -271,43 +281,37 @@ int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, con
 	memcpy(o->buffer, &head, sizeof(head));
 	need = sizeof(head) + padded(stored);
 	/* The index does not list itself: the end says where it is. */
-	err = type == TACHO_BLOCK_INDEX ? 0 : note_in_index(o, type, need, events);
-	if (!err)
-		err = write_all(o, o->buffer, need);
-	if (!err)
+	if (type != TACHO_BLOCK_INDEX)
+		note_in_index(o, type, need, events);
+	if (!write_all(o, o->buffer, need))
 		o->blocks++;
-	return err;
+	return o->error;
 }
 
-static int put_index(struct tacho__output *o)
+int tacho__output_bytes(struct tacho__output *o, enum tacho_block_type type, struct tacho__bytes *b)
 {
-	struct tacho_trace_array array = {sizeof(o->index[0]), o->index_count};
-	struct tacho__bytes bytes = {0};
-	int err = tacho__bytes_put(&bytes, &array, sizeof(array));
-
-	if (!err)
-		err = tacho__bytes_put(&bytes, o->index, o->index_count * sizeof(o->index[0]));
-	if (err)
-		err = no_memory(o);
+	if (b->error)
+		tacho__output_no_memory(o);
 	else
-		err = tacho__output_block(o, TACHO_BLOCK_INDEX, bytes.data, bytes.size, NULL, NULL);
-	tacho__bytes_free(&bytes);
-	return err;
+		tacho__output_block(o, type, b->data, b->size, NULL, NULL);
+	tacho__bytes_free(b);
+	return o->error;
 }
 
 int tacho__output_end(struct tacho__output *o)
 {
 	struct tacho_trace_end end = {.index_offset = 0};
-	const size_t room = TACHO_BLOCK_MAX - sizeof(struct tacho_trace_array);
-	int err = 0;
+	struct tacho_trace_array array = {sizeof(o->index[0]), o->index_count};
+	const size_t room = TACHO_BLOCK_MAX - sizeof(array);
+	struct tacho__bytes index = {0};
 
 	/* A file with more blocks than an index can list is read without one. */
 	if (o->index_count <= room / sizeof(o->index[0])) {
 		end.index_offset = o->offset;
-		err = put_index(o);
+		tacho__bytes_put(&index, &array, sizeof(array));
+		tacho__bytes_put(&index, o->index, o->index_count * sizeof(o->index[0]));
+		tacho__output_bytes(o, TACHO_BLOCK_INDEX, &index);
 	}
-	if (err)
-		return err;
 	end.blocks = o->blocks;
 	memcpy(end.magic, TACHO_TRACE_END_MAGIC, sizeof(end.magic));
 	end.crc = tacho__crc32c(0, &end, offsetof(struct tacho_trace_end, crc));

@@ -20,7 +20,8 @@ struct tacho__output {
 	ZSTD_CCtx *zstd;
 	struct tacho_trace_index *index;
 	uint32_t index_count, index_capacity;
-	char *message; /* the sentence behind a negative return value; may be NULL */
+	int error;     /* the first: a negative errno; nothing is written after it */
+	char *message; /* the sentence that goes with it; may be NULL */
 	size_t message_size;
 };
 
@@ -35,25 +36,30 @@ struct tacho__bytes {
 	uint8_t *data;
 	size_t size;
 	size_t capacity;
+	int error; /* -ENOMEM: some are missing */
 };
 
-/* All return 0 or a negative errno with a sentence in o->message. */
+/* All return o->error: whoever writes several things looks at the last. */
 
 int tacho__output_begin(struct tacho__output *o);
 /* `events` names what is in an EVENTS block, for the index; else NULL. */
 int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, const void *payload,
 			size_t size, const struct tacho__cuts *cuts,
 			const struct tacho_trace_events *events);
+/* A block of what was put together; frees it. */
+int tacho__output_bytes(struct tacho__output *o, enum tacho_block_type type,
+			struct tacho__bytes *b);
 int tacho__output_end(struct tacho__output *o);
 void tacho__output_free(struct tacho__output *o);
 
-/* Says what failed; returns `err`. */
+/* Says what failed, unless something failed before. */
 int tacho__output_fail(struct tacho__output *o, int err, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+int tacho__output_no_memory(struct tacho__output *o);
 
-/* -ENOMEM, or 0. Pads with zeros to 8 bytes. */
+/* Return b->error. */
 int tacho__bytes_put(struct tacho__bytes *b, const void *data, size_t size);
-int tacho__bytes_pad(struct tacho__bytes *b);
+int tacho__bytes_pad(struct tacho__bytes *b); /* with zeros to 8 bytes */
 void tacho__bytes_free(struct tacho__bytes *b);
 
 #endif

@@ -15,130 +15,96 @@
  */
 #define CLOCK_BASELINE_NS 1000000000ull
 
-static int put_payload(struct tacho__output *o, enum tacho_block_type type, struct tacho__bytes *b,
-		       int err)
-{
-	if (err)
-		err = tacho__output_fail(o, err,
-					 "cannot write the trace: out of memory; free "
-					 "some and try again");
-	else
-		err = tacho__output_block(o, type, b->data, b->size, NULL, NULL);
-	tacho__bytes_free(b);
-	return err;
-}
-
 /* -------------------------------------------------------------------- META */
 
-static int meta(struct tacho__bytes *b, uint16_t key, const void *value, size_t size)
+static void meta(struct tacho__bytes *b, uint16_t key, const void *value, size_t size)
 {
 	struct {
 		uint16_t key, zero;
 		uint32_t size;
 	} head = {key, 0, (uint32_t)size};
-	int err = tacho__bytes_put(b, &head, sizeof(head));
 
-	if (!err)
-		err = tacho__bytes_put(b, value, size);
-	return err ? err : tacho__bytes_pad(b);
+	tacho__bytes_put(b, &head, sizeof(head));
+	tacho__bytes_put(b, value, size);
+	tacho__bytes_pad(b);
 }
 
-static int meta_text(struct tacho__bytes *b, uint16_t key, const char *text)
+static void meta_text(struct tacho__bytes *b, uint16_t key, const char *text)
 {
-	return text && *text ? meta(b, key, text, strlen(text)) : 0;
+	if (text && *text)
+		meta(b, key, text, strlen(text));
 }
 
 /* `known`: a 0 is one that was measured, not one that stands for nothing. */
-static int meta_number(struct tacho__bytes *b, uint16_t key, uint64_t value, int known)
+static void meta_number(struct tacho__bytes *b, uint16_t key, uint64_t value, int known)
 {
-	return value || known ? meta(b, key, &value, sizeof(value)) : 0;
+	if (value || known)
+		meta(b, key, &value, sizeof(value));
 }
 
-static int meta_identity(struct tacho__bytes *b, const struct tacho_process *p, int known)
+static void meta_identity(struct tacho__bytes *b, const struct tacho_process *p, int known)
 {
 	static const uint8_t none[sizeof(p->boot_id)];
-	int err = meta_number(b, TACHO_META_PID, p->pid, known);
 
-	if (!err)
-		err = meta_number(b, TACHO_META_UID, p->uid, known);
-	if (!err)
-		err = meta_number(b, TACHO_META_START_TIME, p->start_time, known);
-	if (!err && memcmp(p->boot_id, none, sizeof(none)))
-		err = meta(b, TACHO_META_BOOT_ID, p->boot_id, sizeof(p->boot_id));
-	if (!err)
-		err = meta_number(b, TACHO_META_CREATED_MONO, p->created_mono_ns, known);
-	if (!err)
-		err = meta_number(b, TACHO_META_CREATED_REAL, p->created_real_ns, 0);
-	if (!err)
-		err = meta_number(b, TACHO_META_PARENT_PID, p->parent_pid, 0);
-	if (!err)
-		err = meta_number(b, TACHO_META_ARCH, p->arch, 0);
-	if (!err && p->build_id_size)
-		err = meta(b, TACHO_META_BUILD_ID, p->build_id, p->build_id_size);
-	if (!err)
-		err = meta_text(b, TACHO_META_EXE, p->exe);
-	if (!err)
-		err = meta_text(b, TACHO_META_COMM, p->comm);
-	return err ? err : meta_text(b, TACHO_META_SERVICE, p->service);
+	meta_number(b, TACHO_META_PID, p->pid, known);
+	meta_number(b, TACHO_META_UID, p->uid, known);
+	meta_number(b, TACHO_META_START_TIME, p->start_time, known);
+	if (memcmp(p->boot_id, none, sizeof(none)))
+		meta(b, TACHO_META_BOOT_ID, p->boot_id, sizeof(p->boot_id));
+	meta_number(b, TACHO_META_CREATED_MONO, p->created_mono_ns, known);
+	meta_number(b, TACHO_META_CREATED_REAL, p->created_real_ns, 0);
+	meta_number(b, TACHO_META_PARENT_PID, p->parent_pid, 0);
+	meta_number(b, TACHO_META_ARCH, p->arch, 0);
+	if (p->build_id_size)
+		meta(b, TACHO_META_BUILD_ID, p->build_id, p->build_id_size);
+	meta_text(b, TACHO_META_EXE, p->exe);
+	meta_text(b, TACHO_META_COMM, p->comm);
+	meta_text(b, TACHO_META_SERVICE, p->service);
 }
 
-static int meta_recording(struct tacho__bytes *b, const struct tacho_process *p, int known)
+static void meta_recording(struct tacho__bytes *b, const struct tacho_process *p, int known)
 {
-	int err = meta_number(b, TACHO_META_CLOCK, p->clock, 0);
-
-	if (!err)
-		err = meta_number(b, TACHO_META_MAX_BYTES, p->max_bytes, known);
-	if (!err)
-		err = meta_number(b, TACHO_META_MIN_AGE, p->min_age_ns, known);
-	if (!err)
-		err = meta_number(b, TACHO_META_POLL_THRESHOLD, p->poll_threshold_ns, known);
-	if (!err)
-		err = meta_number(b, TACHO_META_STATE, p->state, known);
-	if (!err)
-		err = meta_number(b, TACHO_META_THREADS_SEEN, p->threads_seen, known);
-	if (!err)
-		err = meta_number(b, TACHO_META_RECORDING, p->recording, 0);
-	return err ? err : meta_text(b, TACHO_META_REASON, p->reason);
+	meta_number(b, TACHO_META_CLOCK, p->clock, 0);
+	meta_number(b, TACHO_META_MAX_BYTES, p->max_bytes, known);
+	meta_number(b, TACHO_META_MIN_AGE, p->min_age_ns, known);
+	meta_number(b, TACHO_META_POLL_THRESHOLD, p->poll_threshold_ns, known);
+	meta_number(b, TACHO_META_STATE, p->state, known);
+	meta_number(b, TACHO_META_THREADS_SEEN, p->threads_seen, known);
+	meta_number(b, TACHO_META_RECORDING, p->recording, 0);
+	meta_text(b, TACHO_META_REASON, p->reason);
 }
 
 /* What the caller says goes before what a trace that is written anew said. */
-static int meta_why(struct tacho__bytes *b, const struct tacho_process *p,
-		    const struct tacho__trace_options *options)
+static void meta_why(struct tacho__bytes *b, const struct tacho_process *p,
+		     const struct tacho__trace_options *options)
 {
 	int own = options->why && options->why[0];
 	uint64_t segment = options->segment ? options->segment : p->segment;
 	uint64_t cpu = options->agent_cpu_ns ? options->agent_cpu_ns : p->agent_cpu_ns;
-	int err = meta_text(b, TACHO_META_WHY, own ? options->why : p->why);
 
-	if (!err)
-		err = meta_number(b, TACHO_META_WHY_MONO,
-				  own ? options->why_mono_ns : p->why_mono_ns, 0);
-	if (!err)
-		err = meta_number(b, TACHO_META_SEGMENT, segment, 0);
-	return err ? err : meta_number(b, TACHO_META_AGENT_CPU, cpu, 0);
+	meta_text(b, TACHO_META_WHY, own ? options->why : p->why);
+	meta_number(b, TACHO_META_WHY_MONO, own ? options->why_mono_ns : p->why_mono_ns, 0);
+	meta_number(b, TACHO_META_SEGMENT, segment, 0);
+	meta_number(b, TACHO_META_AGENT_CPU, cpu, 0);
 }
 
-static int meta_taking(struct tacho__bytes *b, const struct tacho_process *p,
-		       const struct tacho__trace_options *options, int from_box)
+static void meta_taking(struct tacho__bytes *b, const struct tacho_process *p,
+			const struct tacho__trace_options *options, int from_box)
 {
 	uint32_t taken_by = options->taken_by ? options->taken_by : p->taken_by;
 	char host[256] = "";
-	int err = meta_number(b, TACHO_META_TAKEN_MONO, p->taken_mono_ns, 0);
 
-	if (!err)
-		err = meta_number(b, TACHO_META_TAKEN_REAL, p->taken_real_ns, 0);
-	if (!err)
-		err = meta_number(b, TACHO_META_TAKEN_BY, taken_by, 0);
-	if (!err && p->alive != TACHO_ALIVE_UNKNOWN)
-		err = meta_number(b, TACHO_META_ALIVE, p->alive == TACHO_ALIVE_YES, 1);
-	if (!err)
-		err = meta_text(b, TACHO_META_BOX_NAME, options->box_name);
+	meta_number(b, TACHO_META_TAKEN_MONO, p->taken_mono_ns, 0);
+	meta_number(b, TACHO_META_TAKEN_REAL, p->taken_real_ns, 0);
+	meta_number(b, TACHO_META_TAKEN_BY, taken_by, 0);
+	if (p->alive != TACHO_ALIVE_UNKNOWN)
+		meta_number(b, TACHO_META_ALIVE, p->alive == TACHO_ALIVE_YES, 1);
+	meta_text(b, TACHO_META_BOX_NAME, options->box_name);
 	/* A box lies on the host that is being asked; a trace file may come from afar. */
 	if (from_box && gethostname(host, sizeof(host) - 1))
 		host[0] = 0;
-	if (!err)
-		err = meta_text(b, TACHO_META_HOST, from_box ? host : p->host);
-	return err ? err : meta_text(b, TACHO_META_VERSION, TACHO_VERSION);
+	meta_text(b, TACHO_META_HOST, from_box ? host : p->host);
+	meta_text(b, TACHO_META_VERSION, TACHO_VERSION);
 }
 
 int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
@@ -147,54 +113,45 @@ int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
 	const struct tacho_process *p = tacho_read_process(reader, options->process);
 	struct tacho__bytes b = {0};
 	int from_box = p->taken_by == TACHO_TAKEN_BOX;
-	int err = meta_identity(&b, p, from_box);
 
-	if (!err)
-		err = meta_recording(&b, p, from_box);
-	if (!err)
-		err = meta_taking(&b, p, options, from_box);
-	if (!err)
-		err = meta_why(&b, p, options);
-	return put_payload(o, TACHO_BLOCK_META, &b, err);
+	meta_identity(&b, p, from_box);
+	meta_recording(&b, p, from_box);
+	meta_taking(&b, p, options, from_box);
+	meta_why(&b, p, options);
+	return tacho__output_bytes(o, TACHO_BLOCK_META, &b);
 }
 
 int tacho__put_meta_after(struct tacho__output *o, uint64_t unread, uint64_t cut_before_ns)
 {
 	struct tacho__bytes b = {0};
-	int err = meta_number(&b, TACHO_META_UNREAD_CHUNKS, unread, 0);
 
-	if (!err)
-		err = meta_number(&b, TACHO_META_CUT_BEFORE, cut_before_ns, 0);
-	if (!err && !b.size)
-		return 0;
-	return put_payload(o, TACHO_BLOCK_META, &b, err);
+	meta_number(&b, TACHO_META_UNREAD_CHUNKS, unread, 0);
+	meta_number(&b, TACHO_META_CUT_BEFORE, cut_before_ns, 0);
+	if (!b.size && !b.error)
+		return o->error;
+	return tacho__output_bytes(o, TACHO_BLOCK_META, &b);
 }
 
 /* ------------------------------------------------------------------ arrays */
 
 /* Begins an array block; its count is set once it is known. */
-static int array_begin(struct tacho__bytes *b, size_t entry_size)
+static void array_begin(struct tacho__bytes *b, size_t entry_size)
 {
 	struct tacho_trace_array array = {(uint32_t)entry_size, 0};
 
-	return tacho__bytes_put(b, &array, sizeof(array));
+	tacho__bytes_put(b, &array, sizeof(array));
 }
 
-static int array_put(struct tacho__bytes *b, const void *entry, size_t size)
+static void array_put(struct tacho__bytes *b, const void *entry, size_t size)
 {
 	struct tacho_trace_array array;
-	int err;
 
 	/* What a block has no room for is left out, not the block. */
-	if (b->size + size > TACHO_BLOCK_MAX)
-		return 0;
-	err = tacho__bytes_put(b, entry, size);
-	if (err)
-		return err;
+	if (b->size + size > TACHO_BLOCK_MAX || tacho__bytes_put(b, entry, size))
+		return;
 	memcpy(&array, b->data, sizeof(array));
 	array.count++;
 	memcpy(b->data, &array, sizeof(array));
-	return 0;
 }
 
 int tacho__put_clock(struct tacho__output *o, struct tacho_reader *reader, uint32_t process)
@@ -202,30 +159,30 @@ int tacho__put_clock(struct tacho__output *o, struct tacho_reader *reader, uint3
 	const struct tacho_process *p = tacho_read_process(reader, process);
 	uint64_t first = 0, last = 0;
 	struct tacho__bytes b = {0};
-	int err = array_begin(&b, sizeof(struct tacho_anchor));
 
+	array_begin(&b, sizeof(struct tacho_anchor));
 	if (tacho_read_window(reader, &first, &last) < 0)
 		first = last = p->taken_mono_ns;
 	/* Two anchors too close to each other would leave the slope open. */
 	if (last - first < CLOCK_BASELINE_NS && first <= UINT64_MAX - CLOCK_BASELINE_NS)
 		last = first + CLOCK_BASELINE_NS;
-	for (int i = 0; !err && i < 2; i++) {
+	for (int i = 0; i < 2; i++) {
 		uint64_t ns = i ? last : first;
 		struct tacho_anchor anchor = {ns, ns, tacho_read_real_ns(reader, process, ns)};
 
 		if (i == 0 || last > first)
-			err = array_put(&b, &anchor, sizeof(anchor));
+			array_put(&b, &anchor, sizeof(anchor));
 	}
-	return put_payload(o, TACHO_BLOCK_CLOCK, &b, err);
+	return tacho__output_bytes(o, TACHO_BLOCK_CLOCK, &b);
 }
 
 int tacho__put_sources(struct tacho__output *o, const struct tacho_reader *reader, uint32_t process)
 {
 	uint32_t count = tacho_read_source_count(reader);
 	struct tacho__bytes b = {0};
-	int err = array_begin(&b, sizeof(struct tacho_box_source));
 
-	for (uint32_t i = 0; !err && i < count && i < TACHO_SOURCE_MAX; i++) {
+	array_begin(&b, sizeof(struct tacho_box_source));
+	for (uint32_t i = 0; i < count && i < TACHO_SOURCE_MAX; i++) {
 		struct tacho_source_info info = {0};
 		struct tacho_box_source entry = {0};
 
@@ -233,34 +190,34 @@ int tacho__put_sources(struct tacho__output *o, const struct tacho_reader *reade
 			entry.state = (uint16_t)info.state;
 			entry.error = info.error;
 		}
-		err = array_put(&b, &entry, sizeof(entry));
+		array_put(&b, &entry, sizeof(entry));
 	}
-	return put_payload(o, TACHO_BLOCK_SOURCES, &b, err);
+	return tacho__output_bytes(o, TACHO_BLOCK_SOURCES, &b);
 }
 
 int tacho__put_losses(struct tacho__output *o, const struct tacho_reader *reader, uint32_t process)
 {
 	uint32_t count = tacho_read_loss_count(reader);
 	struct tacho__bytes b = {0};
-	int err = array_begin(&b, sizeof(uint64_t));
 
-	for (uint32_t i = 0; !err && i < count && i < TACHO_LOSS_MAX; i++) {
+	array_begin(&b, sizeof(uint64_t));
+	for (uint32_t i = 0; i < count && i < TACHO_LOSS_MAX; i++) {
 		struct tacho_loss_info info = {0};
 
 		if (tacho_read_loss(reader, process, i, &info) < 0)
 			info.count = 0;
-		err = array_put(&b, &info.count, sizeof(info.count));
+		array_put(&b, &info.count, sizeof(info.count));
 	}
-	return put_payload(o, TACHO_BLOCK_LOSSES, &b, err);
+	return tacho__output_bytes(o, TACHO_BLOCK_LOSSES, &b);
 }
 
 int tacho__put_threads(struct tacho__output *o, const struct tacho_reader *reader, uint32_t process)
 {
 	uint32_t count = tacho_read_thread_count(reader);
 	struct tacho__bytes b = {0};
-	int err = array_begin(&b, sizeof(struct tacho_box_thread));
 
-	for (uint32_t i = 0; !err && i < count; i++) {
+	array_begin(&b, sizeof(struct tacho_box_thread));
+	for (uint32_t i = 0; i < count; i++) {
 		const struct tacho_thread *t = tacho_read_thread(reader, i);
 		struct tacho_box_thread entry = {.chunk = TACHO_NO_CHUNK};
 
@@ -271,9 +228,9 @@ int tacho__put_threads(struct tacho__output *o, const struct tacho_reader *reade
 		entry.tid = t->tid;
 		entry.start_ticks = t->start_ns;
 		strncpy(entry.name, t->name, sizeof(entry.name) - 1);
-		err = array_put(&b, &entry, sizeof(entry));
+		array_put(&b, &entry, sizeof(entry));
 	}
-	return put_payload(o, TACHO_BLOCK_THREADS, &b, err);
+	return tacho__output_bytes(o, TACHO_BLOCK_THREADS, &b);
 }
 
 int tacho__put_triggers(struct tacho__output *o, const struct tacho_reader *reader,
@@ -281,9 +238,9 @@ int tacho__put_triggers(struct tacho__output *o, const struct tacho_reader *read
 {
 	uint32_t count = tacho_read_trigger_count(reader);
 	struct tacho__bytes b = {0};
-	int err = array_begin(&b, sizeof(struct tacho_box_trigger));
 
-	for (uint32_t i = 0; !err && i < count; i++) {
+	array_begin(&b, sizeof(struct tacho_box_trigger));
+	for (uint32_t i = 0; i < count; i++) {
 		const struct tacho_trigger_info *t = tacho_read_trigger(reader, i);
 		struct tacho_box_trigger entry = {0};
 
@@ -296,9 +253,9 @@ int tacho__put_triggers(struct tacho__output *o, const struct tacho_reader *read
 		memcpy(entry.reason, t->reason, entry.size);
 		entry.flags = tacho__sentinel_number(t->sentinel) << 8;
 		entry.value = t->value;
-		err = array_put(&b, &entry, sizeof(entry));
+		array_put(&b, &entry, sizeof(entry));
 	}
-	return put_payload(o, TACHO_BLOCK_TRIGGERS, &b, err);
+	return tacho__output_bytes(o, TACHO_BLOCK_TRIGGERS, &b);
 }
 
 /* How far the crash handler came, from what there is. */
@@ -334,18 +291,18 @@ int tacho__put_crashes(struct tacho__output *o, const struct tacho_reader *reade
 {
 	uint32_t count = tacho_read_crash_count(reader);
 	struct tacho__bytes b = {0};
-	int err = array_begin(&b, sizeof(struct tacho_box_crash));
 
-	for (uint32_t i = 0; !err && i < count; i++) {
+	array_begin(&b, sizeof(struct tacho_box_crash));
+	for (uint32_t i = 0; i < count; i++) {
 		const struct tacho_crash_info *c = tacho_read_crash(reader, i);
 		struct tacho_box_crash entry;
 
 		if (!c || c->process != process)
 			continue;
 		crash_entry(&entry, c);
-		err = array_put(&b, &entry, sizeof(entry));
+		array_put(&b, &entry, sizeof(entry));
 	}
-	return put_payload(o, TACHO_BLOCK_CRASHES, &b, err);
+	return tacho__output_bytes(o, TACHO_BLOCK_CRASHES, &b);
 }
 
 /* -------------------------------------------------------------------- GAPS */
@@ -353,14 +310,13 @@ int tacho__put_crashes(struct tacho__output *o, const struct tacho_reader *reade
 int tacho__put_gaps(struct tacho__output *o, const struct tacho_trace_gap *gaps, uint32_t count)
 {
 	struct tacho__bytes b = {0};
-	int err;
 
 	if (!count)
-		return 0;
-	err = array_begin(&b, sizeof(*gaps));
-	for (uint32_t i = 0; !err && i < count; i++)
-		err = array_put(&b, &gaps[i], sizeof(gaps[i]));
-	return put_payload(o, TACHO_BLOCK_GAPS, &b, err);
+		return o->error;
+	array_begin(&b, sizeof(*gaps));
+	for (uint32_t i = 0; i < count; i++)
+		array_put(&b, &gaps[i], sizeof(gaps[i]));
+	return tacho__output_bytes(o, TACHO_BLOCK_GAPS, &b);
 }
 
 static int compare_gaps(const void *va, const void *vb)
@@ -375,12 +331,9 @@ int tacho__put_all_gaps(struct tacho__output *o, const struct tacho_reader *read
 {
 	uint32_t known = tacho_read_gap_count(reader), count = 0;
 	struct tacho_trace_gap *all = calloc((size_t)known + options->gap_count + 1, sizeof(*all));
-	int err;
 
 	if (!all)
-		return tacho__output_fail(o, -ENOMEM,
-					  "cannot write the trace: out of memory; free "
-					  "some and try again");
+		return tacho__output_no_memory(o);
 	for (uint32_t i = 0; i < known; i++) {
 		const struct tacho_gap *g = tacho_read_gap(reader, i);
 
@@ -393,7 +346,7 @@ int tacho__put_all_gaps(struct tacho__output *o, const struct tacho_reader *read
 		all[count++] = options->gaps[i];
 	if (count)
 		qsort(all, count, sizeof(*all), compare_gaps);
-	err = tacho__put_gaps(o, all, count);
+	tacho__put_gaps(o, all, count);
 	free(all);
-	return err;
+	return o->error;
 }

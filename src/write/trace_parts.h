@@ -6,7 +6,7 @@
 #include "write/trace_output.h"
 #include "write/trace_write.h"
 
-/* All return 0 or a negative errno with a sentence in o->message. */
+/* All return o->error. */
 
 int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
 		    const struct tacho__trace_options *options);

@@ -1,10 +1,10 @@
-#include "base/hash.h"
 #include "write/trace_parts.h"
 
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "symbols/resolve.h"
 #include "tacho_read.h"
 
@@ -22,17 +22,19 @@ struct block {
 	uint32_t capacity, used;
 };
 
-static int grow_table(struct block *b)
+static void grow_table(struct block *b)
 {
 	uint32_t capacity = b->capacity ? 2 * b->capacity : 1024;
 	uint32_t *old = b->table;
 	uint32_t *table;
 
 	if (b->used < b->capacity / 2)
-		return 0;
+		return;
 	table = calloc(capacity, sizeof(*table));
-	if (!table)
-		return -ENOMEM;
+	if (!table) {
+		b->texts.error = -ENOMEM;
+		return;
+	}
 	for (uint32_t i = 0; i < b->capacity; i++) {
 		const char *text = (const char *)b->texts.data + b->table[i] - 1;
 		uint32_t at;
@@ -47,43 +49,38 @@ static int grow_table(struct block *b)
 	b->table = table;
 	b->capacity = capacity;
 	free(old);
-	return 0;
 }
 
 /* The offset of `text` among the texts, into which it is put if it is new. */
-static int put_text(struct block *b, const char *text, uint32_t *offset)
+static uint32_t put_text(struct block *b, const char *text)
 {
 	static const char end;
 	size_t size = text ? strnlen(text, TEXT_MAX) : 0;
-	uint32_t at;
-	int err = 0;
+	uint32_t at, offset;
 
 	if (!b->texts.size)
-		err = tacho__bytes_put(&b->texts, &end, 1);
-	*offset = 0;
-	if (err || !size)
-		return err;
-	err = grow_table(b);
-	if (err)
-		return err;
+		tacho__bytes_put(&b->texts, &end, 1);
+	if (size)
+		grow_table(b);
+	if (!size || b->texts.error)
+		return 0;
 	at = tacho__fnv1a(text, size, 0) & (b->capacity - 1);
 	for (; b->table[at]; at = (at + 1) & (b->capacity - 1)) {
 		const char *other = (const char *)b->texts.data + b->table[at] - 1;
 
-		if (!strncmp(other, text, size) && !other[size]) {
-			*offset = b->table[at] - 1;
-			return 0;
-		}
+		if (!strncmp(other, text, size) && !other[size])
+			return b->table[at] - 1;
 	}
-	*offset = (uint32_t)b->texts.size;
-	b->table[at] = *offset + 1;
+	offset = (uint32_t)b->texts.size;
+	b->table[at] = offset + 1;
 	b->used++;
-	err = tacho__bytes_put(&b->texts, text, size);
-	return err ? err : tacho__bytes_put(&b->texts, &end, 1);
+	tacho__bytes_put(&b->texts, text, size);
+	tacho__bytes_put(&b->texts, &end, 1);
+	return offset;
 }
 
-static int put_entry(struct block *b, const struct tacho_definition *module, uint64_t address,
-		     const struct tacho__resolved *found, uint32_t count)
+static void put_entry(struct block *b, const struct tacho_definition *module, uint64_t address,
+		      const struct tacho__resolved *found, uint32_t count)
 {
 	struct tacho_trace_symbol entry = {
 		.address = address,
@@ -91,22 +88,19 @@ static int put_entry(struct block *b, const struct tacho_definition *module, uin
 		.first = b->head.frames,
 		.frames = count,
 	};
-	int err = 0;
 
-	for (uint32_t i = 0; !err && i < count; i++) {
-		struct tacho_trace_frame frame = {.line = found[i].line};
+	for (uint32_t i = 0; i < count; i++) {
+		struct tacho_trace_frame frame = {
+			.function = put_text(b, found[i].function),
+			.file = put_text(b, found[i].file),
+			.line = found[i].line,
+		};
 
-		err = put_text(b, found[i].function, &frame.function);
-		if (!err)
-			err = put_text(b, found[i].file, &frame.file);
-		if (!err)
-			err = tacho__bytes_put(&b->frames, &frame, sizeof(frame));
+		tacho__bytes_put(&b->frames, &frame, sizeof(frame));
 	}
-	if (!err)
-		err = tacho__bytes_put(&b->entries, &entry, sizeof(entry));
+	tacho__bytes_put(&b->entries, &entry, sizeof(entry));
 	b->head.frames += count;
 	b->head.entries++;
-	return err;
 }
 
 static void empty_block(struct block *b)
@@ -118,27 +112,29 @@ static void empty_block(struct block *b)
 	b->used = 0;
 }
 
-static int write_block(struct tacho__output *o, struct block *b)
+static void no_memory(struct tacho__output *o)
+{
+	tacho__output_fail(o, -ENOMEM,
+			   "cannot write the symbols of the trace: out of memory; "
+			   "free some and try again, or do without (--no-symbols)");
+}
+
+static void write_block(struct tacho__output *o, struct block *b)
 {
 	struct tacho__bytes all = {0};
-	int err;
 
 	b->head.size = sizeof(b->head);
 	b->head.entry_size = sizeof(struct tacho_trace_symbol);
 	b->head.frame_size = sizeof(struct tacho_trace_frame);
 	b->head.text_bytes = (uint32_t)b->texts.size;
-	err = tacho__bytes_put(&all, &b->head, sizeof(b->head));
-	if (!err)
-		err = tacho__bytes_put(&all, b->entries.data, b->entries.size);
-	if (!err)
-		err = tacho__bytes_put(&all, b->frames.data, b->frames.size);
-	if (!err)
-		err = tacho__bytes_put(&all, b->texts.data, b->texts.size);
-	if (!err)
-		err = tacho__output_block(o, TACHO_BLOCK_SYMBOLS, all.data, all.size, NULL, NULL);
-	tacho__bytes_free(&all);
+	tacho__bytes_put(&all, &b->head, sizeof(b->head));
+	tacho__bytes_put(&all, b->entries.data, b->entries.size);
+	tacho__bytes_put(&all, b->frames.data, b->frames.size);
+	tacho__bytes_put(&all, b->texts.data, b->texts.size);
+	if (all.error || b->entries.error || b->frames.error || b->texts.error)
+		no_memory(o);
+	tacho__output_bytes(o, TACHO_BLOCK_SYMBOLS, &all);
 	empty_block(b);
-	return err;
 }
 
 /* ------------------------------------------------------------------ writing */
@@ -156,13 +152,12 @@ static uint32_t known(const struct tacho_reader *reader, uint32_t process, uint6
 }
 
 /* Every module that ever held the address; or none did. */
-static int put_address(struct tacho__output *o, struct block *b, struct tacho__resolver *r,
-		       const struct tacho_reader *reader, uint32_t process, uint64_t address)
+static void put_address(struct tacho__output *o, struct block *b, struct tacho__resolver *r,
+			const struct tacho_reader *reader, uint32_t process, uint64_t address)
 {
 	struct tacho__resolved found[INLINED_MAX];
 	const struct tacho_definition *m;
 	uint64_t ns = UINT64_MAX;
-	int err = 0;
 
 	do {
 		uint32_t count = known(reader, process, address, ns, found);
@@ -171,13 +166,12 @@ static int put_address(struct tacho__output *o, struct block *b, struct tacho__r
 		if (!count)
 			count = tacho__resolve(r, m, address, found, INLINED_MAX);
 		if (count)
-			err = put_entry(b, m, address, found, count);
-		if (!err && b->entries.size + b->frames.size + b->texts.size >= BLOCK_BYTES)
-			err = write_block(o, b);
+			put_entry(b, m, address, found, count);
+		if (b->entries.size + b->frames.size + b->texts.size >= BLOCK_BYTES)
+			write_block(o, b);
 		/* Then the one before it at this place: a later module replaces an earlier one. */
 		ns = m && m->since_ns ? m->since_ns - 1 : 0;
-	} while (!err && ns && tacho_read_module_at(reader, process, address, ns));
-	return err;
+	} while (!o->error && ns && tacho_read_module_at(reader, process, address, ns));
 }
 
 int tacho__put_symbols(struct tacho__output *o, const struct tacho_reader *reader, uint32_t process,
@@ -185,21 +179,18 @@ int tacho__put_symbols(struct tacho__output *o, const struct tacho_reader *reade
 {
 	struct tacho__resolver *r = tacho__resolver_new(tacho_read_process(reader, process));
 	struct block b = {.used = 0};
-	int err = r ? 0 : -ENOMEM;
 
+	if (!r)
+		no_memory(o);
 	tacho__addresses_sort(a);
-	for (size_t i = 0; !err && i < a->count && i < TACHO__ADDRESSES_MAX; i++)
-		err = put_address(o, &b, r, reader, process, a->at[i]);
-	if (!err && b.head.entries)
-		err = write_block(o, &b);
-	if (err == -ENOMEM)
-		err = tacho__output_fail(o, err,
-					 "cannot write the symbols of the trace: out of memory; "
-					 "free some and try again, or do without (--no-symbols)");
+	for (size_t i = 0; !o->error && i < a->count && i < TACHO__ADDRESSES_MAX; i++)
+		put_address(o, &b, r, reader, process, a->at[i]);
+	if (b.head.entries)
+		write_block(o, &b);
 	free(b.table);
 	tacho__bytes_free(&b.entries);
 	tacho__bytes_free(&b.frames);
 	tacho__bytes_free(&b.texts);
 	tacho__resolver_free(r);
-	return err;
+	return o->error;
 }

@@ -46,21 +46,14 @@ static void count_events(struct writing *w, const struct tacho_trace_events *h)
 		w->cut_before_ns = h->first_ns;
 }
 
-static int no_memory(struct writing *w)
-{
-	return tacho__output_fail(&w->out, -ENOMEM,
-				  "cannot write the trace: out of memory; free "
-				  "some and try again");
-}
-
 /* `err` is what loading the records came to. */
-static int put_records(struct writing *w, const struct tacho__records *records, int err)
+static void put_records(struct writing *w, const struct tacho__records *records, int err)
 {
 	struct tacho_trace_events head;
 	struct tacho__cuts cuts;
 
 	if (!err && !tells_something(&records->head))
-		return 0;
+		return;
 	if (!err && !w->options->no_symbols)
 		err = tacho__addresses_of_records(&w->addresses, records);
 	if (!err)
@@ -68,35 +61,32 @@ static int put_records(struct writing *w, const struct tacho__records *records, 
 	/* The rest of the trace is worth having without this stretch. */
 	if (err == -EBADMSG || err == -EINVAL || err == -EFBIG) {
 		w->unread++;
-		return 0;
+		return;
 	}
 	if (err == -ENOMEM)
-		return no_memory(w);
+		tacho__output_no_memory(&w->out);
+	else if (err)
+		tacho__output_fail(&w->out, err,
+				   "cannot read the records that were to be written: %s",
+				   strerror(-err));
 	if (err)
-		return tacho__output_fail(&w->out, err,
-					  "cannot read the records that were to be "
-					  "written: %s",
-					  strerror(-err));
+		return;
 	memcpy(&head, w->encoder.data, sizeof(head));
 	cuts = (struct tacho__cuts){w->encoder.cuts, w->encoder.cut_count};
-	err = tacho__output_block(&w->out, TACHO_BLOCK_EVENTS, w->encoder.data, w->encoder.size,
-				  &cuts, &head);
-	if (!err)
+	if (!tacho__output_block(&w->out, TACHO_BLOCK_EVENTS, w->encoder.data, w->encoder.size,
+				 &cuts, &head))
 		count_events(w, &head);
-	return err;
 }
 
-static int put_stretch(struct writing *w, uint32_t index)
+static void put_stretch(struct writing *w, uint32_t index)
 {
-	return put_records(w, &w->records, tacho__stretch_load(w->reader, index, &w->records));
+	put_records(w, &w->records, tacho__stretch_load(w->reader, index, &w->records));
 }
 
 /* Those that lie within the limits of the reader, as the others do. */
-static int put_kernel(struct writing *w)
+static void put_kernel(struct writing *w)
 {
-	int err = 0;
-
-	for (uint32_t i = 0; !err && i < w->options->kernel_count; i++) {
+	for (uint32_t i = 0; !w->out.error && i < w->options->kernel_count; i++) {
 		struct tacho__records part = w->options->kernel[i];
 		uint32_t first = 0, end = part.head.count;
 
@@ -111,33 +101,30 @@ static int put_kernel(struct writing *w)
 		part.head.prior_records += first;
 		if (first)
 			part.head.flags |= TACHO_EVENTS_CUT;
-		err = put_records(w, &part, 0);
+		put_records(w, &part, 0);
 	}
-	return err;
 }
 
-static int put_events(struct writing *w)
+static void put_events(struct writing *w)
 {
 	uint32_t count = tacho__stretch_count(w->reader);
-	int err = 0;
 
-	for (uint32_t i = 0; !err && i < count; i++) {
+	for (uint32_t i = 0; !w->out.error && i < count; i++) {
 		if (tacho__stretch_at(w->reader, i)->process == w->options->process)
-			err = put_stretch(w, i);
-		if (!err && w->options->progress)
+			put_stretch(w, i);
+		if (!w->out.error && w->options->progress)
 			w->options->progress(w->options->progress_arg, i + 1, count);
 	}
-	return err;
 }
 
 /* After the records: looking symbols up can take a while, and may come to nothing. */
-static int put_symbols(struct writing *w)
+static void put_symbols(struct writing *w)
 {
-	if (w->options->no_symbols)
-		return 0;
+	if (w->options->no_symbols || w->out.error)
+		return;
 	if (tacho__addresses_of_facts(&w->addresses, w->reader, w->options->process))
-		return no_memory(w);
-	return tacho__put_symbols(&w->out, w->reader, w->options->process, &w->addresses);
+		tacho__output_no_memory(&w->out);
+	tacho__put_symbols(&w->out, w->reader, w->options->process, &w->addresses);
 }
 
 /* What says what the records mean comes first: a file that is cut short keeps it. */
@@ -146,35 +133,22 @@ static int put_all(struct writing *w)
 	struct tacho__output *o = &w->out;
 	struct tacho_reader *r = w->reader;
 	uint32_t process = w->options->process;
-	int err = tacho__output_begin(o);
 
-	if (!err)
-		err = tacho__put_meta(o, r, w->options);
-	if (!err)
-		err = tacho__put_clock(o, r, process);
-	if (!err)
-		err = tacho__put_sources(o, r, process);
-	if (!err)
-		err = tacho__put_threads(o, r, process);
-	if (!err)
-		err = tacho__put_losses(o, r, process);
-	if (!err)
-		err = tacho__put_triggers(o, r, process);
-	if (!err)
-		err = tacho__put_crashes(o, r, process);
-	if (!err)
-		err = tacho__put_all_gaps(o, r, w->options);
-	if (!err)
-		err = tacho__put_definitions(o, r, process);
-	if (!err)
-		err = put_events(w);
-	if (!err)
-		err = put_kernel(w);
-	if (!err)
-		err = put_symbols(w);
-	if (!err)
-		err = tacho__put_meta_after(o, w->unread, w->cut_before_ns);
-	return err ? err : tacho__output_end(o);
+	tacho__output_begin(o);
+	tacho__put_meta(o, r, w->options);
+	tacho__put_clock(o, r, process);
+	tacho__put_sources(o, r, process);
+	tacho__put_threads(o, r, process);
+	tacho__put_losses(o, r, process);
+	tacho__put_triggers(o, r, process);
+	tacho__put_crashes(o, r, process);
+	tacho__put_all_gaps(o, r, w->options);
+	tacho__put_definitions(o, r, process);
+	put_events(w);
+	put_kernel(w);
+	put_symbols(w);
+	tacho__put_meta_after(o, w->unread, w->cut_before_ns);
+	return tacho__output_end(o);
 }
 
 int tacho__trace_write(struct tacho_reader *reader, int fd,
