@@ -229,17 +229,17 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 		.other = tacho__sum_other,
 	};
 	struct tacho__tracker *t = tacho__tracker_new(reader, &facts);
-	struct tacho_event event;
+	const struct tacho_event *event;
 	int result = -ENOMEM;
 
 	while (t && (result = tacho_read_next(reader, &event)) > 0) {
-		result = tacho__tracker_event(t, &event);
+		result = tacho__tracker_event(t, event);
 		if (result >= 0)
-			result = count_events(g, &event);
+			result = count_events(g, event);
 		if (result < 0)
 			break;
 		if (progress && !(g->sum->events & 0xffff))
-			progress(progress_arg, event.ns);
+			progress(progress_arg, event->ns);
 	}
 	if (t && result >= 0) {
 		tacho__tracker_end(t, g->sum->last_ns);

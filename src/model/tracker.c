@@ -426,13 +426,13 @@ int tacho__model_run(struct tacho_reader *reader, const struct tacho__facts *fac
 {
 	struct tacho__tracker *t = tacho__tracker_new(reader, facts);
 	uint64_t last = 0, count = 0;
-	struct tacho_event event;
+	const struct tacho_event *event;
 	int result = -ENOMEM;
 
 	while (t && (result = tacho_read_next(reader, &event)) > 0) {
-		if (event.ns > last)
-			last = event.ns;
-		result = tacho__tracker_event(t, &event);
+		if (event->ns > last)
+			last = event->ns;
+		result = tacho__tracker_event(t, event);
 		if (result < 0 || (stop && (++count & 0xfff) == 0 && stop(stop_arg, last)))
 			break;
 	}

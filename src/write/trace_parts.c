@@ -226,7 +226,7 @@ int tacho__put_sources(struct tacho__output *o, const struct tacho_reader *reade
 	int err = array_begin(&b, sizeof(struct tacho_box_source));
 
 	for (uint32_t i = 0; !err && i < count && i < TACHO_SOURCE_MAX; i++) {
-		struct tacho_source_info info = {0};
+		struct tacho_source_info info = {.size = sizeof(info)};
 		struct tacho_box_source entry = {0};
 
 		if (tacho_read_source(reader, process, i, &info) >= 0) {
@@ -245,7 +245,7 @@ int tacho__put_losses(struct tacho__output *o, const struct tacho_reader *reader
 	int err = array_begin(&b, sizeof(uint64_t));
 
 	for (uint32_t i = 0; !err && i < count && i < TACHO_LOSS_MAX; i++) {
-		struct tacho_loss_info info = {0};
+		struct tacho_loss_info info = {.size = sizeof(info)};
 
 		if (tacho_read_loss(reader, process, i, &info) < 0)
 			info.count = 0;
