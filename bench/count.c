@@ -57,7 +57,7 @@ int main(int argc, char **argv)
 	struct tacho_read_options options = {.size = sizeof(options)};
 	static struct tally t;
 	struct tacho_reader *r;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	char message[512];
 	int err;
 
@@ -72,7 +72,7 @@ int main(int argc, char **argv)
 		return 1;
 	}
 	while ((err = tacho_read_next(r, &e)) > 0)
-		add(&t, &e);
+		add(&t, e);
 	if (err < 0)
 		fprintf(stderr, "bench-count: reading %s: %s\n", argv[1], strerror(-err));
 	else

@@ -22,6 +22,15 @@
  *
  * Functions that can fail return 0 or more when they succeed and a negative
  * errno value when they do not.
+ *
+ * GROWTH. Later versions may add members at the end of structs. A program and a library that
+ * were built with different versions of this header still work together:
+ *   - A struct that the caller allocates begins with `size`, which the caller sets to its
+ *     sizeof. The library touches no byte beyond that, and leaves in `size` how many bytes it
+ *     filled. A size without room for the first member is -EINVAL.
+ *   - A struct that the library hands out by pointer may be longer than the caller knows. A
+ *     call that takes one wants the library's own, not a copy.
+ *   - Structs that stand in arrays (tacho_open_item, tacho_field) do not grow.
  */
 #ifndef TACHO_READ_H
 #define TACHO_READ_H
@@ -44,8 +53,9 @@ extern "C" {
 
 struct tacho_reader;
 
+/* What is not wanted is zero, and so is what the library does not know. */
 struct tacho_read_options {
-	size_t size;	  /* sizeof(struct tacho_read_options) */
+	size_t size;
 	uint64_t from_ns; /* events before are left out (CLOCK_MONOTONIC; 0: none) */
 	uint64_t to_ns;	  /* events after are left out (0: none) */
 	uint64_t last_ns; /* only this long before the last event (0: all); box or file */
@@ -61,6 +71,7 @@ struct tacho_read_options {
  *   -EBADMSG  neither box nor trace, or nothing in it can be read
  *   -ENOTSUP  made by a newer tacho
  *   -ENODATA  a box that says why its process does not record: *message says it
+ *   -EINVAL   the size of the options is not set, or they ask for what a newer tacho can
  *   else what open(2), read(2) or malloc(3) said
  */
 TACHO_READ_API int tacho_read_open(struct tacho_reader **out, const char *path,
@@ -137,16 +148,19 @@ struct tacho_event {
 	uint8_t reserved;
 	uint32_t arg;
 	uint32_t words;
-	const uint64_t *word;			/* `words` of them; until the next call */
-	const struct tacho_resume_info *resume; /* TACHO_EV_RESUME; until the next call */
+	const uint64_t *word;			/* `words` of them */
+	const struct tacho_resume_info *resume; /* TACHO_EV_RESUME */
 };
 
 /*
  * The next event in the order of time (events of one stream in their order; of
  * different streams at one instant in a fixed order). Returns 1, 0 at the end, or
  * a negative errno. Blocks that turn out to be damaged become problems, not errors.
+ *
+ * *event, and what it points to, lives until the next call of tacho_read_next or
+ * tacho_read_seek; NULL unless 1 is returned.
  */
-TACHO_READ_API int tacho_read_next(struct tacho_reader *reader, struct tacho_event *event);
+TACHO_READ_API int tacho_read_next(struct tacho_reader *reader, const struct tacho_event **event);
 
 /* Goes to the first event at or after `ns`. Costs the blocks that contain it. */
 TACHO_READ_API int tacho_read_seek(struct tacho_reader *reader, uint64_t ns);
@@ -216,6 +230,7 @@ TACHO_READ_API const struct tacho_thread *
 tacho_read_thread_by_number(const struct tacho_reader *reader, uint32_t process, uint32_t number);
 
 struct tacho_source_info {
+	size_t size;
 	const char *name;
 	uint32_t state; /* enum tacho_source_state */
 	int error;	/* errno when refused */
@@ -227,6 +242,7 @@ TACHO_READ_API int tacho_read_source(const struct tacho_reader *reader, uint32_t
 /* What an agent asked the recorder of a box to watch for: it fires above the limit, which is in
    ns, of "queue" in entries. 0: it is off. In traces all are off. */
 struct tacho_sentinel_info {
+	size_t size;
 	const char *name; /* as in struct tacho_trigger_info */
 	uint64_t limit;
 };
@@ -275,20 +291,21 @@ tacho_read_module_at(const struct tacho_reader *reader, uint32_t process, uint64
 
 /*
  * What the code at `address` is called, where the trace says so (tacho dump and kin put it
- * in): the function at `index` 0, then those it was inlined into. Returns 1, or 0 when there is
- * no such. A return address lies behind its call: look up the address before.
+ * in): the function at `index` 0, then those it was inlined into. NULL when there is no such. A
+ * return address lies behind its call: look up the address before.
  */
 struct tacho_symbol {
 	const char *function; /* demangled; "" not known */
 	const char *file;     /* "" not known */
 	uint32_t line;	      /* 0 not known */
 };
-TACHO_READ_API int tacho_read_symbol(const struct tacho_reader *reader, uint32_t process,
-				     uint64_t address, uint64_t ns, uint32_t index,
-				     struct tacho_symbol *symbol);
+TACHO_READ_API const struct tacho_symbol *tacho_read_symbol(const struct tacho_reader *reader,
+							    uint32_t process, uint64_t address,
+							    uint64_t ns, uint32_t index);
 
 /* Field `index` of a TACHO_EV_EVENT. Returns 1, 0 when it is absent, or -errno. */
 struct tacho_field_value {
+	size_t size;
 	uint8_t type; /* enum tacho_field_type */
 	uint8_t cut;
 	union {
@@ -297,7 +314,7 @@ struct tacho_field_value {
 		double f64;
 	} number;	  /* bool: u64 */
 	const char *text; /* string; not zero-terminated */
-	size_t size;
+	size_t text_size;
 };
 TACHO_READ_API int tacho_read_field(const struct tacho_reader *reader,
 				    const struct tacho_event *event, uint32_t index,
@@ -308,6 +325,7 @@ TACHO_READ_API int tacho_read_field(const struct tacho_reader *reader,
 /* What the recorder counted: name is stable ("no_chunk", ...), text is a sentence.
    lossy: events or names are missing because of it; else it is for information. */
 struct tacho_loss_info {
+	size_t size;
 	const char *name;
 	const char *text;
 	int lossy;

@@ -326,7 +326,7 @@ static int deliver_all(struct drain *d)
 
 static uint64_t loss(const struct tacho_reader *reader, uint32_t which)
 {
-	struct tacho_loss_info info = {0};
+	struct tacho_loss_info info = {.size = sizeof(info)};
 
 	return tacho_read_loss(reader, 0, which, &info) ? 0 : info.count;
 }

@@ -46,7 +46,7 @@ void about_sources(const struct tacho_reader *reader, uint32_t process)
 	const char *label = "sources";
 
 	for (uint32_t i = 0; i < tacho_read_source_count(reader); i++) {
-		struct tacho_source_info s;
+		struct tacho_source_info s = {.size = sizeof(s)};
 
 		if (tacho_read_source(reader, process, i, &s) < 0 || s.state == TACHO_SOURCE_ABSENT)
 			continue;
@@ -72,7 +72,7 @@ void about_losses(const struct tacho_reader *reader, uint32_t process)
 		const char *label = labels[lossy];
 
 		for (uint32_t i = 0; i < tacho_read_loss_count(reader); i++) {
-			struct tacho_loss_info l;
+			struct tacho_loss_info l = {.size = sizeof(l)};
 
 			if (tacho_read_loss(reader, process, i, &l) < 0 || l.count == 0 ||
 			    (l.lossy != 0) != lossy)
@@ -93,7 +93,7 @@ void about_sources_json(struct json *j, const struct tacho_reader *reader, uint3
 	json_key(j, "sources");
 	json_array(j);
 	for (uint32_t i = 0; i < tacho_read_source_count(reader); i++) {
-		struct tacho_source_info s;
+		struct tacho_source_info s = {.size = sizeof(s)};
 
 		if (tacho_read_source(reader, process, i, &s) < 0)
 			continue;
@@ -112,7 +112,7 @@ void about_losses_json(struct json *j, const struct tacho_reader *reader, uint32
 	json_key(j, "losses");
 	json_array(j);
 	for (uint32_t i = 0; i < tacho_read_loss_count(reader); i++) {
-		struct tacho_loss_info l;
+		struct tacho_loss_info l = {.size = sizeof(l)};
 
 		if (tacho_read_loss(reader, process, i, &l) < 0)
 			continue;
@@ -295,7 +295,7 @@ void about_sentinels(FILE *out, const struct tacho_reader *reader, uint32_t proc
 	const char *before = "";
 
 	for (uint32_t i = 0; i < tacho_read_sentinel_count(reader); i++) {
-		struct tacho_sentinel_info s;
+		struct tacho_sentinel_info s = {.size = sizeof(s)};
 		char text[TEXT_SMALL];
 
 		if (tacho_read_sentinel(reader, process, i, &s) < 0 || !s.limit)
@@ -309,7 +309,7 @@ void about_sentinels(FILE *out, const struct tacho_reader *reader, uint32_t proc
 bool about_has_sentinels(const struct tacho_reader *reader, uint32_t process)
 {
 	for (uint32_t i = 0; i < tacho_read_sentinel_count(reader); i++) {
-		struct tacho_sentinel_info s;
+		struct tacho_sentinel_info s = {.size = sizeof(s)};
 
 		if (tacho_read_sentinel(reader, process, i, &s) >= 0 && s.limit)
 			return true;
@@ -329,7 +329,7 @@ void about_agent_json(struct json *j, const struct tacho_reader *reader, uint32_
 	json_key(j, "sentinels");
 	json_object(j);
 	for (uint32_t i = 0; i < tacho_read_sentinel_count(reader); i++) {
-		struct tacho_sentinel_info s;
+		struct tacho_sentinel_info s = {.size = sizeof(s)};
 
 		if (tacho_read_sentinel(reader, process, i, &s) >= 0 && s.limit)
 			json_put_u64(j, s.name, s.limit);

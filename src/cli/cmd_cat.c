@@ -216,7 +216,7 @@ static bool wanted(struct cat *c, const struct tacho_event *e)
 
 static int print_events(struct cat *c)
 {
-	struct tacho_event event;
+	const struct tacho_event *event;
 	uint64_t shown = 0;
 	int result = 0;
 
@@ -224,14 +224,14 @@ static int print_events(struct cat *c)
 		result = tacho_read_seek(c->reader, c->from_ns);
 	while (result >= 0 && !(c->by_limit && shown >= c->limit) && !ferror(stdout)) {
 		result = tacho_read_next(c->reader, &event);
-		if (result <= 0 || event.ns > c->to_ns)
+		if (result <= 0 || event->ns > c->to_ns)
 			break;
-		if (event.ns < c->from_ns || !wanted(c, &event))
+		if (event->ns < c->from_ns || !wanted(c, event))
 			continue;
 		if (c->json)
-			print_json(c, &event);
+			print_json(c, event);
 		else
-			print_text(c, &event);
+			print_text(c, event);
 		shown++;
 	}
 	return result < 0 ? result : 0;

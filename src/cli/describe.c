@@ -28,14 +28,14 @@ void describe_address(FILE *out, const struct tacho_reader *reader, uint32_t pro
 {
 	uint64_t at = is_return ? address - 1 : address;
 	const struct tacho_definition *m = tacho_read_module_at(reader, process, at, ns);
-	struct tacho_symbol symbol;
+	const struct tacho_symbol *symbol;
 	const char *slash;
 	uint32_t i = 0;
 
-	for (; tacho_read_symbol(reader, process, at, ns, i, &symbol); i++) {
+	for (; (symbol = tacho_read_symbol(reader, process, at, ns, i)); i++) {
 		fputs(i ? " < " : "", out);
-		text_put(out, symbol.function[0] ? symbol.function : "?");
-		put_place(out, &symbol);
+		text_put(out, symbol->function[0] ? symbol->function : "?");
+		put_place(out, symbol);
 	}
 	if (i)
 		return;
@@ -71,7 +71,7 @@ void describe_frame_json(struct json *j, const struct tacho_reader *reader, uint
 {
 	uint64_t at = is_return ? address - 1 : address;
 	const struct tacho_definition *m = tacho_read_module_at(reader, process, at, ns);
-	struct tacho_symbol symbol;
+	const struct tacho_symbol *symbol;
 
 	json_object(j);
 	json_key(j, "address");
@@ -84,14 +84,16 @@ void describe_frame_json(struct json *j, const struct tacho_reader *reader, uint
 		json_address(j, address - m->start + m->offset);
 	else
 		json_null(j);
-	if (tacho_read_symbol(reader, process, at, ns, 0, &symbol))
-		put_symbol(j, &symbol);
-	if (tacho_read_symbol(reader, process, at, ns, 1, &symbol)) {
+	symbol = tacho_read_symbol(reader, process, at, ns, 0);
+	if (symbol)
+		put_symbol(j, symbol);
+	if (tacho_read_symbol(reader, process, at, ns, 1)) {
 		json_key(j, "inlined_into");
 		json_array(j);
-		for (uint32_t i = 1; tacho_read_symbol(reader, process, at, ns, i, &symbol); i++) {
+		for (uint32_t i = 1; (symbol = tacho_read_symbol(reader, process, at, ns, i));
+		     i++) {
 			json_object(j);
-			put_symbol(j, &symbol);
+			put_symbol(j, symbol);
 			json_object_end(j);
 		}
 		json_array_end(j);

@@ -124,7 +124,7 @@ static void put_field(struct json *j, const struct tacho_field_value *v)
 		json_bool(j, v->number.u64 != 0);
 		break;
 	case TACHO_FIELD_STRING:
-		json_string_n(j, v->text, v->size);
+		json_string_n(j, v->text, v->text_size);
 		break;
 	default:
 		json_null(j);
@@ -142,7 +142,7 @@ static void put_event(const struct members *m)
 	json_key(m->j, "fields");
 	json_object(m->j);
 	for (uint32_t i = 0; d && d->def_class == TACHO_DEF_SCHEMA && i < d->count; i++) {
-		struct tacho_field_value value;
+		struct tacho_field_value value = {.size = sizeof(value)};
 		int present = tacho_read_field(m->reader, m->event, i, &value);
 
 		if (present == 0)

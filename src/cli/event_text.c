@@ -125,7 +125,7 @@ static void put_field(const struct line *l, const struct tacho_field_value *v)
 		break;
 	case TACHO_FIELD_STRING:
 		fputc('"', l->out);
-		text_put_n(l->out, v->text, v->size);
+		text_put_n(l->out, v->text, v->text_size);
 		fputs(v->cut ? "\"..." : "\"", l->out);
 		break;
 	default:
@@ -143,7 +143,7 @@ static void put_event(const struct line *l)
 	if (!d || d->def_class != TACHO_DEF_SCHEMA)
 		return;
 	for (uint32_t i = 0; i < d->count; i++) {
-		struct tacho_field_value value;
+		struct tacho_field_value value = {.size = sizeof(value)};
 		int present = tacho_read_field(l->reader, l->event, i, &value);
 
 		if (present == 0)

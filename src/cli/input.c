@@ -231,26 +231,26 @@ int cli_count_events(struct tacho_reader *reader, struct cli_progress *progress,
 {
 	uint32_t processes = tacho_read_process_count(reader);
 	uint64_t first = 0, last = 0;
-	struct tacho_event event;
+	const struct tacho_event *event;
 	int result;
 
 	counts->events = counts->missing = counts->dropped = 0;
 	tacho_read_window(reader, &first, &last);
 	counts->whole_ns = first;
 	while ((result = tacho_read_next(reader, &event)) > 0) {
-		if (event.type == TACHO_EV_RESUME) {
-			counts->missing += event.resume->missing;
-			counts->dropped += event.resume->dropped;
-			if (!event.resume->first &&
-			    (event.resume->missing || event.resume->dropped))
-				counts->whole_ns = event.ns;
+		if (event->type == TACHO_EV_RESUME) {
+			counts->missing += event->resume->missing;
+			counts->dropped += event->resume->dropped;
+			if (!event->resume->first &&
+			    (event->resume->missing || event->resume->dropped))
+				counts->whole_ns = event->ns;
 			continue;
 		}
 		counts->events++;
-		if (counts->by_type && event.process < processes)
-			counts->by_type[(size_t)event.process * 256 + event.type]++;
+		if (counts->by_type && event->process < processes)
+			counts->by_type[(size_t)event->process * 256 + event->type]++;
 		if (progress && (counts->events & 0xffff) == 0)
-			cli_progress(progress, event.ns - first, last - first);
+			cli_progress(progress, event->ns - first, last - first);
 	}
 	if (progress)
 		cli_progress_end(progress);

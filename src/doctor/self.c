@@ -102,10 +102,10 @@ static bool read_did(int fd, struct tacho__self_counts *did)
 
 static void count(struct tacho_reader *reader, struct tacho__self *s)
 {
-	struct tacho_event e;
+	const struct tacho_event *e;
 
 	while (tacho_read_next(reader, &e) > 0) {
-		switch (e.type) {
+		switch (e->type) {
 		case TACHO_EV_PARK:
 			s->recorded.waits++;
 			break;
@@ -114,7 +114,7 @@ static void count(struct tacho_reader *reader, struct tacho__self *s)
 			break;
 		case TACHO_EV_CALL: {
 			const struct tacho_definition *d =
-				tacho_read_definition(reader, e.process, e.arg);
+				tacho_read_definition(reader, e->process, e->arg);
 
 			/* On a busy machine others take a millisecond as well. */
 			s->recorded.calls += d && strstr(d->name, "sleep");
@@ -122,7 +122,7 @@ static void count(struct tacho_reader *reader, struct tacho__self *s)
 		}
 		case TACHO_EV_SAMPLE:
 			s->recorded.samples++;
-			s->recorded.cpu_ns += e.word[0];
+			s->recorded.cpu_ns += e->word[0];
 			break;
 		case TACHO_EV_SCHED:
 			s->sched = true;

@@ -192,7 +192,7 @@ int tacho__blame_gather(struct tacho__blaming *b)
 		.off_cpu = on_off,
 		.wake = on_wake,
 	};
-	struct tacho_source_info info;
+	struct tacho_source_info info = {.size = sizeof(info)};
 	int error = tacho__model_run(b->reader, &facts, NULL, NULL, NULL);
 
 	for (uint32_t i = 0; i < tacho_read_source_count(b->reader); i++)

@@ -293,7 +293,7 @@ const char *tacho__thread_text(const struct tacho__explaining *x, char out[TACHO
 
 int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, const char *name)
 {
-	struct tacho_source_info info;
+	struct tacho_source_info info = {.size = sizeof(info)};
 
 	for (uint32_t i = 0; i < tacho_read_source_count(x->reader); i++)
 		if (tacho_read_source(x->reader, process, i, &info) >= 0 &&
@@ -304,7 +304,7 @@ int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, con
 
 double tacho__counted(const struct tacho__explaining *x, uint32_t process, const char *name)
 {
-	struct tacho_loss_info info;
+	struct tacho_loss_info info = {.size = sizeof(info)};
 
 	for (uint32_t i = 0; i < tacho_read_loss_count(x->reader); i++)
 		if (tacho_read_loss(x->reader, process, i, &info) >= 0 &&

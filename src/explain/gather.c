@@ -312,8 +312,8 @@ static int others_ran(const struct tacho__gathered *g, const struct tacho__poll 
 /* Whether code that runs would have been sampled: all threads got a timer. */
 static int is_sampled(const struct tacho__gathered *g, uint32_t process)
 {
-	struct tacho_source_info info;
-	struct tacho_loss_info loss;
+	struct tacho_source_info info = {.size = sizeof(info)};
+	struct tacho_loss_info loss = {.size = sizeof(loss)};
 
 	for (uint32_t i = 0; i < tacho_read_loss_count(g->reader); i++)
 		if (tacho_read_loss(g->reader, process, i, &loss) >= 0 &&

@@ -399,14 +399,14 @@ static void take_sample(void *arg, const struct tacho__sample *s)
 static void annotate_field(struct tacho__perfetto *p, const struct tacho_event *e, uint32_t index,
 			   const char *name)
 {
-	struct tacho_field_value v;
+	struct tacho_field_value v = {.size = sizeof(v)};
 	char text[TACHO__CLEAN_MAX];
 	size_t begin;
 
 	if (tacho_read_field(p->reader, e, index, &v) != 1)
 		return;
 	if (v.type == TACHO_FIELD_STRING) {
-		tacho__clean_n(text, sizeof(text), v.text, v.size);
+		tacho__clean_n(text, sizeof(text), v.text, v.text_size);
 		annotate_text(p, name, text);
 		return;
 	}

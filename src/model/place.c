@@ -10,15 +10,15 @@ static uint32_t put_address(const struct tacho_reader *reader, uint32_t process,
 	uint64_t at = is_return ? address - 1 : address;
 	const struct tacho_definition *m = tacho_read_module_at(reader, process, at, ns);
 	uint64_t offset = m ? address - m->start + m->offset : 0;
-	struct tacho_symbol symbol;
+	const struct tacho_symbol *symbol;
 	uint32_t n = 0;
 
-	for (; n < most && tacho_read_symbol(reader, process, at, ns, n, &symbol); n++)
+	for (; n < most && (symbol = tacho_read_symbol(reader, process, at, ns, n)); n++)
 		out[n] = (struct tacho__place){
-			.function = symbol.function,
-			.file = symbol.file,
+			.function = symbol->function,
+			.file = symbol->file,
 			.module = m ? m->name : "",
-			.line = symbol.line,
+			.line = symbol->line,
 			.inlined = 1,
 			.address = address,
 			.offset = offset,

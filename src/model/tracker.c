@@ -401,14 +401,14 @@ int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
 		       int (*stop)(void *arg, uint64_t ns), void *stop_arg)
 {
 	uint64_t count = 0;
-	struct tacho_event event;
+	const struct tacho_event *event;
 	int result;
 
 	while ((result = tacho_read_next(t->reader, &event)) > 0) {
-		last_ns = tacho__later(last_ns, event.ns);
-		tacho__process_of(t, event.process)->events++;
-		result = track(t, &event);
-		if (result < 0 || (stop && (++count & 0xfff) == 0 && stop(stop_arg, event.ns)))
+		last_ns = tacho__later(last_ns, event->ns);
+		tacho__process_of(t, event->process)->events++;
+		result = track(t, event);
+		if (result < 0 || (stop && (++count & 0xfff) == 0 && stop(stop_arg, event->ns)))
 			break;
 	}
 	if (result >= 0)

@@ -225,7 +225,7 @@ static void put_fields(struct json *j, const struct tacho_reader *reader,
 
 	json_object(j);
 	for (uint32_t i = 0; d && d->def_class == TACHO_DEF_SCHEMA && i < d->count; i++) {
-		struct tacho_field_value value;
+		struct tacho_field_value value = {.size = sizeof(value)};
 
 		if (tacho_read_field(reader, e, i, &value) <= 0)
 			continue;
@@ -239,7 +239,7 @@ static void put_fields(struct json *j, const struct tacho_reader *reader,
 		else if (value.type == TACHO_FIELD_BOOL)
 			json_bool(j, value.number.u64 != 0);
 		else
-			json_string_n(j, value.text, value.size);
+			json_string_n(j, value.text, value.text_size);
 	}
 	json_object_end(j);
 }

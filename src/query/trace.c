@@ -123,7 +123,7 @@ static const struct tacho__sql_column loss_columns[] = {
 static int fill_losses(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 {
 	struct tacho__sql_filling f = {.source = s, .rows = rows};
-	struct tacho_loss_info info;
+	struct tacho_loss_info info = {.size = sizeof(info)};
 
 	for (uint32_t p = 0; p < tacho_read_process_count(s->reader); p++)
 		for (uint32_t i = 0; i < tacho_read_loss_count(s->reader); i++) {

@@ -39,11 +39,13 @@ uint32_t tacho_read_sentinel_count(const struct tacho_reader *reader)
 int tacho_read_sentinel(const struct tacho_reader *reader, uint32_t process, uint32_t index,
 			struct tacho_sentinel_info *info)
 {
+	struct tacho_sentinel_info answer = {0};
+
 	if (process >= reader->process_count || index >= TACHO_SENTINEL_COUNT)
 		return -EINVAL;
-	info->name = sentinels[index];
-	info->limit = reader->processes[process]->limits[index];
-	return 0;
+	answer.name = sentinels[index];
+	answer.limit = reader->processes[process]->limits[index];
+	return TACHO__ANSWER(info, &answer, limit);
 }
 
 /* -------------------------------------------------------------------- gaps */

@@ -62,33 +62,37 @@ static uint32_t field_words(const struct tacho_event *event, uint32_t at, uint8_
 	return words <= event->words - at ? words : 0;
 }
 
-static void fill_value(const uint64_t *word, uint8_t type, struct tacho_field_value *value)
+static struct tacho_field_value value_at(const uint64_t *word, uint8_t type)
 {
-	*value = (struct tacho_field_value){.type = type};
+	struct tacho_field_value value = {.type = type};
+
 	switch (type) {
 	case TACHO_FIELD_F64:
-		memcpy(&value->number.f64, word, sizeof(value->number.f64));
+		memcpy(&value.number.f64, word, sizeof(value.number.f64));
 		break;
 	case TACHO_FIELD_BOOL:
-		value->number.u64 = *word != 0;
+		value.number.u64 = *word != 0;
 		break;
 	case TACHO_FIELD_STRING:
-		value->text = (const char *)(word + 1);
-		value->size = *word & (TEXT_CUT - 1);
-		value->cut = (*word & TEXT_CUT) != 0;
+		value.text = (const char *)(word + 1);
+		value.text_size = *word & (TEXT_CUT - 1);
+		value.cut = (*word & TEXT_CUT) != 0;
 		break;
 	default:
-		value->number.u64 = *word;
+		value.number.u64 = *word;
 		break;
 	}
+	return value;
 }
 
 int tacho_read_field(const struct tacho_reader *reader, const struct tacho_event *event,
 		     uint32_t index, struct tacho_field_value *value)
 {
 	const struct tacho_definition *schema;
+	struct tacho_field_value answer;
 	uint64_t present;
 	uint32_t at = 1;
+	int err;
 
 	if (event->type != TACHO_EV_EVENT || !event->words)
 		return -EINVAL;
@@ -111,6 +115,7 @@ int tacho_read_field(const struct tacho_reader *reader, const struct tacho_event
 		if (i < index)
 			at += words;
 	}
-	fill_value(event->word + at, schema->fields[index].type, value);
-	return 1;
+	answer = value_at(event->word + at, schema->fields[index].type);
+	err = TACHO__ANSWER(value, &answer, number);
+	return err ? err : 1;
 }

@@ -332,12 +332,14 @@ int tacho_read_source(const struct tacho_reader *reader, uint32_t process, uint3
 		[TACHO_SOURCE_SCHED] = "sched",
 	};
 
+	struct tacho_source_info answer = {0};
+
 	if (process >= reader->process_count || index >= TACHO_SOURCE_COUNT)
 		return -EINVAL;
-	info->name = names[index];
-	info->state = reader->processes[process]->sources[index].state;
-	info->error = reader->processes[process]->sources[index].error;
-	return 0;
+	answer.name = names[index];
+	answer.state = reader->processes[process]->sources[index].state;
+	answer.error = reader->processes[process]->sources[index].error;
+	return TACHO__ANSWER(info, &answer, state);
 }
 
 static const struct {
@@ -392,20 +394,22 @@ uint32_t tacho_read_loss_count(const struct tacho_reader *reader)
 int tacho_read_loss(const struct tacho_reader *reader, uint32_t process, uint32_t index,
 		    struct tacho_loss_info *info)
 {
+	struct tacho_loss_info answer = {0};
+
 	if (process >= reader->process_count || index >= reader->loss_count ||
 	    index >= TACHO_LOSS_MAX)
 		return -EINVAL;
-	info->count = reader->processes[process]->losses[index];
-	if (index >= TACHO_LOSS_COUNT) {
-		info->name = reader->unknown_losses[index];
-		info->text = "counted by a newer tacho: this one does not know what it means";
-		info->lossy = 1;
-		return 0;
+	answer.count = reader->processes[process]->losses[index];
+	if (index < TACHO_LOSS_COUNT) {
+		answer.name = losses[index].name;
+		answer.text = losses[index].text;
+		answer.lossy = losses[index].lossy;
+	} else {
+		answer.name = reader->unknown_losses[index];
+		answer.text = "counted by a newer tacho: this one does not know what it means";
+		answer.lossy = 1;
 	}
-	info->name = losses[index].name;
-	info->text = losses[index].text;
-	info->lossy = losses[index].lossy;
-	return 0;
+	return TACHO__ANSWER(info, &answer, text);
 }
 
 /* ------------------------------------------------------------- definitions */

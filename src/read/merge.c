@@ -382,46 +382,42 @@ static void fill_resume(struct tacho_resume_info *to, const struct cursor *c)
 						 records->open[i].task, records->open[i].since};
 }
 
-/* The event of the cursor's record. */
-static inline void fill_event(const struct tacho_reader *r, struct cursor *c,
-			      struct tacho_event *event)
+/* What differs between two events of a stream. */
+static inline void fill_record(struct tacho_event *event, const struct cursor *c)
 {
-	const struct tacho__stretch *s = &r->stretches[c->next].pub;
 	const struct tacho__records *records = &c->loaded->records;
 	uint32_t type_arg = records->type_arg[c->at], word = records->word_at[c->at];
 
-	c->last_ns = c->key;
-	*event = (struct tacho_event){
-		.ns = c->key,
-		.process = s->process,
-		.thread = s->thread,
-		.stream = s->stream,
-		.type = (uint8_t)type_arg,
-		.arg = type_arg >> 8,
-		.words = records->word_at[c->at + 1] - word,
-	};
-	if (event->words)
-		event->word = records->words + word;
+	event->ns = c->key;
+	event->type = (uint8_t)type_arg;
+	event->arg = type_arg >> 8;
+	event->words = records->word_at[c->at + 1] - word;
+	event->word = event->words ? records->words + word : NULL;
 }
 
-static void fill_resume_event(struct tacho_reader *r, struct cursor *c, struct tacho_event *event)
+/* The event at the cursor. */
+static void fill_event(struct tacho_reader *r, struct cursor *c)
 {
 	const struct tacho__stretch *s = &r->stretches[c->next].pub;
 
 	c->last_ns = c->key;
-	fill_resume(&r->merge->resume, c);
-	*event = (struct tacho_event){
+	r->event = (struct tacho_event){
 		.ns = c->key,
 		.process = s->process,
 		.thread = s->thread,
 		.stream = s->stream,
-		.type = TACHO_EV_RESUME,
-		.resume = &r->merge->resume,
 	};
+	if (c->resume) {
+		fill_resume(&r->merge->resume, c);
+		r->event.type = TACHO_EV_RESUME;
+		r->event.resume = &r->merge->resume;
+	} else {
+		fill_record(&r->event, c);
+	}
 }
 
 /* Most often the stream of the event before goes on; else 0. */
-static inline int goes_on(const struct tacho_reader *r, struct tacho_event *event)
+static inline int goes_on(struct tacho_reader *r)
 {
 	const struct tacho__merge *m = r->merge;
 	struct cursor *c = m->current;
@@ -434,12 +430,12 @@ static inline int goes_on(const struct tacho_reader *r, struct tacho_event *even
 	if (ns >= m->rival)
 		return 0;
 	c->at++;
-	c->key = ns;
-	fill_event(r, c, event);
+	c->key = c->last_ns = ns;
+	fill_record(&r->event, c);
 	return 1;
 }
 
-static int next(struct tacho_reader *reader, struct tacho_event *event)
+static int next(struct tacho_reader *reader)
 {
 	struct tacho__merge *m = reader->merge;
 
@@ -451,10 +447,7 @@ static int next(struct tacho_reader *reader, struct tacho_event *event)
 
 		if (c->loaded) {
 			m->current = c;
-			if (c->resume)
-				fill_resume_event(reader, c, event);
-			else
-				fill_event(reader, c, event);
+			fill_event(reader, c);
 			return 1;
 		}
 		loaded = load(reader, c);
@@ -468,18 +461,19 @@ static int next(struct tacho_reader *reader, struct tacho_event *event)
 	return 0;
 }
 
-int tacho_read_next(struct tacho_reader *reader, struct tacho_event *event)
+int tacho_read_next(struct tacho_reader *reader, const struct tacho_event **event)
 {
-	int err;
+	int more;
 
-	if (!reader->merge) {
-		err = begin(reader, 0);
-		if (err)
-			return err;
-	}
-	if (reader->merge->current && goes_on(reader, event))
+	*event = &reader->event;
+	if (reader->merge && reader->merge->current && goes_on(reader))
 		return 1;
-	return next(reader, event);
+	more = reader->merge ? 0 : begin(reader, 0);
+	if (!more)
+		more = next(reader);
+	if (more <= 0)
+		*event = NULL;
+	return more;
 }
 
 int tacho_read_seek(struct tacho_reader *reader, uint64_t ns)

@@ -479,12 +479,10 @@ static int open_end(struct tacho_reader **out, struct tacho_reader *r, const cha
 int tacho_read_open(struct tacho_reader **out, const char *path,
 		    const struct tacho_read_options *options, char *message, size_t message_size)
 {
-	struct tacho_reader *r = tacho__reader_new(options);
-	int err = -ENOMEM;
+	struct tacho_reader *r;
+	int err = tacho__reader_new(&r, options, message, message_size);
 
-	if (message && message_size)
-		message[0] = 0;
-	if (r)
+	if (!err)
 		err = open_path(r, path, message, message_size);
 	return open_end(out, r, path, err, message, message_size);
 }
@@ -492,15 +490,15 @@ int tacho_read_open(struct tacho_reader **out, const char *path,
 int tacho__read_news(struct tacho_reader **out, int fd, const char *path,
 		     const struct tacho__news *news, char *message, size_t message_size)
 {
-	struct tacho_reader *r = tacho__reader_new(NULL);
+	struct tacho_reader *r;
 	struct file_input *f = NULL;
 	struct stat st = {0};
+	int err = tacho__reader_new(&r, NULL, message, message_size);
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
-	int err = own < 0 || fstat(own, &st) ? -errno : 0;
 
-	if (message && message_size)
-		message[0] = 0;
-	if (!err && r)
+	if (!err && (own < 0 || fstat(own, &st)))
+		err = -errno;
+	if (!err)
 		f = file_input(own, path, &st, NULL);
 	else if (own >= 0)
 		close(own);

@@ -11,19 +11,52 @@
 #define ARENA_TIMES 64u
 #define PROGRESS_STEP (1u << 20)
 
-struct tacho_reader *tacho__reader_new(const struct tacho_read_options *options)
+/* A caller may have been built with an older or newer struct. */
+static int take_options(struct tacho_reader *r, const struct tacho_read_options *options,
+			char *message, size_t message_size)
+{
+	size_t size = options->size;
+
+	if (size < offsetof(struct tacho_read_options, to_ns)) {
+		tacho__say(message, message_size,
+			   "cannot read: tacho_read_options.size is not set");
+		return -EINVAL;
+	}
+	for (; size > sizeof(r->options); size--) {
+		if (((const uint8_t *)options)[size - 1]) {
+			tacho__say(message, message_size,
+				   "cannot read: the options ask for what only a newer tacho can");
+			return -EINVAL;
+		}
+	}
+	memcpy(&r->options, options, size);
+	return 0;
+}
+
+int tacho__reader_new(struct tacho_reader **out, const struct tacho_read_options *options,
+		      char *message, size_t message_size)
 {
 	struct tacho_reader *r = calloc(1, sizeof(*r));
 
+	*out = r;
+	if (message && message_size)
+		message[0] = 0;
 	if (!r)
-		return NULL;
+		return -ENOMEM;
 	r->to_ns = UINT64_MAX;
 	r->arena.limit = ARENA_BASE;
-	/* A caller may have been built with an older or newer struct. */
-	if (options && options->size)
-		memcpy(&r->options, options,
-		       options->size < sizeof(r->options) ? options->size : sizeof(r->options));
-	return r;
+	return options ? take_options(r, options, message, message_size) : 0;
+}
+
+int tacho__answer(size_t *out, const void *answer, size_t size, size_t least)
+{
+	if (*out < least)
+		return -EINVAL;
+	if (size > *out)
+		size = *out;
+	memcpy(out, answer, size);
+	*out = size;
+	return 0;
 }
 
 void tacho__progress(struct tacho_reader *r, uint64_t done, uint64_t total)
@@ -69,15 +102,15 @@ int tacho_read_open_memory(struct tacho_reader **out, const void *data, size_t s
 			   const struct tacho_read_options *options, char *message,
 			   size_t message_size)
 {
-	struct tacho_reader *r = tacho__reader_new(options);
-	struct tacho__input *in = r ? tacho__input_memory(data, size) : NULL;
-	int err = -ENOMEM;
+	struct tacho_reader *r;
+	struct tacho__input *in;
+	int err = tacho__reader_new(&r, options, message, message_size);
 
 	*out = NULL;
-	if (message && message_size)
-		message[0] = 0;
-	if (in)
-		err = tacho__reader_add(r, in, NULL, message, message_size);
+	if (!err) {
+		in = tacho__input_memory(data, size);
+		err = in ? tacho__reader_add(r, in, NULL, message, message_size) : -ENOMEM;
+	}
 	if (!err)
 		err = tacho__reader_settle(r, message, message_size);
 	if (err == -ENOMEM && message && message_size && !message[0])

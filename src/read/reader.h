@@ -148,7 +148,8 @@ struct tacho_reader {
 	uint32_t stretch_count, stretch_capacity;
 	uint32_t stretch_hidden; /* so many more lie behind the others */
 	struct tacho__merge *merge;
-	int clock_back; /* told that a stream's times went back */
+	struct tacho_event event; /* that was handed out last */
+	int clock_back;		  /* told that a stream's times went back */
 
 	/* Buffers for one block. */
 	uint8_t *stored, *raw;
@@ -169,9 +170,16 @@ struct tacho__host {
 /* Both take the input over, also when they fail. */
 int tacho__reader_add(struct tacho_reader *r, struct tacho__input *in,
 		      const struct tacho__host *host, char *message, size_t message_size);
-struct tacho_reader *tacho__reader_new(const struct tacho_read_options *options);
+int tacho__reader_new(struct tacho_reader **out, const struct tacho_read_options *options,
+		      char *message, size_t message_size);
 /* Once all inputs were added. */
 int tacho__reader_settle(struct tacho_reader *r, char *message, size_t message_size);
+
+/* Gives an answer of `size` bytes to a caller who may have been built with an older or newer
+   struct: `out` is its first member. -EINVAL: it does not even hold `least`. */
+int tacho__answer(size_t *out, const void *answer, size_t size, size_t least);
+#define TACHO__ANSWER(out, answer, second) \
+	tacho__answer(&(out)->size, answer, sizeof(*(out)), offsetof(__typeof__(*(out)), second))
 
 void tacho__say(char *message, size_t size, const char *format, ...)
 	__attribute__((format(printf, 3, 4)));

@@ -98,8 +98,8 @@ void tacho__symbols_settle(struct tacho__process *p)
 		qsort(p->symbols, p->symbol_count, sizeof(*p->symbols), compare);
 }
 
-int tacho_read_symbol(const struct tacho_reader *reader, uint32_t process, uint64_t address,
-		      uint64_t ns, uint32_t index, struct tacho_symbol *symbol)
+const struct tacho_symbol *tacho_read_symbol(const struct tacho_reader *reader, uint32_t process,
+					     uint64_t address, uint64_t ns, uint32_t index)
 {
 	const struct tacho__process *p;
 	const struct tacho_definition *m;
@@ -107,13 +107,10 @@ int tacho_read_symbol(const struct tacho_reader *reader, uint32_t process, uint6
 	struct tacho__symbol key = {.address = address};
 
 	if (process >= reader->process_count || !reader->processes[process]->symbol_count)
-		return 0;
+		return NULL;
 	p = reader->processes[process];
 	m = tacho__definitions_module(&p->definitions, address, ns);
 	key.module = m ? m->id : 0;
 	found = bsearch(&key, p->symbols, p->symbol_count, sizeof(*p->symbols), compare);
-	if (!found || index >= found->count)
-		return 0;
-	*symbol = found->frames[index];
-	return 1;
+	return found && index < found->count ? &found->frames[index] : NULL;
 }

@@ -183,7 +183,7 @@ int tacho__put_sources(struct tacho__output *o, const struct tacho_reader *reade
 
 	array_begin(&b, sizeof(struct tacho_box_source));
 	for (uint32_t i = 0; i < count && i < TACHO_SOURCE_MAX; i++) {
-		struct tacho_source_info info = {0};
+		struct tacho_source_info info = {.size = sizeof(info)};
 		struct tacho_box_source entry = {0};
 
 		if (tacho_read_source(reader, process, i, &info) >= 0) {
@@ -202,7 +202,7 @@ int tacho__put_losses(struct tacho__output *o, const struct tacho_reader *reader
 
 	array_begin(&b, sizeof(uint64_t));
 	for (uint32_t i = 0; i < count && i < TACHO_LOSS_MAX; i++) {
-		struct tacho_loss_info info = {0};
+		struct tacho_loss_info info = {.size = sizeof(info)};
 
 		if (tacho_read_loss(reader, process, i, &info) < 0)
 			info.count = 0;

@@ -143,11 +143,11 @@ static void write_block(struct tacho__output *o, struct block *b)
 static uint32_t known(const struct tacho_reader *reader, uint32_t process, uint64_t address,
 		      uint64_t ns, struct tacho__resolved *out)
 {
-	struct tacho_symbol s;
+	const struct tacho_symbol *s;
 	uint32_t n = 0;
 
-	for (; n < INLINED_MAX && tacho_read_symbol(reader, process, address, ns, n, &s); n++)
-		out[n] = (struct tacho__resolved){s.function, s.file, s.line};
+	for (; n < INLINED_MAX && (s = tacho_read_symbol(reader, process, address, ns, n)); n++)
+		out[n] = (struct tacho__resolved){s->function, s->file, s->line};
 	return n;
 }
 

@@ -451,20 +451,20 @@ struct found recording_read(const char *path)
 	struct stream streams[64] = {{0}};
 	struct found f = {0};
 	struct tacho_reader *reader;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	char message[512];
 	int more;
 
 	if (!CHECK(!tacho_read_open(&reader, path, NULL, message, sizeof(message)), "%s", message))
 		return f;
 	while ((more = tacho_read_next(reader, &e)) > 0) {
-		if (!CHECK(e.thread < 64 && e.stream == TACHO_STREAM_NORMAL, "thread %u, stream %u",
-			   e.thread, e.stream))
+		if (!CHECK(e->thread < 64 && e->stream == TACHO_STREAM_NORMAL,
+			   "thread %u, stream %u", e->thread, e->stream))
 			continue;
-		if (e.type == TACHO_EV_RESUME)
-			read_resume(&f, &streams[e.thread], e.resume);
+		if (e->type == TACHO_EV_RESUME)
+			read_resume(&f, &streams[e->thread], e->resume);
 		else
-			read_record(reader, &f, &streams[e.thread], &e);
+			read_record(reader, &f, &streams[e->thread], e);
 	}
 	CHECK(!more, "reading failed: %d", more);
 	read_facts(reader, &f);
@@ -481,7 +481,7 @@ static uint64_t count_alone(void)
 
 	while (d && (e = readdir(d))) {
 		struct tacho_reader *reader;
-		struct tacho_event event;
+		const struct tacho_event *event;
 		char path[1024], message[512];
 
 		if (!ends_with(e->d_name, ".tacho"))
@@ -491,7 +491,7 @@ static uint64_t count_alone(void)
 			   message))
 			continue;
 		while (tacho_read_next(reader, &event) > 0)
-			events += event.type != TACHO_EV_RESUME;
+			events += event->type != TACHO_EV_RESUME;
 		tacho_read_close(reader);
 	}
 	if (d)
@@ -522,7 +522,7 @@ struct found recording_count(const struct recording *r)
 {
 	struct found f = {0};
 	struct tacho_reader *reader;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	uint64_t limit = recording_made(r) + 64;
 	uint64_t *there = calloc(r->writers * limit / 64 + 1, sizeof(*there));
 	char message[512];
@@ -534,14 +534,14 @@ struct found recording_count(const struct recording *r)
 	while (tacho_read_next(reader, &e) > 0) {
 		uint64_t at;
 
-		if (e.type == TACHO_EV_RESUME) {
-			f.missing += e.resume->missing;
+		if (e->type == TACHO_EV_RESUME) {
+			f.missing += e->resume->missing;
 			continue;
 		}
 		f.events++;
-		if (!e.words)
+		if (!e->words)
 			continue;
-		at = (e.word[0] & NUMBER_MASK) + ((e.word[0] >> WRITER_SHIFT) - 1) * limit;
+		at = (e->word[0] & NUMBER_MASK) + ((e->word[0] >> WRITER_SHIFT) - 1) * limit;
 		if (!CHECK(at < r->writers * limit, "a record of no writer"))
 			continue;
 		f.repeated += there[at / 64] >> at % 64 & 1;

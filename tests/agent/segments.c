@@ -87,14 +87,14 @@ static uint64_t events_so_far(void)
 
 	while (d && (e = readdir(d))) {
 		struct tacho_reader *reader;
-		struct tacho_event event;
+		const struct tacho_event *event;
 		char path[1024];
 
 		snprintf(path, sizeof(path), "%s/%s", segments_dir(), e->d_name);
 		if (!strstr(e->d_name, ".part") || tacho_read_open(&reader, path, NULL, NULL, 0))
 			continue;
 		while (tacho_read_next(reader, &event) > 0)
-			events += event.type != TACHO_EV_RESUME;
+			events += event->type != TACHO_EV_RESUME;
 		tacho_read_close(reader);
 	}
 	if (d)
@@ -161,7 +161,7 @@ static unsigned quiet_told;
 static void check_quiet(const char *path, unsigned index)
 {
 	struct tacho_reader *reader;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	char message[512];
 	int told = 0;
 
@@ -169,8 +169,8 @@ static void check_quiet(const char *path, unsigned index)
 	if (!CHECK(!tacho_read_open(&reader, path, NULL, message, sizeof(message)), "%s", message))
 		return;
 	while (tacho_read_next(reader, &e) > 0)
-		if (e.type == TACHO_EV_RESUME && e.resume->open_count == 1 &&
-		    e.resume->open[0].task == (1ull << 48))
+		if (e->type == TACHO_EV_RESUME && e->resume->open_count == 1 &&
+		    e->resume->open[0].task == (1ull << 48))
 			told = 1;
 	quiet_told += told;
 	tacho_read_close(reader);

@@ -78,19 +78,19 @@ static struct tails read_tails(void)
 {
 	struct tails t = {0};
 	struct tacho_reader *reader;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	char message[512];
 
 	if (!CHECK(!tacho_read_open(&reader, segments_dir(), NULL, message, sizeof(message)), "%s",
 		   message))
 		return t;
 	while (tacho_read_next(reader, &e) > 0) {
-		CHECK(e.type != TACHO_EV_RESUME || !e.resume->missing, "something is missing");
-		if (e.type == TACHO_EV_WAKE)
-			t.wakes = t.wakes * 10 + e.word[0];
-		t.polls += e.type == TACHO_EV_POLL_BEGIN && e.word[0] == 1000;
-		for (uint32_t i = 4; e.type == TACHO_EV_POLL_HIST && i < e.words; i++)
-			t.counted += e.word[i] & ((1ull << 48) - 1);
+		CHECK(e->type != TACHO_EV_RESUME || !e->resume->missing, "something is missing");
+		if (e->type == TACHO_EV_WAKE)
+			t.wakes = t.wakes * 10 + e->word[0];
+		t.polls += e->type == TACHO_EV_POLL_BEGIN && e->word[0] == 1000;
+		for (uint32_t i = 4; e->type == TACHO_EV_POLL_HIST && i < e->words; i++)
+			t.counted += e->word[i] & ((1ull << 48) - 1);
 	}
 	CHECK(!tacho_read_gap_count(reader), "there is a gap");
 	tacho_read_close(reader);
@@ -145,17 +145,17 @@ static unsigned kernel_holes;
 static void count_kernel(const char *path, unsigned index)
 {
 	struct tacho_reader *reader;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	char message[512];
 
 	(void)index;
 	if (!CHECK(!tacho_read_open(&reader, path, NULL, message, sizeof(message)), "%s", message))
 		return;
 	while (tacho_read_next(reader, &e) > 0) {
-		if (e.stream != TACHO_STREAM_KERNEL || e.type == TACHO_EV_RESUME)
+		if (e->stream != TACHO_STREAM_KERNEL || e->type == TACHO_EV_RESUME)
 			continue;
-		kernel_holes += e.arg != kernel_next;
-		kernel_next = e.arg + 1;
+		kernel_holes += e->arg != kernel_next;
+		kernel_next = e->arg + 1;
 		kernel_count++;
 	}
 	for (uint32_t i = 0; i < tacho_read_gap_count(reader); i++)
@@ -214,7 +214,7 @@ static unsigned with_name;
 static void look_for_name(const char *path, unsigned index)
 {
 	struct tacho_reader *reader;
-	struct tacho_symbol symbol;
+	const struct tacho_symbol *symbol;
 	char message[512];
 
 	(void)index;
@@ -224,8 +224,8 @@ static void look_for_name(const char *path, unsigned index)
 		const struct tacho_definition *d = tacho_read_definition(reader, 0, id);
 
 		if (d && d->def_class == TACHO_DEF_KIND && d->value &&
-		    tacho_read_symbol(reader, 0, d->value, UINT64_MAX, 0, &symbol) &&
-		    !strcmp(symbol.function, "recording_function")) {
+		    (symbol = tacho_read_symbol(reader, 0, d->value, UINT64_MAX, 0)) &&
+		    !strcmp(symbol->function, "recording_function")) {
 			with_name++;
 			break;
 		}

@@ -202,10 +202,12 @@ static const char *event_differs(const struct tacho_reader *reader, const struct
 	size_t size = text_of(n, text);
 	int odd = n / PATTERN_LENGTH & 1;
 
-	for (uint32_t i = 0; i < 4; i++)
+	for (uint32_t i = 0; i < 4; i++) {
+		v[i].size = sizeof(v[i]);
 		if (tacho_read_field(reader, event, i, &v[i]) != (i < 3 || odd))
 			return "an event with other fields";
-	if (v[0].number.u64 != code || v[1].number.u64 != mix(code) || v[2].size != size ||
+	}
+	if (v[0].number.u64 != code || v[1].number.u64 != mix(code) || v[2].text_size != size ||
 	    memcmp(v[2].text, text, size) || (odd && v[3].number.u64 != ~code))
 		return "an event with other values";
 	return NULL;

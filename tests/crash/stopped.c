@@ -109,12 +109,12 @@ static const char *check_open(const char *path, int lock)
 	static char message[400];
 	struct open_poll open = {0};
 	struct tacho_reader *reader;
-	struct tacho_event event;
+	const struct tacho_event *event;
 
 	if (tacho_read_open(&reader, path, NULL, message, sizeof(message)))
 		return message;
 	while (tacho_read_next(reader, &event) > 0)
-		take(&open, &event);
+		take(&open, event);
 	tacho_read_close(reader);
 	if (!open.found || open.polls != 1)
 		return "the poll that hangs is not seen as open";

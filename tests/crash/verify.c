@@ -229,7 +229,7 @@ static int take_event(struct work *w, const struct tacho_event *e)
 
 static uint64_t loss(const struct tacho_reader *reader, const char *name)
 {
-	struct tacho_loss_info info;
+	struct tacho_loss_info info = {.size = sizeof(info)};
 
 	for (uint32_t i = 0; !tacho_read_loss(reader, 0, i, &info); i++)
 		if (!strcmp(info.name, name))
@@ -362,7 +362,7 @@ static int check_all(struct work *w, const char *path)
 int verify_file(struct verify *v, const char *path)
 {
 	struct work w = {.v = v};
-	struct tacho_event event;
+	const struct tacho_event *event;
 	char message[400] = "";
 	int result;
 
@@ -385,7 +385,7 @@ int verify_file(struct verify *v, const char *path)
 			result = wrong(v, "tacho_read_next: %s", strerror(-more));
 		if (more <= 0)
 			break;
-		result = take_event(&w, &event);
+		result = take_event(&w, event);
 	}
 	if (!result)
 		result = check_all(&w, path);

@@ -119,7 +119,7 @@ static void diff(struct tacho_reader *r, const void *data, size_t size)
 
 static int is_small(struct tacho_reader *r)
 {
-	struct tacho_event e;
+	const struct tacho_event *e;
 	int n = 0;
 
 	while (n < EVENTS_MAX && tacho_read_next(r, &e) > 0)

@@ -25,7 +25,7 @@ static inline void fuzz_bytes(const void *data, size_t size)
 
 static inline void fuzz_event(struct tacho_reader *r, const struct tacho_event *e)
 {
-	struct tacho_field_value value;
+	struct tacho_field_value value = {.size = sizeof(value)};
 	const char *text;
 	size_t size;
 	int cut;
@@ -43,19 +43,19 @@ static inline void fuzz_event(struct tacho_reader *r, const struct tacho_event *
 		fuzz_bytes(text, size);
 	for (uint32_t i = 0; i < 17; i++)
 		if (tacho_read_field(r, e, i, &value) == 1 && value.type == TACHO_FIELD_STRING)
-			fuzz_bytes(value.text, value.size);
+			fuzz_bytes(value.text, value.text_size);
 }
 
 static inline void fuzz_events(struct tacho_reader *r)
 {
-	struct tacho_event e;
+	const struct tacho_event *e;
 	uint64_t last = 0;
 
 	/* Few bytes can stand for very many records; some of them tell as much. */
 	for (int i = 0; i < 100000 && tacho_read_next(r, &e) > 0; i++) {
-		FUZZ_CHECK(e.ns >= last);
-		last = e.ns;
-		fuzz_event(r, &e);
+		FUZZ_CHECK(e->ns >= last);
+		last = e->ns;
+		fuzz_event(r, e);
 	}
 }
 
@@ -102,7 +102,7 @@ static inline void fuzz_facts(struct tacho_reader *r)
 		fuzz_bytes(g->text, strlen(g->text));
 	}
 	for (uint32_t i = 0; i < tacho_read_loss_count(r); i++) {
-		struct tacho_loss_info l;
+		struct tacho_loss_info l = {.size = sizeof(l)};
 
 		if (!tacho_read_loss(r, 0, i, &l))
 			fuzz_bytes(l.name, strlen(l.name));

@@ -55,7 +55,7 @@ static void take_call(const struct box *box, const struct tacho_event *e)
 static struct box *take_calls(void)
 {
 	struct box *box;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	uint64_t parked = 0;
 	uint32_t loop = 0;
 
@@ -65,15 +65,15 @@ static struct box *take_calls(void)
 	if (!box || !CHECK(box->reader != NULL, "the box: %s", box->message))
 		return NULL;
 	while (tacho_read_next(box->reader, &e) > 0) {
-		if (e.type == TACHO_EV_CALL)
-			take_call(box, &e);
-		if (e.type == TACHO_EV_PARK) {
-			parked = e.ns;
-			loop = e.arg;
+		if (e->type == TACHO_EV_CALL)
+			take_call(box, e);
+		if (e->type == TACHO_EV_PARK) {
+			parked = e->ns;
+			loop = e->arg;
 		}
-		if (e.type == TACHO_EV_UNPARK && strstr(name_of(box, loop), "io_uring") &&
-		    e.ns - parked > seen.io_uring_ns)
-			seen.io_uring_ns = e.ns - parked;
+		if (e->type == TACHO_EV_UNPARK && strstr(name_of(box, loop), "io_uring") &&
+		    e->ns - parked > seen.io_uring_ns)
+			seen.io_uring_ns = e->ns - parked;
 	}
 	return box;
 }

@@ -16,25 +16,25 @@ static struct preloaded program;
 /* All events that carry `address`, in the order of time. */
 static void read_events(struct box *box, uint64_t address)
 {
-	struct tacho_event e;
+	const struct tacho_event *e;
 
 	event_count = 0;
 	if (!box || !box->reader)
 		return;
 	while (tacho_read_next(box->reader, &e) > 0 && event_count < EVENTS_MAX) {
 		const struct tacho_thread *t =
-			tacho_read_thread_by_number(box->reader, e.process, e.thread);
+			tacho_read_thread_by_number(box->reader, e->process, e->thread);
 
-		if ((e.type != TACHO_EV_LOCK_WAIT && e.type != TACHO_EV_LOCK_WAITED &&
-		     e.type != TACHO_EV_LOCK_RELEASE && e.type != TACHO_EV_STACK) ||
-		    e.word[0] != address)
+		if ((e->type != TACHO_EV_LOCK_WAIT && e->type != TACHO_EV_LOCK_WAITED &&
+		     e->type != TACHO_EV_LOCK_RELEASE && e->type != TACHO_EV_STACK) ||
+		    e->word[0] != address)
 			continue;
 		events[event_count++] = (struct lock_event){
-			.type = e.type,
+			.type = e->type,
 			.tid = t ? t->tid : 0,
-			.arg = e.arg,
-			.ns = e.ns,
-			.waiters = e.type == TACHO_EV_LOCK_RELEASE ? e.word[1] : 0,
+			.arg = e->arg,
+			.ns = e->ns,
+			.waiters = e->type == TACHO_EV_LOCK_RELEASE ? e->word[1] : 0,
 		};
 	}
 	check_no_problem(box);

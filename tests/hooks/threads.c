@@ -52,16 +52,16 @@ static void lives(void)
 	struct box *box = record("lives");
 	uint64_t by_maker = 0, seen = 0;
 	uint32_t maker = 0;
-	struct tacho_event e;
+	const struct tacho_event *e;
 
 	while (box && !failed() && tacho_read_next(box->reader, &e) > 0) {
-		if (e.type != TACHO_EV_SPAWN)
+		if (e->type != TACHO_EV_SPAWN)
 			continue;
 		seen++;
-		if (!strcmp(function_of((uint32_t)e.word[1]), "maker"))
-			maker = (uint32_t)e.word[1];
-		check_spawn(box, &e, maker);
-		by_maker += maker && e.word[2] == maker;
+		if (!strcmp(function_of((uint32_t)e->word[1]), "maker"))
+			maker = (uint32_t)e->word[1];
+		check_spawn(box, e, maker);
+		by_maker += maker && e->word[2] == maker;
 	}
 	CHECK(seen == 303, "%llu threads began, not 303", (unsigned long long)seen);
 	CHECK(by_maker == 1, "the thread that made a thread made %llu",

@@ -143,16 +143,16 @@ static void age_body(void *arg)
 /* When the marks last skipped one, and the number that comes after the last. */
 static uint64_t last_hole(struct box *b, uint32_t *next)
 {
-	struct tacho_event e;
+	const struct tacho_event *e;
 	uint64_t hole = 0;
 
 	*next = 0;
 	while (tacho_read_next(b->reader, &e) > 0) {
-		if (e.type != TACHO_EV_WAKE)
+		if (e->type != TACHO_EV_WAKE)
 			continue;
-		if ((uint32_t)(e.word[0] & 0xfffffff) != *next)
-			hole = e.ns;
-		*next = (uint32_t)(e.word[0] & 0xfffffff) + 1;
+		if ((uint32_t)(e->word[0] & 0xfffffff) != *next)
+			hole = e->ns;
+		*next = (uint32_t)(e->word[0] & 0xfffffff) + 1;
 	}
 	return hole;
 }
@@ -264,31 +264,31 @@ static void sum_polls(struct box *b, struct sums sums[2][2])
 	uint64_t open_since = 0;
 	unsigned loop = 0, kind = 0;
 	int open = 0;
-	struct tacho_event e;
+	const struct tacho_event *e;
 
 	memset(sums, 0, 4 * sizeof(sums[0][0]));
 	while (tacho_read_next(b->reader, &e) > 0) {
-		const char *name = name_of(b, e.arg);
-		int begins = e.type == TACHO_EV_POLL_BEGIN || e.type == TACHO_EV_POLL_SWITCH;
+		const char *name = name_of(b, e->arg);
+		int begins = e->type == TACHO_EV_POLL_BEGIN || e->type == TACHO_EV_POLL_SWITCH;
 
-		if (e.type == TACHO_EV_LOOP)
+		if (e->type == TACHO_EV_LOOP)
 			loop = !strcmp(name, "loop b");
-		if (e.type == TACHO_EV_POLL_HIST) {
-			unsigned at = !strcmp(name_of(b, (uint32_t)(e.word[0] >> 16)), "loop b");
+		if (e->type == TACHO_EV_POLL_HIST) {
+			unsigned at = !strcmp(name_of(b, (uint32_t)(e->word[0] >> 16)), "loop b");
 			struct sums *s = &sums[at][!strcmp(name, "kind y")];
 
-			s->ns += e.word[3];
-			for (uint32_t i = 4; i < e.words; i++)
-				s->counted += e.word[i] & 0xffffffffffffull;
+			s->ns += e->word[3];
+			for (uint32_t i = 4; i < e->words; i++)
+				s->counted += e->word[i] & 0xffffffffffffull;
 		}
-		if (open && (e.type == TACHO_EV_POLL_END || e.type == TACHO_EV_POLL_SWITCH)) {
-			sums[loop][kind].ns += e.ns - open_since;
+		if (open && (e->type == TACHO_EV_POLL_END || e->type == TACHO_EV_POLL_SWITCH)) {
+			sums[loop][kind].ns += e->ns - open_since;
 			open = 0;
 		}
 		if (begins) {
 			kind = !strcmp(name, "kind y");
 			sums[loop][kind].recorded++;
-			open_since = e.ns;
+			open_since = e->ns;
 			open = 1;
 		}
 	}
@@ -344,16 +344,16 @@ static void test_hang_in_short_poll(void)
 {
 	struct gate *hanging = gate_new();
 	pid_t pid = subject_start(hang_body, hanging);
-	struct tacho_event e;
+	const struct tacho_event *e;
 	int seen = 0, counted = 0;
 	struct box *b;
 
 	gate_pass(hanging);
 	b = the_box();
 	while (b && tacho_read_next(b->reader, &e) > 0) {
-		seen += e.type == TACHO_EV_POLL_BEGIN && e.word[0] == 4711 &&
-			!strcmp(name_of(b, e.arg), "kind z");
-		counted += e.type == TACHO_EV_POLL_HIST && !strcmp(name_of(b, e.arg), "kind x");
+		seen += e->type == TACHO_EV_POLL_BEGIN && e->word[0] == 4711 &&
+			!strcmp(name_of(b, e->arg), "kind z");
+		counted += e->type == TACHO_EV_POLL_HIST && !strcmp(name_of(b, e->arg), "kind x");
 	}
 	CHECK(seen == 1, "the poll that hangs is %s", seen ? "there twice" : "not to be seen");
 	CHECK(counted == 1, "the short poll before it is in %d histograms", counted);

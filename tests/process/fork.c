@@ -42,14 +42,14 @@ static void reap_child(pid_t pid)
 /* How many polls of a kind of this name a box holds. */
 static unsigned polls_of(struct box *box, const char *name)
 {
-	struct tacho_event e;
+	const struct tacho_event *e;
 	unsigned n = 0;
 
 	if (!box || !box->reader)
 		return 0;
 	tacho_read_seek(box->reader, 0);
 	while (tacho_read_next(box->reader, &e) > 0)
-		n += e.type == TACHO_EV_POLL_BEGIN && !strcmp(name_of(box, e.arg), name);
+		n += e->type == TACHO_EV_POLL_BEGIN && !strcmp(name_of(box, e->arg), name);
 	return n;
 }
 

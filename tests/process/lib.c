@@ -370,7 +370,7 @@ static void tally_mark(struct tally *t, const struct tacho_event *e, uint32_t pi
 const struct tally *tally(struct box *box)
 {
 	static struct tally t;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	uint64_t before = 0;
 	int more = 0;
 
@@ -378,17 +378,17 @@ const struct tally *tally(struct box *box)
 	if (!CHECK(box && box->reader, "no box that can be read: %s", box ? box->message : ""))
 		return &t;
 	while ((more = tacho_read_next(box->reader, &e)) > 0) {
-		if (!CHECK(e.ns >= before, "an event is before the one that came first"))
+		if (!CHECK(e->ns >= before, "an event is before the one that came first"))
 			break;
-		before = e.ns;
-		if (e.type == TACHO_EV_RESUME) {
-			t.missing += e.resume->missing;
-			t.dropped += e.resume->dropped;
+		before = e->ns;
+		if (e->type == TACHO_EV_RESUME) {
+			t.missing += e->resume->missing;
+			t.dropped += e->resume->dropped;
 			continue;
 		}
 		t.events++;
-		if (e.type == TACHO_EV_WAKE)
-			tally_mark(&t, &e, process_of(box)->pid);
+		if (e->type == TACHO_EV_WAKE)
+			tally_mark(&t, e, process_of(box)->pid);
 	}
 	CHECK(more == 0, "reading the box ended with error %d", more);
 	return &t;
@@ -497,7 +497,7 @@ void check_no_problem(const struct box *box)
 
 uint64_t loss(const struct box *box, const char *name)
 {
-	struct tacho_loss_info info;
+	struct tacho_loss_info info = {.size = sizeof(info)};
 
 	for (uint32_t i = 0; box && i < tacho_read_loss_count(box->reader); i++)
 		if (tacho_read_loss(box->reader, 0, i, &info) >= 0 && !strcmp(info.name, name))

@@ -51,7 +51,7 @@ static void pause_body(void *arg)
 
 static void test_pause(void)
 {
-	struct tacho_event e;
+	const struct tacho_event *e;
 	char seen[16] = "";
 	struct box *b;
 
@@ -64,8 +64,8 @@ static void test_pause(void)
 	      "the box of a paused process has state %u", process_of(b)->state);
 	tacho_read_seek(b->reader, 0);
 	while (tacho_read_next(b->reader, &e) > 0)
-		if (e.type == TACHO_EV_PAUSE)
-			strncat(seen, e.arg ? "p" : "r", sizeof(seen) - strlen(seen) - 1);
+		if (e->type == TACHO_EV_PAUSE)
+			strncat(seen, e->arg ? "p" : "r", sizeof(seen) - strlen(seen) - 1);
 	CHECK(!strcmp(seen, "prp"), "pauses and resumes are '%s'", seen);
 }
 
@@ -98,7 +98,7 @@ static void again_body(void *arg)
 
 static void check_again(struct box *b)
 {
-	struct tacho_event e;
+	const struct tacho_event *e;
 	int x = 0, y = 0;
 
 	if (!b)
@@ -107,10 +107,10 @@ static void check_again(struct box *b)
 	CHECK(process_of(b)->parent_pid == 0, "a process that is its own parent");
 	tacho_read_seek(b->reader, 0);
 	while (tacho_read_next(b->reader, &e) > 0) {
-		if (e.type != TACHO_EV_POLL_BEGIN)
+		if (e->type != TACHO_EV_POLL_BEGIN)
 			continue;
-		x += e.word[0] == 2 && !strcmp(name_of(b, e.arg), "kind x");
-		y += e.word[0] == 3 && !strcmp(name_of(b, e.arg), "kind y");
+		x += e->word[0] == 2 && !strcmp(name_of(b, e->arg), "kind x");
+		y += e->word[0] == 3 && !strcmp(name_of(b, e->arg), "kind y");
 	}
 	CHECK(x == 1 && y == 1, "names of before, or of after, are wrong in the new box");
 }

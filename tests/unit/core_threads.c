@@ -126,18 +126,18 @@ static void check_box(const char *path)
 {
 	uint64_t next[THREADS * GENERATIONS] = {0}, events = 0;
 	struct tacho_reader *reader;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	char message[256] = "";
 	int more;
 
 	if (tacho_read_open(&reader, path, NULL, message, sizeof(message)) < 0)
 		fail_msg("%s", message);
 	while ((more = tacho_read_next(reader, &e)) > 0) {
-		events += e.type == TACHO_EV_EVENT;
-		if (e.type != TACHO_EV_WAKE)
+		events += e->type == TACHO_EV_EVENT;
+		if (e->type != TACHO_EV_WAKE)
 			continue;
-		assert_in_range(e.word[0] >> 32, 0, THREADS * GENERATIONS - 1);
-		assert_int_equal((uint32_t)e.word[0], next[e.word[0] >> 32]++);
+		assert_in_range(e->word[0] >> 32, 0, THREADS * GENERATIONS - 1);
+		assert_int_equal((uint32_t)e->word[0], next[e->word[0] >> 32]++);
 	}
 	assert_int_equal(more, 0);
 	for (unsigned i = 0; i < THREADS * GENERATIONS; i++)

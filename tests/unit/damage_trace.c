@@ -235,7 +235,7 @@ static void check_event(const struct file *f, struct place *p, const struct tach
 static void check_events(const struct file *f, struct tacho_reader *reader)
 {
 	struct place places[BLOCKS_MAX];
-	struct tacho_event e;
+	const struct tacho_event *e;
 	uint32_t count = 0;
 	uint64_t last = 0;
 	int result;
@@ -247,13 +247,13 @@ static void check_events(const struct file *f, struct tacho_reader *reader)
 		places[count - 1].end = i + 1;
 	}
 	while ((result = tacho_read_next(reader, &e)) > 0) {
-		struct place *p = place_of(f, places, count, &e);
+		struct place *p = place_of(f, places, count, e);
 
 		MUST(p != NULL);
-		MUST(e.ns >= last);
-		last = e.ns;
-		if (e.type != TACHO_EV_RESUME)
-			check_event(f, p, &e);
+		MUST(e->ns >= last);
+		last = e->ns;
+		if (e->type != TACHO_EV_RESUME)
+			check_event(f, p, e);
 	}
 	MUST(result == 0);
 	for (uint32_t i = 0; i < count; i++) {
@@ -293,7 +293,7 @@ static void check_threads(const struct file *f, struct tacho_reader *reader)
 
 static void check_facts(const struct file *f, struct tacho_reader *reader)
 {
-	struct tacho_source_info source;
+	struct tacho_source_info source = {.size = sizeof(source)};
 
 	if (has_whole(f, TACHO_BLOCK_THREADS))
 		check_threads(f, reader);

@@ -30,7 +30,7 @@ static void test_values(void **state)
 static void span_is(enum tacho_event_type type, const char *name)
 {
 	next_is(type);
-	EXPECT(is_named(event.arg, TACHO_DEF_SPAN, name));
+	EXPECT(is_named(event->arg, TACHO_DEF_SPAN, name));
 }
 
 /* Spans by scope end in reverse, also where a function returns early. */
@@ -80,18 +80,18 @@ static void test_names(void **state)
 	tacho_status(&st);
 	assert_int_equal(tacho_read_open(&reader, st.box, NULL, NULL, 0), 0);
 	next_is(TACHO_EV_POLL_BEGIN);
-	d = tacho_read_definition(reader, 0, event.arg);
+	d = tacho_read_definition(reader, 0, event->arg);
 	assert_non_null(d);
 	assert_int_equal(strlen(d->name), 255);
 	assert_true(d->cut);
 	next_is(TACHO_EV_POLL_BEGIN);
-	first = event.arg;
+	first = event->arg;
 	next_is(TACHO_EV_POLL_BEGIN);
-	assert_int_equal(event.arg, first);
+	assert_int_equal(event->arg, first);
 	next_is(TACHO_EV_PARK);
-	first = event.arg;
+	first = event->arg;
 	next_is(TACHO_EV_PARK);
-	assert_int_not_equal(event.arg, first);
+	assert_int_not_equal(event->arg, first);
 	assert_true(no_more());
 	assert_int_equal(mistakes, 0);
 	tacho_stop();

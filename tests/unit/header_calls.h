@@ -136,7 +136,8 @@ static void record_all(void)
 /* --------------------------------------------------------- what is read */
 
 static struct tacho_reader *reader;
-static struct tacho_event event;
+static struct tacho_event no_event;
+static const struct tacho_event *event;
 static int mistakes;
 
 #define EXPECT(good)                                                                       \
@@ -154,20 +155,20 @@ static void next_is(enum tacho_event_type type)
 		if (tacho_read_next(reader, &event) != 1) {
 			mistakes++;
 			fprintf(stderr, "no more events where type %#x should come\n", type);
-			memset(&event, 0, sizeof(event));
+			event = &no_event;
 			return;
 		}
-	} while (event.type == TACHO_EV_RESUME);
-	if (event.type != type) {
+	} while (event->type == TACHO_EV_RESUME);
+	if (event->type != type) {
 		mistakes++;
-		fprintf(stderr, "type %#x where %#x should come\n", event.type, type);
+		fprintf(stderr, "type %#x where %#x should come\n", event->type, type);
 	}
 }
 
 /* Word `i`; an event with fewer has what no test expects. */
 static uint64_t word(uint32_t i)
 {
-	return i < event.words ? event.word[i] : 0xdeaddeaddeaddeadull;
+	return i < event->words ? event->word[i] : 0xdeaddeaddeaddeadull;
 }
 
 static int is_named(uint64_t id, enum tacho_definition_class def_class, const char *name)
@@ -188,23 +189,23 @@ static int is_loop(uint64_t id, const struct tacho_name *loop)
 static void read_loops(void)
 {
 	next_is(TACHO_EV_LOOP);
-	EXPECT(is_loop(event.arg, &loop_a));
+	EXPECT(is_loop(event->arg, &loop_a));
 	next_is(TACHO_EV_PARK);
-	EXPECT(is_loop(event.arg, &loop_a));
+	EXPECT(is_loop(event->arg, &loop_a));
 	next_is(TACHO_EV_UNPARK);
-	EXPECT(event.arg == 7);
+	EXPECT(event->arg == 7);
 	next_is(TACHO_EV_UNPARK);
-	EXPECT(event.arg == 0xffffff);
+	EXPECT(event->arg == 0xffffff);
 	next_is(TACHO_EV_QUEUE_DEPTH);
-	EXPECT(is_loop(event.arg, &loop_a) && word(0) == 123456789012ull);
+	EXPECT(is_loop(event->arg, &loop_a) && word(0) == 123456789012ull);
 	next_is(TACHO_EV_STEAL);
-	EXPECT(is_loop(event.arg, &loop_b) && is_loop(word(0), &loop_a) && word(1) == 5);
+	EXPECT(is_loop(event->arg, &loop_b) && is_loop(word(0), &loop_a) && word(1) == 5);
 	next_is(TACHO_EV_LOOP);
-	EXPECT(event.arg == 0);
+	EXPECT(event->arg == 0);
 	next_is(TACHO_EV_LOOP);
-	EXPECT(is_loop(event.arg, &loop_b));
+	EXPECT(is_loop(event->arg, &loop_b));
 	next_is(TACHO_EV_UNPARK);
-	EXPECT(event.arg == 0);
+	EXPECT(event->arg == 0);
 }
 
 static void read_tasks(void)
@@ -213,31 +214,31 @@ static void read_tasks(void)
 	uint64_t at;
 
 	next_is(TACHO_EV_SPAWN);
-	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "kind of a function"));
-	d = tacho_read_definition(reader, 0, event.arg);
+	EXPECT(is_named(event->arg, TACHO_DEF_KIND, "kind of a function"));
+	d = tacho_read_definition(reader, 0, event->arg);
 	EXPECT(d && d->value == (uint64_t)(uintptr_t)getpid);
 	EXPECT(is_named(word(0) >> 16, TACHO_DEF_PLACE, here_function));
 	d = tacho_read_definition(reader, 0, (uint32_t)(word(0) >> 16));
 	EXPECT(d && (int)d->line == here_line && strstr(d->file, "header_calls.h"));
 	EXPECT(word(1) == TASK && word(2) == PARENT);
 	next_is(TACHO_EV_SPAWN);
-	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "plain kind") && word(0) >> 16 == 0);
+	EXPECT(is_named(event->arg, TACHO_DEF_KIND, "plain kind") && word(0) >> 16 == 0);
 	EXPECT(word(1) == TASK + 1 && word(2) == 0);
 	next_is(TACHO_EV_POLL_BEGIN);
-	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "kind of a function") && word(0) == TASK);
+	EXPECT(is_named(event->arg, TACHO_DEF_KIND, "kind of a function") && word(0) == TASK);
 	next_is(TACHO_EV_POLL_SWITCH);
-	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "plain kind") && word(0) == TASK + 1);
+	EXPECT(is_named(event->arg, TACHO_DEF_KIND, "plain kind") && word(0) == TASK + 1);
 	next_is(TACHO_EV_POLL_END);
-	EXPECT(event.arg == TACHO_PENDING);
-	at = event.ns;
+	EXPECT(event->arg == TACHO_PENDING);
+	at = event->ns;
 	next_is(TACHO_EV_PARK);
-	EXPECT(is_loop(event.arg, &loop_b) && event.ns == at);
+	EXPECT(is_loop(event->arg, &loop_b) && event->ns == at);
 	next_is(TACHO_EV_UNPARK);
-	EXPECT(event.arg == 6);
-	at = event.ns;
+	EXPECT(event->arg == 6);
+	at = event->ns;
 	next_is(TACHO_EV_POLL_BEGIN);
-	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "plain kind") && word(0) == 5);
-	EXPECT(event.ns == at);
+	EXPECT(is_named(event->arg, TACHO_DEF_KIND, "plain kind") && word(0) == 5);
+	EXPECT(event->ns == at);
 	next_is(TACHO_EV_WAKE);
 	EXPECT(word(0) == UINT64_MAX);
 	next_is(TACHO_EV_WAKE);
@@ -245,17 +246,17 @@ static void read_tasks(void)
 	next_is(TACHO_EV_WAKE);
 	EXPECT(word(0) == 0x1000000);
 	next_is(TACHO_EV_TASK_WAITS);
-	EXPECT(is_named(event.arg, TACHO_DEF_TEXT, "the answer") && word(0) >> 16 == 0);
+	EXPECT(is_named(event->arg, TACHO_DEF_TEXT, "the answer") && word(0) >> 16 == 0);
 	EXPECT(word(1) == TASK && word(2) == 42);
 	next_is(TACHO_EV_TASK_WAITS);
 	d = tacho_read_definition(reader, 0, (uint32_t)(word(0) >> 16));
-	EXPECT(event.arg == 0 && d && d->def_class == TACHO_DEF_STACK && d->count > 0);
+	EXPECT(event->arg == 0 && d && d->def_class == TACHO_DEF_STACK && d->count > 0);
 	next_is(TACHO_EV_POLL_END);
-	EXPECT(event.arg == TACHO_PENDING);
+	EXPECT(event->arg == TACHO_PENDING);
 	next_is(TACHO_EV_POLL_END);
-	EXPECT(event.arg == TACHO_DONE);
+	EXPECT(event->arg == TACHO_DONE);
 	next_is(TACHO_EV_POLL_END);
-	EXPECT(event.arg == TACHO_UNKNOWN);
+	EXPECT(event->arg == TACHO_UNKNOWN);
 	next_is(TACHO_EV_TASK_END);
 	EXPECT(word(0) == TASK);
 	next_is(TACHO_EV_TASK_END);
@@ -267,27 +268,27 @@ static void read_locks_and_spans(void)
 	uint64_t lock = (uint64_t)(uintptr_t)&a_lock;
 
 	next_is(TACHO_EV_LOCK_WAIT);
-	EXPECT(is_named(event.arg, TACHO_DEF_PLACE, "where it locks") && word(0) == lock);
+	EXPECT(is_named(event->arg, TACHO_DEF_PLACE, "where it locks") && word(0) == lock);
 	next_is(TACHO_EV_LOCK_WAITED);
-	EXPECT(event.arg == TACHO_WAITED_GOT && word(0) == lock);
+	EXPECT(event->arg == TACHO_WAITED_GOT && word(0) == lock);
 	next_is(TACHO_EV_LOCK_WAITED);
-	EXPECT(event.arg == 0 && word(0) == lock);
+	EXPECT(event->arg == 0 && word(0) == lock);
 	next_is(TACHO_EV_LOCK_RELEASE);
-	EXPECT(event.arg == 0 && word(0) == lock && word(1) == 3);
+	EXPECT(event->arg == 0 && word(0) == lock && word(1) == 3);
 	next_is(TACHO_EV_SPAN_BEGIN);
-	EXPECT(is_named(event.arg, TACHO_DEF_SPAN, "synchronous"));
+	EXPECT(is_named(event->arg, TACHO_DEF_SPAN, "synchronous"));
 	next_is(TACHO_EV_TRACE_ID);
 	EXPECT(word(1) == 0 && word(2) == 0x0123456789abcdefull &&
 	       word(3) == 0xfedcba9876543210ull);
 	next_is(TACHO_EV_SPAN_END);
-	EXPECT(is_named(event.arg, TACHO_DEF_SPAN, "synchronous"));
+	EXPECT(is_named(event->arg, TACHO_DEF_SPAN, "synchronous"));
 	next_is(TACHO_EV_ASYNC_BEGIN);
-	EXPECT(is_named(event.arg, TACHO_DEF_SPAN, "asynchronous") && word(0) == 900 &&
+	EXPECT(is_named(event->arg, TACHO_DEF_SPAN, "asynchronous") && word(0) == 900 &&
 	       word(1) == 899);
 	next_is(TACHO_EV_TRACE_ID);
 	EXPECT(word(1) == 900 && word(2) == 1 && word(3) == 2);
 	next_is(TACHO_EV_ASYNC_END);
-	EXPECT(is_named(event.arg, TACHO_DEF_SPAN, "asynchronous") && word(0) == 900);
+	EXPECT(is_named(event->arg, TACHO_DEF_SPAN, "asynchronous") && word(0) == 900);
 }
 
 static void log_is(uint32_t level, const char *text, size_t size, int cut)
@@ -297,8 +298,8 @@ static void log_is(uint32_t level, const char *text, size_t size, int cut)
 	int found_cut = -1;
 
 	next_is(TACHO_EV_LOG);
-	EXPECT(event.arg == level);
-	EXPECT(tacho_read_text(&event, &found, &found_size, &found_cut) >= 0);
+	EXPECT(event->arg == level);
+	EXPECT(tacho_read_text(event, &found, &found_size, &found_cut) >= 0);
 	EXPECT(found_size == size && !memcmp(found, text, size) && !found_cut == !cut);
 }
 
@@ -313,13 +314,13 @@ static void read_values(void)
 	log_is(6, "no terminator", 13, 0);
 	log_is(7, long_text, 512, 1);
 	next_is(TACHO_EV_COUNTER);
-	d = tacho_read_definition(reader, 0, event.arg);
-	EXPECT(is_named(event.arg, TACHO_DEF_COUNTER, "bytes so far") && d &&
+	d = tacho_read_definition(reader, 0, event->arg);
+	EXPECT(is_named(event->arg, TACHO_DEF_COUNTER, "bytes so far") && d &&
 	       !strcmp(d->unit, "B") && d->value_type == TACHO_VALUE_I64);
 	EXPECT((int64_t)word(0) == INT64_MIN);
 	next_is(TACHO_EV_COUNTER);
-	d = tacho_read_definition(reader, 0, event.arg);
-	EXPECT(is_named(event.arg, TACHO_DEF_GAUGE, "heat") && d && !strcmp(d->unit, "C") &&
+	d = tacho_read_definition(reader, 0, event->arg);
+	EXPECT(is_named(event->arg, TACHO_DEF_GAUGE, "heat") && d && !strcmp(d->unit, "C") &&
 	       d->value_type == TACHO_VALUE_F64);
 	bits = word(0);
 	memcpy(&value, &bits, sizeof(value));
@@ -333,20 +334,21 @@ static void read_values(void)
 /* The value of field `i`, which must be present and have this type and name. */
 static struct tacho_field_value field(uint32_t i, uint8_t type, int optional, const char *name)
 {
-	const struct tacho_definition *d = tacho_read_definition(reader, 0, event.arg);
+	const struct tacho_definition *d = tacho_read_definition(reader, 0, event->arg);
 	struct tacho_field_value v;
 
 	memset(&v, 0, sizeof(v));
+	v.size = sizeof(v);
 	EXPECT(d && i < d->count && d->fields[i].type == type &&
 	       !d->fields[i].optional == !optional && !strcmp(d->fields[i].name, name));
-	EXPECT(tacho_read_field(reader, &event, i, &v) == 1);
+	EXPECT(tacho_read_field(reader, event, i, &v) == 1);
 	EXPECT(v.type == type);
 	return v;
 }
 
 static int field_text(struct tacho_field_value v, const char *text)
 {
-	return v.size == strlen(text) && !memcmp(v.text, text, v.size) && !v.cut;
+	return v.text_size == strlen(text) && !memcmp(v.text, text, v.text_size) && !v.cut;
 }
 
 static void schema_is(const char *name, uint32_t fields)
@@ -354,7 +356,7 @@ static void schema_is(const char *name, uint32_t fields)
 	const struct tacho_definition *d;
 
 	next_is(TACHO_EV_EVENT);
-	d = tacho_read_definition(reader, 0, event.arg);
+	d = tacho_read_definition(reader, 0, event->arg);
 	EXPECT(d && d->def_class == TACHO_DEF_SCHEMA && !strcmp(d->name, name) &&
 	       d->count == fields);
 }
@@ -363,6 +365,7 @@ static void read_every_type(void)
 {
 	struct tacho_field_value v;
 
+	v.size = sizeof(v);
 	schema_is("every_type", 10);
 	EXPECT(field(0, TACHO_FIELD_U64, 0, "count").number.u64 == 1);
 	EXPECT(field(1, TACHO_FIELD_I64, 0, "change").number.i64 == -2);
@@ -378,8 +381,8 @@ static void read_every_type(void)
 	EXPECT(field(0, TACHO_FIELD_U64, 0, "count").number.u64 == 0);
 	EXPECT(field(3, TACHO_FIELD_BOOL, 0, "yes").number.u64 == 0);
 	for (uint32_t i = 4; i < 10; i++)
-		EXPECT(tacho_read_field(reader, &event, i, &v) == 0);
-	EXPECT(tacho_read_field(reader, &event, 10, &v) < 0);
+		EXPECT(tacho_read_field(reader, event, i, &v) == 0);
+	EXPECT(tacho_read_field(reader, event, 10, &v) < 0);
 }
 
 static void read_events(void)
@@ -398,12 +401,13 @@ static void read_events(void)
 	}
 	schema_is("three_texts", 4);
 	v = field(0, TACHO_FIELD_STRING, 0, "first");
-	EXPECT(v.size == 512 && v.cut && !memcmp(v.text, long_text, v.size));
+	EXPECT(v.text_size == 512 && v.cut && !memcmp(v.text, long_text, v.text_size));
 	/* What is left of the kibibyte, with a word for each field that may still come. */
 	v = field(1, TACHO_FIELD_STRING, 0, "second");
-	EXPECT(v.size > 300 && v.size < 512 && v.cut && !memcmp(v.text, long_text, v.size));
+	EXPECT(v.text_size > 300 && v.text_size < 512 && v.cut &&
+	       !memcmp(v.text, long_text, v.text_size));
 	v = field(2, TACHO_FIELD_STRING, 0, "third");
-	EXPECT(v.size < 3 && v.cut && !memcmp(v.text, "end", v.size));
+	EXPECT(v.text_size < 3 && v.cut && !memcmp(v.text, "end", v.text_size));
 	EXPECT(field(3, TACHO_FIELD_U64, 0, "last").number.u64 == 99);
 }
 
@@ -412,14 +416,14 @@ static void read_rest(void)
 	const struct tacho_trigger_info *t = tacho_read_trigger(reader, 0);
 
 	next_is(TACHO_EV_TRIGGER);
-	EXPECT(is_named(event.arg, TACHO_DEF_TEXT, "for a reason") && word(0) == 1 &&
+	EXPECT(is_named(event->arg, TACHO_DEF_TEXT, "for a reason") && word(0) == 1 &&
 	       trigger_number == 1);
 	EXPECT(tacho_read_trigger_count(reader) == 1 && t && t->number == 1 &&
-	       !strcmp(t->reason, "for a reason") && t->ns == event.ns);
+	       !strcmp(t->reason, "for a reason") && t->ns == event->ns);
 	next_is(TACHO_EV_PAUSE);
-	EXPECT(event.arg == 1);
+	EXPECT(event->arg == 1);
 	next_is(TACHO_EV_PAUSE);
-	EXPECT(event.arg == 0);
+	EXPECT(event->arg == 0);
 }
 
 /* Reads what record_all() recorded from the box that this process has now. */
@@ -451,7 +455,7 @@ static int no_more(void)
 
 	do {
 		more = tacho_read_next(reader, &event);
-	} while (more == 1 && event.type == TACHO_EV_RESUME);
+	} while (more == 1 && event->type == TACHO_EV_RESUME);
 	tacho_read_close(reader);
 	return !more;
 }

@@ -65,21 +65,21 @@ static void test_objects(void **)
 	assert_int_equal(tacho_read_open(&reader, st.box, nullptr, nullptr, 0), 0);
 	assert_string_equal(tacho_read_process(reader, 0)->service, "in C++");
 	next_is(TACHO_EV_POLL_BEGIN);
-	EXPECT(is_named(event.arg, TACHO_DEF_KIND, "step") && word(0) == 11);
+	EXPECT(is_named(event->arg, TACHO_DEF_KIND, "step") && word(0) == 11);
 	next_is(TACHO_EV_SPAN_BEGIN);
-	EXPECT(is_named(event.arg, TACHO_DEF_SPAN, "work"));
+	EXPECT(is_named(event->arg, TACHO_DEF_SPAN, "work"));
 	next_is(TACHO_EV_TRACE_ID);
 	EXPECT(word(2) == 21 && word(3) == 22);
 	next_is(TACHO_EV_SPAN_END);
 	next_is(TACHO_EV_POLL_END);
-	EXPECT(event.arg == TACHO_PENDING);
+	EXPECT(event->arg == TACHO_PENDING);
 	next_is(TACHO_EV_WAKE);
 	next_is(TACHO_EV_POLL_BEGIN);
 	next_is(TACHO_EV_SPAN_BEGIN);
-	EXPECT(is_named(event.arg, TACHO_DEF_SPAN, "scope in C++"));
+	EXPECT(is_named(event->arg, TACHO_DEF_SPAN, "scope in C++"));
 	next_is(TACHO_EV_SPAN_END);
 	next_is(TACHO_EV_POLL_END);
-	EXPECT(event.arg == TACHO_DONE);
+	EXPECT(event->arg == TACHO_DONE);
 	assert_true(no_more());
 	assert_int_equal(mistakes, 0);
 	tacho_stop();
@@ -117,7 +117,7 @@ static void test_thread_local(void **)
 	assert_int_equal(st.threads, 100);
 	assert_int_equal(tacho_read_open(&reader, st.box, nullptr, nullptr, 0), 0);
 	while (tacho_read_next(reader, &event) > 0)
-		if (event.type == TACHO_EV_WAKE)
+		if (event->type == TACHO_EV_WAKE)
 			assert_int_equal(word(0), ++seen);
 	assert_int_equal(seen, 100);
 	tacho_read_close(reader);

@@ -447,7 +447,7 @@ static void sums_are_those_of_the_events(void **state)
 	uint64_t last_ns = 0;
 	struct tacho__summary *s;
 	struct tacho_reader *r;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	size_t size;
 	int error;
 	void *data = recording(&size);
@@ -456,8 +456,8 @@ static void sums_are_those_of_the_events(void **state)
 	assert_non_null(c);
 	r = open_bytes(data, size, NULL);
 	while (tacho_read_next(r, &e) > 0) {
-		recount_event(c, &e);
-		last_ns = e.ns;
+		recount_event(c, e);
+		last_ns = e->ns;
 	}
 	recount_rest(c, last_ns);
 	assert_true(c->wakes > 1000 && c->polls_ns[IDS - 1] == 0 && c->cut > 0);

@@ -61,7 +61,7 @@ static void what_an_agent_says_of_a_trace_is_read(void **state)
 
 static void a_trace_without_an_agent_says_nothing_of_one(void **state)
 {
-	struct tacho_sentinel_info s;
+	struct tacho_sentinel_info s = {.size = sizeof(s)};
 	struct tacho_reader *r;
 	struct tb t;
 
@@ -165,7 +165,7 @@ static void triggers_name_their_sentinel(void **state)
 static void losses_of_a_newer_recorder_are_named_as_unknown(void **state)
 {
 	uint64_t losses[TACHO_LOSS_MAX + 5] = {[0] = 3, [40] = 7, [TACHO_LOSS_MAX + 1] = 9};
-	struct tacho_loss_info l;
+	struct tacho_loss_info l = {.size = sizeof(l)};
 	struct tacho_reader *r;
 	struct tb t;
 
@@ -206,7 +206,7 @@ static void the_agent_of_a_box_and_its_sentinels_are_read(void **state)
 	(void)state;
 	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
 		struct tacho_box_control *control;
-		struct tacho_sentinel_info s;
+		struct tacho_sentinel_info s = {.size = sizeof(s)};
 		struct tacho_reader *r;
 		struct bb b;
 

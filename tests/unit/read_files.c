@@ -276,7 +276,7 @@ static void *write_on(void *arg)
 static void a_box_that_is_rewritten_gives_no_false_record(void **state)
 {
 	struct writer w = {0};
-	struct tacho_event e;
+	const struct tacho_event *e;
 	struct tacho_reader *r;
 	uint64_t events = 0;
 	struct bb b, on_file;
@@ -299,14 +299,14 @@ static void a_box_that_is_rewritten_gives_no_false_record(void **state)
 
 		assert_int_equal(try_path(&r, in_folder("busy")), 0);
 		while (tacho_read_next(r, &e) > 0) {
-			if (e.type == TACHO_EV_RESUME) {
-				next = e.resume->first ? UINT64_MAX : next + e.resume->missing;
+			if (e->type == TACHO_EV_RESUME) {
+				next = e->resume->first ? UINT64_MAX : next + e->resume->missing;
 				continue;
 			}
-			assert_int_equal(e.type, TACHO_EV_WAKE);
+			assert_int_equal(e->type, TACHO_EV_WAKE);
 			if (next != UINT64_MAX)
-				assert_int_equal(e.word[0], next);
-			next = e.word[0] + 1;
+				assert_int_equal(e->word[0], next);
+			next = e->word[0] + 1;
 			events++;
 		}
 		assert_int_equal(problems_named(r, "bad-record"), 0);

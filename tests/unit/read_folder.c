@@ -69,7 +69,7 @@ static void files_of_one_process_are_one(void **state)
 	uint8_t payload[TACHO_DEF_PAYLOAD_MAX];
 	struct tb t, definitions = {0};
 	struct tacho_reader *r;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	uint64_t missing = 0, n = 0;
 
 	(void)state;
@@ -108,8 +108,8 @@ static void files_of_one_process_are_one(void **state)
 	assert_int_equal(problems_named(r, "unreadable-file"), 1);
 	assert_int_equal(tacho_read_problem_count(r), 1);
 	while (tacho_read_next(r, &e) > 0) {
-		if (e.type == TACHO_EV_RESUME)
-			missing += e.resume->missing;
+		if (e->type == TACHO_EV_RESUME)
+			missing += e->resume->missing;
 		else
 			n++;
 	}
@@ -168,7 +168,7 @@ static void states_come_before_records(void **state)
 {
 	const uint64_t second = 1000000000;
 	struct tacho_reader *r;
-	struct tacho_event e;
+	const struct tacho_event *e;
 	uint64_t n = 0, late = 0, last = 0;
 
 	(void)state;
@@ -189,13 +189,13 @@ static void states_come_before_records(void **state)
 	}
 	r = open_folder();
 	while (tacho_read_next(r, &e) > 0) {
-		if (e.type == TACHO_EV_RESUME) {
-			assert_int_equal(e.resume->missing, 0);
+		if (e->type == TACHO_EV_RESUME) {
+			assert_int_equal(e->resume->missing, 0);
 			continue;
 		}
-		assert_true(e.ns >= last);
-		last = e.ns;
-		late += e.ns >= 5 * second && e.ns < 6 * second;
+		assert_true(e->ns >= last);
+		last = e->ns;
+		late += e->ns >= 5 * second && e->ns < 6 * second;
 		n++;
 	}
 	assert_int_equal(n, 300);

@@ -72,30 +72,28 @@ static void add_symbols(struct build *b, const struct tacho_trace_symbols *head)
 static void check_symbol(struct tacho_reader *r, uint64_t address, uint64_t ns, uint32_t index,
 			 const char *function, const char *file, uint32_t line)
 {
-	struct tacho_symbol s;
+	const struct tacho_symbol *s = tacho_read_symbol(r, 0, address, ns, index);
 
-	assert_int_equal(tacho_read_symbol(r, 0, address, ns, index, &s), 1);
-	assert_string_equal(s.function, function);
-	assert_string_equal(s.file, file);
-	assert_int_equal(s.line, line);
+	assert_non_null(s);
+	assert_string_equal(s->function, function);
+	assert_string_equal(s->file, file);
+	assert_int_equal(s->line, line);
 }
 
 static void check_all(struct tacho_reader *r)
 {
-	struct tacho_symbol s;
-
 	check_symbol(r, 0x401010, 150, 0, "inner<int>", "b.h", 12);
 	check_symbol(r, 0x401010, 150, 1, "outer", "a.cc", 30);
-	assert_int_equal(tacho_read_symbol(r, 0, 0x401010, 150, 2, &s), 0);
+	assert_null(tacho_read_symbol(r, 0, 0x401010, 150, 2));
 	/* Another module lies there later. */
 	check_symbol(r, 0x401010, 250, 0, "outer", "a.cc", 30);
-	assert_int_equal(tacho_read_symbol(r, 0, 0x401010, 250, 1, &s), 0);
+	assert_null(tacho_read_symbol(r, 0, 0x401010, 250, 1));
 	/* Nothing lay there before. */
-	assert_int_equal(tacho_read_symbol(r, 0, 0x401010, 50, 0, &s), 0);
+	assert_null(tacho_read_symbol(r, 0, 0x401010, 50, 0));
 	check_symbol(r, 0x7000, 150, 0, "outer", "", 0);
-	assert_int_equal(tacho_read_symbol(r, 0, 0x7001, 150, 0, &s), 0);
-	assert_int_equal(tacho_read_symbol(r, 1, 0x7000, 150, 0, &s), 0);
-	assert_int_equal(tacho_read_symbol(r, 0, 0x7000, 150, UINT32_MAX, &s), 0);
+	assert_null(tacho_read_symbol(r, 0, 0x7001, 150, 0));
+	assert_null(tacho_read_symbol(r, 1, 0x7000, 150, 0));
+	assert_null(tacho_read_symbol(r, 0, 0x7000, 150, UINT32_MAX));
 	assert_int_equal(tacho_read_definition(r, 0, 3)->exact, 1);
 	assert_int_equal(tacho_read_problem_count(r), 0);
 }
@@ -132,7 +130,6 @@ static void names_are_read_and_written_again(void **state)
 static void refuse(struct tacho_trace_symbols head)
 {
 	struct tacho_reader *r;
-	struct tacho_symbol s;
 	uint8_t *data;
 	size_t size;
 	struct build b;
@@ -143,7 +140,7 @@ static void refuse(struct tacho_trace_symbols head)
 	r = open_bytes(data, size);
 	assert_non_null(tacho_read_definition(r, 0, 21));
 	for (uint32_t i = 0; i < 4; i++)
-		tacho_read_symbol(r, 0, 0x401010, 150, i, &s);
+		tacho_read_symbol(r, 0, 0x401010, 150, i);
 	assert_int_equal(tacho_read_problem_count(r), 1);
 	assert_string_equal(tacho_read_problem(r, 0)->name, "damaged-block");
 	tacho_read_close(r);

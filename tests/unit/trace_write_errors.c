@@ -113,7 +113,7 @@ static void a_slow_pipe_gets_everything(void **state)
 	struct tacho__trace_result result;
 	struct drain d = {.bytes = malloc(2 * size + 65536)};
 	struct tacho_reader *reader;
-	struct tacho_event event;
+	const struct tacho_event *event;
 	char message[300];
 	uint64_t events = 0;
 	pthread_t thread;
@@ -132,7 +132,7 @@ static void a_slow_pipe_gets_everything(void **state)
 	assert_int_equal(d.got, result.bytes);
 	reader = open_bytes(d.bytes, d.got);
 	while (tacho_read_next(reader, &event) == 1)
-		events += event.type != TACHO_EV_RESUME;
+		events += event->type != TACHO_EV_RESUME;
 	assert_int_equal(events, 2 * 6 * 900);
 	assert_int_equal(tacho_read_problem_count(reader), 0);
 	tacho_read_close(reader);

@@ -131,7 +131,7 @@ static void close_pair(struct pair *p)
 
 static uint64_t assert_same_events(struct pair *p)
 {
-	struct tacho_event a, b;
+	const struct tacho_event *a, *b;
 	uint64_t count = 0;
 	int more;
 
@@ -141,16 +141,16 @@ static uint64_t assert_same_events(struct pair *p)
 		assert_true(more >= 0);
 		if (more == 0)
 			break;
-		assert_int_equal(a.ns, b.ns);
-		assert_int_equal(a.thread, b.thread);
-		assert_int_equal(a.stream, b.stream);
-		assert_int_equal(a.type, b.type);
-		assert_int_equal(a.arg, b.arg);
-		assert_int_equal(a.words, b.words);
-		if (a.words)
-			assert_memory_equal(a.word, b.word, a.words * sizeof(a.word[0]));
-		if (a.type == TACHO_EV_RESUME)
-			assert_memory_equal(a.resume, b.resume,
+		assert_int_equal(a->ns, b->ns);
+		assert_int_equal(a->thread, b->thread);
+		assert_int_equal(a->stream, b->stream);
+		assert_int_equal(a->type, b->type);
+		assert_int_equal(a->arg, b->arg);
+		assert_int_equal(a->words, b->words);
+		if (a->words)
+			assert_memory_equal(a->word, b->word, a->words * sizeof(a->word[0]));
+		if (a->type == TACHO_EV_RESUME)
+			assert_memory_equal(a->resume, b->resume,
 					    offsetof(struct tacho_resume_info, open));
 		else
 			count++;
@@ -271,8 +271,8 @@ static void incidents_of_a_written_trace_are_the_same(void **state)
 {
 	struct pair p = {0};
 	struct build b;
-	struct tacho_loss_info loss;
-	struct tacho_source_info source;
+	struct tacho_loss_info loss = {.size = sizeof(loss)};
+	struct tacho_source_info source = {.size = sizeof(source)};
 
 	(void)state;
 	build_begin(&b);
