@@ -123,13 +123,12 @@ static void init_tables(struct tacho__summary *s)
 	tacho__table_init(&s->spans, sizeof(struct tacho__span_sum), SPANS);
 }
 
-static int stop(void *arg, uint64_t ns)
+static int tell_progress(void *arg, uint64_t ns)
 {
-	struct tacho__summing *g = arg;
+	const struct tacho__summing *g = arg;
 
-	if (g->progress)
-		g->progress(g->progress_arg, ns);
-	return g->error;
+	g->progress(g->progress_arg, ns);
+	return 0;
 }
 
 static int run(struct tacho__summing *g, struct tacho_reader *reader,
@@ -137,6 +136,7 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 {
 	const struct tacho__facts own = {
 		.arg = g,
+		.error = &g->error,
 		.poll = tacho__sum_poll,
 		.turn = tacho__sum_turn,
 		.wake = tacho__sum_wake,
@@ -157,14 +157,14 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 
 	if (!t)
 		return -ENOMEM;
-	error = tacho__tracker_run(t, g->sum->last_ns, stop, g);
+	error = tacho__tracker_run(t, g->sum->last_ns, g->progress ? tell_progress : NULL, g);
 	for (uint32_t i = 0; i < g->sum->processes; i++) {
 		g->sum->process[i].events = tacho__tracker_events(t, i);
 		g->sum->events += g->sum->process[i].events;
 	}
 	g->sum->missed = tacho__tracker_missed(t);
 	tacho__tracker_free(t);
-	return error ? error : g->error;
+	return error;
 }
 
 struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,

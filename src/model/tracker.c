@@ -451,6 +451,16 @@ static void end(struct tacho__tracker *t, uint64_t last_ns)
 	tacho__tasks_end(t);
 }
 
+/* Of the tracker or of a subscriber. */
+static int error_of(const struct tacho__tracker *t)
+{
+	int error = t->error;
+
+	for (uint32_t i = 0; !error && i < t->subscriber_count; i++)
+		error = t->subscribers[i].error ? *t->subscribers[i].error : 0;
+	return error;
+}
+
 int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
 		       int (*stop)(void *arg, uint64_t ns), void *stop_arg)
 {
@@ -462,13 +472,13 @@ int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
 		last_ns = tacho__later(last_ns, event.ns);
 		tacho__process_of(t, event.process)->events++;
 		track(t, &event);
-		if (t->error || (stop && (++count & 0xfff) == 0 && stop(stop_arg, event.ns)))
+		if ((++count & 0xfff) == 0 && (error_of(t) || (stop && stop(stop_arg, event.ns))))
 			break;
 	}
-	if (result < 0 || t->error)
-		return result < 0 ? result : t->error;
+	if (result < 0)
+		return result;
 	end(t, last_ns);
-	return 0;
+	return error_of(t);
 }
 
 uint64_t tacho__tracker_events(const struct tacho__tracker *t, uint32_t process)
