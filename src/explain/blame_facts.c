@@ -184,6 +184,7 @@ int tacho__blame_gather(struct tacho__blaming *b)
 {
 	const struct tacho__facts facts = {
 		.arg = b,
+		.error = &b->error,
 		.poll = on_poll,
 		.turn = on_turn,
 		.lock = on_lock,
@@ -193,13 +194,13 @@ int tacho__blame_gather(struct tacho__blaming *b)
 		.wake = on_wake,
 	};
 	struct tacho_source_info info = {.size = sizeof(info)};
-	int error = tacho__model_run(b->reader, &facts, NULL, NULL, NULL);
 
+	b->error = tacho__model_run(b->reader, &facts, NULL, NULL, NULL);
 	for (uint32_t i = 0; i < tacho_read_source_count(b->reader); i++)
 		if (tacho_read_source(b->reader, b->subject->process, i, &info) >= 0 &&
 		    strcmp(info.name, "cpu_samples") == 0)
 			b->samples = info.state == TACHO_SOURCE_ON;
-	if (!error && !b->error)
+	if (!b->error)
 		order_all(b);
-	return error ? error : b->error;
+	return b->error;
 }

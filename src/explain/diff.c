@@ -138,26 +138,20 @@ static void on_span(void *arg, const struct tacho__span *p)
 		put(r, s, p->begin_ns, p->end_ns - p->begin_ns);
 }
 
-static int stop(void *arg, uint64_t ns)
-{
-	(void)ns;
-	return ((const struct reading *)arg)->error;
-}
-
 static int read_side(struct tacho__diff *d, const struct tacho__diff_names *names, uint32_t side)
 {
 	struct reading r = {.diff = d, .names = names, .side = side};
-	const struct tacho__facts facts = {.arg = &r, .poll = on_poll, .span = on_span};
+	const struct tacho__facts facts = {
+		.arg = &r, .error = &r.error, .poll = on_poll, .span = on_span};
 	struct tacho_reader *reader = names->reader[side];
 	uint64_t last_ns = 0, ns;
-	int error;
 
 	tacho__table_init(&r.ids, sizeof(struct known), IDS_MAX);
 	if (tacho_read_window(reader, &r.first_ns, &last_ns) < 0)
 		r.first_ns = last_ns = 0;
 	ns = last_ns - r.first_ns;
 	r.block_ns = ns / TACHO__DIFF_BLOCKS + 1;
-	error = tacho__model_run(reader, &facts, stop, &r, NULL);
+	r.error = tacho__model_run(reader, &facts, NULL, NULL, NULL);
 	d->missed += r.ids.missed;
 	tacho__table_free(&r.ids);
 	for (uint32_t i = 0; i < d->count && ns; i++) {
@@ -167,7 +161,7 @@ static int read_side(struct tacho__diff *d, const struct tacho__diff_names *name
 	}
 	*(side ? &d->b_ns : &d->a_ns) = ns;
 	*(side ? &d->b_count : &d->a_count) = r.polls;
-	return error ? error : r.error;
+	return r.error;
 }
 
 /* ------------------------------------------------------------------ comparing */

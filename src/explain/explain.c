@@ -337,8 +337,6 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 	x->sum = tacho__summary_make(reader, &facts, options ? options->progress : NULL,
 				     options ? options->progress_arg : NULL, &error);
 	x->out->summary = x->sum;
-	if (!error)
-		error = x->gathered.error;
 	if (!error) {
 		tacho__rules_process(x);
 		tacho__rules_loop(x);

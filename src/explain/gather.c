@@ -549,6 +549,7 @@ struct tacho__facts tacho__gather_facts(struct tacho__gathered *g)
 {
 	return (struct tacho__facts){
 		.arg = g,
+		.error = &g->error,
 		.poll = on_poll,
 		.turn = on_turn,
 		.wake = on_wake,

@@ -482,17 +482,11 @@ static void put_clocks(struct tacho__perfetto *p)
 	tacho__proto_free(&body);
 }
 
-static int stop(void *arg, uint64_t ns)
-{
-	const struct tacho__perfetto *p = arg;
-
-	return p->error || (p->options->stop && p->options->stop(p->options->stop_arg, ns));
-}
-
 static int export(struct tacho__perfetto *p)
 {
 	struct tacho__facts facts = {
 		.arg = p,
+		.error = &p->error,
 		.poll = take_poll,
 		.turn = take_turn,
 		.wake = take_wake,
@@ -506,22 +500,22 @@ static int export(struct tacho__perfetto *p)
 		.hole = take_hole,
 		.other = take_other,
 	};
-	int error;
 
 	tacho__pf_clear(p);
 	put_clocks(p);
-	error = tacho__model_run(p->reader, &facts, stop, p, &p->exported->missed);
+	p->error = tacho__model_run(p->reader, &facts, p->options->stop, p->options->stop_arg,
+				    &p->exported->missed);
 	for (uint32_t i = 0; i < p->threads.used; i++) {
 		struct tacho__pf_thread *t = tacho__table_at(&p->threads, i);
 
 		if (!t)
 			continue;
-		if (!error && !p->error)
+		if (!p->error)
 			tacho__pf_flush(p, t);
 		free(t->slices);
 		tacho__proto_free(&t->bodies);
 	}
-	return error ? error : p->error;
+	return p->error;
 }
 
 int tacho__export_perfetto(struct tacho_reader *reader, const struct tacho__export_options *options,

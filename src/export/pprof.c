@@ -425,30 +425,21 @@ static void put_mappings(struct pprof *p)
 	}
 }
 
-static int stop(void *arg, uint64_t ns)
-{
-	const struct pprof *p = arg;
-
-	return p->error || (p->options->stop && p->options->stop(p->options->stop_arg, ns));
-}
-
 static int export(struct pprof *p)
 {
-	struct tacho__facts facts = {.arg = p, .sample = take_sample};
-	int error;
+	struct tacho__facts facts = {.arg = p, .error = &p->error, .sample = take_sample};
 
 	tacho__gzip_begin(p->gzip, &p->options->sink);
 	put_head(p);
-	error = tacho__model_run(p->reader, &facts, stop, p, &p->exported->missed);
-	if (!error && !p->error) {
+	p->error = tacho__model_run(p->reader, &facts, p->options->stop, p->options->stop_arg,
+				    &p->exported->missed);
+	if (!p->error) {
 		flush_samples(p);
 		put_mappings(p);
 		push_out(p, 0);
 	}
-	if (!error)
-		error = p->error;
 	if (!p->gzip->error)
-		p->gzip->error = error;
+		p->gzip->error = p->error;
 	return tacho__gzip_end(p->gzip);
 }
 

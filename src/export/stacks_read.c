@@ -284,17 +284,9 @@ static void take_turn(void *arg, const struct tacho__turn *t)
 
 /* ----------------------------------------------------------------------- all */
 
-static int stop(void *arg, uint64_t ns)
-{
-	const struct gather *g = arg;
-
-	return g->error || (g->options->stop && g->options->stop(g->options->stop_arg, ns));
-}
-
 static int gather(struct gather *g)
 {
-	struct tacho__facts facts = {.arg = g};
-	int error;
+	struct tacho__facts facts = {.arg = g, .error = &g->error};
 
 	if (g->options->off_cpu) {
 		facts.off_cpu = take_switch;
@@ -304,14 +296,15 @@ static int gather(struct gather *g)
 	} else {
 		facts.sample = take_sample;
 	}
-	error = tacho__model_run(g->reader, &facts, stop, g, &g->stacks->missed);
-	for (uint32_t i = 0; i < g->threads.used && !error; i++) {
+	g->error = tacho__model_run(g->reader, &facts, g->options->stop, g->options->stop_arg,
+				    &g->stacks->missed);
+	for (uint32_t i = 0; i < g->threads.used && !g->error; i++) {
 		struct switches *s = tacho__table_at(&g->threads, i);
 
 		if (s)
 			settle(g, s);
 	}
-	return error ? error : g->error;
+	return g->error;
 }
 
 int tacho__stacks_read(struct tacho__stacks *s, struct tacho_reader *reader,

@@ -221,6 +221,7 @@ struct tacho__hole {
 /* A subscriber: what it wants; NULL: not. */
 struct tacho__facts {
 	void *arg;
+	int *error; /* where it notes a negative errno when it cannot go on; NULL: it always can */
 	void (*poll)(void *arg, const struct tacho__poll *poll);
 	void (*turn)(void *arg, const struct tacho__turn *turn);
 	void (*wake)(void *arg, const struct tacho__wake *wake);
@@ -250,7 +251,7 @@ struct tacho__tracker *tacho__tracker_new(struct tacho_reader *reader,
 /*
  * Once: the events of the reader from where it is. What is open at the end is cut at `last_ns`, or
  * at the last event if that is later. `stop`, if not NULL, is asked now and then with the time
- * reached; not 0 ends it. 0 or a negative errno.
+ * reached; not 0 ends it. 0 or a negative errno, that of a subscriber among them.
  */
 int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
 		       int (*stop)(void *arg, uint64_t ns), void *stop_arg);

@@ -1,4 +1,4 @@
-/* What is open on a thread: polls and spans, one inside the other. */
+/* Polls and spans: those that are open on a thread, one inside the other, and async spans. */
 #include <string.h>
 
 #include "model/tracker.h"
@@ -81,8 +81,8 @@ static uint8_t polls_open(const struct tacho__thread *s)
 	return n;
 }
 
-int tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t kind,
-		       uint64_t task, uint64_t ns, uint8_t cut)
+void tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t kind,
+			uint64_t task, uint64_t ns, uint8_t cut)
 {
 	uint64_t late = s->late_ns;
 	uint8_t depth = polls_open(s);
@@ -94,7 +94,7 @@ int tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32
 	tacho__at_of(s, &at);
 	f = push(t, s);
 	if (!f)
-		return 0;
+		return;
 	p = &f->u.poll;
 	p->at = at;
 	p->kind = kind;
@@ -106,7 +106,8 @@ int tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32
 	p->turn_ns = s->in_turn ? s->turn.begin_ns : 0;
 	if (task && t->works.count)
 		tacho__work_polled(t, s, task, ns);
-	return task ? tacho__task_begins(t, s, f) : 0;
+	if (task)
+		tacho__task_begins(t, s, f);
 }
 
 static void end_poll(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f,
@@ -187,6 +188,74 @@ void tacho__span_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_
 		end_span(t, &f->u.span, ns, 0);
 }
 
+/* -------------------------------------------------------------- async spans */
+
+void tacho__async_begins(struct tacho__tracker *t, struct tacho__thread *s,
+			 const struct tacho_event *e)
+{
+	struct tacho__tracked_span *k =
+		tacho__table_get(&t->spans, s->process, e->word[0], &t->error);
+
+	if (!k)
+		return;
+	if (k->span.async) {
+		k->span.cut |= TACHO__CUT_END;
+		k->span.end_ns = e->ns;
+		TACHO__GIVE(t, span, &k->span);
+	}
+	memset(&k->span, 0, sizeof(k->span));
+	tacho__at_of(s, &k->span.at);
+	k->span.name = e->arg;
+	k->span.async = 1;
+	k->span.begin_ns = e->ns;
+	k->span.id = e->word[0];
+	k->span.parent = e->word[1];
+}
+
+void tacho__async_ends(struct tacho__tracker *t, struct tacho__thread *s,
+		       const struct tacho_event *e)
+{
+	struct tacho__tracked_span *k = tacho__table_find(&t->spans, s->process, e->word[0]);
+
+	if (!k)
+		return;
+	k->span.end_ns = e->ns;
+	TACHO__GIVE(t, span, &k->span);
+	tacho__table_remove(&t->spans, k);
+}
+
+void tacho__trace_id(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
+{
+	struct tacho__tracked_span *k = NULL;
+	struct tacho__span *span = NULL;
+
+	if (e->word[1]) {
+		k = tacho__table_find(&t->spans, s->process, e->word[1]);
+		span = k ? &k->span : NULL;
+	} else {
+		for (uint32_t i = 0; i < s->depth && i < TACHO__DEPTH; i++)
+			if (s->open[i].type == TACHO__FRAME_SPAN)
+				span = &s->open[i].u.span;
+	}
+	if (span) {
+		span->trace_high = e->word[2];
+		span->trace_low = e->word[3];
+	}
+}
+
+void tacho__async_cut(struct tacho__tracker *t, uint64_t ns)
+{
+	for (uint32_t i = 0; i < t->spans.used; i++) {
+		struct tacho__tracked_span *k = tacho__table_at(&t->spans, i);
+
+		if (!k)
+			continue;
+		k->span.cut |= TACHO__CUT_END;
+		k->span.end_ns = ns;
+		TACHO__GIVE(t, span, &k->span);
+	}
+}
+
 /* -------------------------------------------------------------------- holes */
 
 void tacho__open_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns)
@@ -207,13 +276,12 @@ void tacho__open_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t
 	s->late_ns = 0;
 }
 
-int tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
-		      const struct tacho_resume_info *r, uint64_t ns)
+void tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
+		       const struct tacho_resume_info *r, uint64_t ns)
 {
 	uint32_t listed = r->open_listed < 5 ? r->open_listed : 5;
-	int err = 0;
 
-	for (uint32_t i = 0; i < listed && !err; i++) {
+	for (uint32_t i = 0; i < listed; i++) {
 		const struct tacho_open_item *o = &r->open[i];
 		int known = o->since_ns && o->since_ns <= ns;
 		uint64_t since = known ? o->since_ns : ns;
@@ -222,7 +290,7 @@ int tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
 		if (o->what == TACHO_EV_SPAN_BEGIN)
 			tacho__span_begins(t, s, o->id, since, cut);
 		else
-			err = tacho__poll_begins(t, s, o->id, o->task, since, cut);
+			tacho__poll_begins(t, s, o->id, o->task, since, cut);
 	}
 	for (uint32_t i = listed; i < r->open_count; i++) {
 		struct tacho__frame *f = push(t, s);
@@ -230,7 +298,6 @@ int tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
 		if (f)
 			f->type = TACHO__FRAME_UNKNOWN;
 	}
-	return err;
 }
 
 /* Whether the frame is what the reader says was open. */

@@ -1,17 +1,20 @@
+/* What is waited for: wakes, locks, calls, pools. */
 #include "model/summing.h"
+
+/* -------------------------------------------------------------------- wakes */
 
 void tacho__sum_wake(void *arg, const struct tacho__wake *w)
 {
 	struct tacho__summing *g = arg;
 	struct tacho__process_sum *p = tacho__sum_process(g, w->at.process);
 
-	if (p) {
-		p->wakes.count++;
-		p->wakes.again += w->again;
-		if (w->begin_ns) {
-			tacho__sum_hist(g, &p->wakes.latency, w->begin_ns - w->ns);
-			TACHO__WORST_ADD(&p->wakes.worst, w, x->begin_ns - x->ns);
-		}
+	if (!p)
+		return;
+	p->wakes.count++;
+	p->wakes.again += w->again;
+	if (w->begin_ns) {
+		tacho__sum_hist(g, &p->wakes.latency, w->begin_ns - w->ns);
+		TACHO__WORST_ADD(&p->wakes.worst, w, x->begin_ns - x->ns);
 	}
 }
 
@@ -34,13 +37,13 @@ void tacho__sum_lock(void *arg, const struct tacho__lock *l)
 	struct tacho__summing *g = arg;
 	struct tacho__lock_sum *k = tacho__sum_get(g, &g->sum->locks, l->at.process, l->lock);
 
-	if (k) {
-		k->process = l->at.process;
-		k->lock = l->lock;
-		k->is_signal |= l->is_signal;
-		if (!l->cut)
-			lock_ended(g, k, l);
-	}
+	if (!k)
+		return;
+	k->process = l->at.process;
+	k->lock = l->lock;
+	k->is_signal |= l->is_signal;
+	if (!l->cut)
+		lock_ended(g, k, l);
 }
 
 /* -------------------------------------------------------------------- calls */
@@ -51,14 +54,14 @@ void tacho__sum_call(void *arg, const struct tacho__call *c)
 	struct tacho__call_sum *k =
 		tacho__sum_get(g, &g->sum->calls, tacho__key(c->at.process, c->name), c->stack);
 
-	if (k) {
-		k->process = c->at.process;
-		k->name = c->name;
-		k->stack = c->stack;
-		k->errors += c->error != 0;
-		tacho__sum_hist(g, &k->ns, c->end_ns - c->begin_ns);
-		TACHO__WORST_ADD(&k->worst, c, x->end_ns - x->begin_ns);
-	}
+	if (!k)
+		return;
+	k->process = c->at.process;
+	k->name = c->name;
+	k->stack = c->stack;
+	k->errors += c->error != 0;
+	tacho__sum_hist(g, &k->ns, c->end_ns - c->begin_ns);
+	TACHO__WORST_ADD(&k->worst, c, x->end_ns - x->begin_ns);
 }
 
 /* --------------------------------------------------------------------- pool */

@@ -15,8 +15,6 @@
 #define COUNTERS 1024u
 #define READY 65536u
 #define SPANS 2048u
-#define FUTILE_NS 10000u /* in a longer turn something was done */
-#define SHORT_WAIT_NS 4096u
 
 /* ------------------------------------------------------------------ helpers */
 
@@ -88,97 +86,26 @@ uint32_t tacho__summary_step(const struct tacho__summary *s, uint64_t ns)
 	return at < TACHO__SERIES ? (uint32_t)at : TACHO__SERIES - 1;
 }
 
-/* -------------------------------------------------------------------- polls */
+/* ---------------------------------------------------------------- processes */
 
-static struct tacho__loop_sum *loop_of(struct tacho__summing *g, uint32_t process, uint32_t loop,
-				       uint32_t thread)
+static void sum_sample(void *arg, const struct tacho__sample *s)
 {
-	struct tacho__loop_sum *l =
-		tacho__sum_get(g, &g->sum->loops, tacho__key(process, loop), thread);
-	const struct tacho_definition *d;
+	struct tacho__summing *g = arg;
+	struct tacho__process_sum *p = tacho__sum_process(g, s->at.process);
 
-	if (!l || l->loop)
-		return l;
-	l->process = process;
-	l->loop = loop;
-	l->thread = thread;
-	d = tacho_read_definition(g->reader, process, loop);
-	l->level = d ? d->level : TACHO_LEVEL_UNKNOWN;
-	return l;
+	if (p)
+		p->samples++;
 }
 
-/* A poll that is not cut, or whose ends are known at least, counts with its length. */
-static void kind_poll(struct tacho__summing *g, struct tacho__kind_sum *k,
-		      const struct tacho__poll *p)
+static void sum_hole(void *arg, const struct tacho__hole *h)
 {
-	uint64_t ns = p->end_ns - p->begin_ns;
+	struct tacho__summing *g = arg;
+	struct tacho__process_sum *p = tacho__sum_process(g, h->process);
 
-	if (p->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)) {
-		k->cut++;
+	if (!p)
 		return;
-	}
-	tacho__sum_hist(g, &k->ns, ns);
-	TACHO__WORST_ADD(&k->worst, p, x->end_ns - x->begin_ns);
-}
-
-static void sum_poll(void *arg, const struct tacho__poll *p)
-{
-	struct tacho__summing *g = arg;
-	struct tacho__kind_sum *k = tacho__sum_get(
-		g, &g->sum->kinds, tacho__key(p->at.process, p->kind), p->kind ? 0 : p->at.loop);
-	struct tacho__loop_sum *l;
-
-	if (k) {
-		k->process = p->at.process;
-		k->kind = p->kind;
-		k->loop = p->kind ? 0 : p->at.loop;
-		kind_poll(g, k, p);
-		if (p->wake_ns && p->begin_ns >= p->wake_ns)
-			tacho__sum_hist(g, &k->wake, p->begin_ns - p->wake_ns);
-		if (p->late_ns && p->kind) {
-			tacho__sum_hist(g, &k->late, p->late_ns);
-			TACHO__WORST_ADD(&k->worst_late, p, x->late_ns);
-		}
-	}
-	if (!p->depth && p->at.loop) {
-		l = loop_of(g, p->at.process, p->at.loop, p->at.thread);
-		if (l)
-			l->polls += p->kind != 0;
-	}
-}
-
-/*
- * A wait after which there was nothing to do. A loop may also look at its descriptors without
- * waiting because it has other work: where callbacks are not seen, the time that followed tells.
- */
-static unsigned is_futile(const struct tacho__loop_sum *l, const struct tacho__turn *u)
-{
-	return !u->ready && !u->polls &&
-	       (l->level != TACHO_LEVEL_WAITS || u->end_ns - u->begin_ns < FUTILE_NS);
-}
-
-static void sum_turn(void *arg, const struct tacho__turn *u)
-{
-	struct tacho__summing *g = arg;
-	struct tacho__loop_sum *l = loop_of(g, u->process, u->loop, u->thread);
-	uint64_t ns = u->end_ns - u->begin_ns;
-
-	if (l) {
-		if (!l->first_ns)
-			l->first_ns = u->begin_ns - u->parked_ns;
-		l->last_ns = u->end_ns;
-		l->turns++;
-		l->parked_ns += u->parked_ns;
-		if (u->parked_ns < SHORT_WAIT_NS)
-			l->short_waits_ns += u->parked_ns;
-		l->delay_ns += u->delay_ns;
-		l->busy_ns += ns;
-		l->no_ready += is_futile(l, u) ? 1 : 0;
-		if (!(u->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)))
-			tacho__sum_hist(g, &l->ns, ns);
-		tacho__sum_range(g, &l->busy, u->begin_ns, u->end_ns);
-	}
-	tacho__sum_ready_turn(g, u);
+	p->missing += h->missing;
+	p->dropped += h->dropped;
 }
 
 /* --------------------------------------------------------------------- life */
@@ -196,13 +123,12 @@ static void init_tables(struct tacho__summary *s)
 	tacho__table_init(&s->spans, sizeof(struct tacho__span_sum), SPANS);
 }
 
-static int stop(void *arg, uint64_t ns)
+static int tell_progress(void *arg, uint64_t ns)
 {
-	struct tacho__summing *g = arg;
+	const struct tacho__summing *g = arg;
 
-	if (g->progress)
-		g->progress(g->progress_arg, ns);
-	return g->error;
+	g->progress(g->progress_arg, ns);
+	return 0;
 }
 
 static int run(struct tacho__summing *g, struct tacho_reader *reader,
@@ -210,19 +136,20 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 {
 	const struct tacho__facts own = {
 		.arg = g,
-		.poll = sum_poll,
-		.turn = sum_turn,
+		.error = &g->error,
+		.poll = tacho__sum_poll,
+		.turn = tacho__sum_turn,
 		.wake = tacho__sum_wake,
 		.lock = tacho__sum_lock,
 		.call = tacho__sum_call,
 		.work = tacho__sum_work,
 		.span = tacho__sum_span,
-		.sample = tacho__sum_sample,
+		.sample = sum_sample,
 		.task = tacho__sum_task,
 		.counter = tacho__sum_counter,
 		.ready = tacho__sum_ready,
-		.hole = tacho__sum_hole,
-		.other = tacho__sum_other,
+		.hole = sum_hole,
+		.other = tacho__sum_short_polls,
 	};
 	const struct tacho__facts both[] = {own, more ? *more : (struct tacho__facts){0}};
 	struct tacho__tracker *t = tacho__tracker_new(reader, both, more ? 2 : 1);
@@ -230,14 +157,14 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 
 	if (!t)
 		return -ENOMEM;
-	error = tacho__tracker_run(t, g->sum->last_ns, stop, g);
+	error = tacho__tracker_run(t, g->sum->last_ns, g->progress ? tell_progress : NULL, g);
 	for (uint32_t i = 0; i < g->sum->processes; i++) {
 		g->sum->process[i].events = tacho__tracker_events(t, i);
 		g->sum->events += g->sum->process[i].events;
 	}
 	g->sum->missed = tacho__tracker_missed(t);
 	tacho__tracker_free(t);
-	return error ? error : g->error;
+	return error;
 }
 
 struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,

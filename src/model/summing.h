@@ -1,4 +1,4 @@
-/* A summary being made. The files: summary.c (polls, turns), sum_waits.c, sum_rest.c. */
+/* A summary being made. */
 #ifndef TACHO_MODEL_SUMMING_H
 #define TACHO_MODEL_SUMMING_H
 
@@ -95,21 +95,22 @@ struct tacho__process_sum *tacho__sum_process(const struct tacho__summing *g, ui
 		(list)->at[tacho__i] = *(item);                                  \
 	} while (0)
 
+/* sum_loops.c */
+void tacho__sum_poll(void *arg, const struct tacho__poll *poll);
+/* Polls that were only counted, if the event tells of such. */
+void tacho__sum_short_polls(void *arg, const struct tacho__at *at, const struct tacho_event *event);
+void tacho__sum_turn(void *arg, const struct tacho__turn *turn);
+void tacho__sum_ready(void *arg, const struct tacho__ready *ready);
+
 /* sum_waits.c */
 void tacho__sum_wake(void *arg, const struct tacho__wake *wake);
 void tacho__sum_lock(void *arg, const struct tacho__lock *lock);
 void tacho__sum_call(void *arg, const struct tacho__call *call);
 void tacho__sum_work(void *arg, const struct tacho__work *work);
 
-/* sum_rest.c */
+/* sum_program.c */
 void tacho__sum_task(void *arg, const struct tacho__task *task);
-void tacho__sum_counter(void *arg, const struct tacho__counter *counter);
-void tacho__sum_ready(void *arg, const struct tacho__ready *ready);
-/* Shares the time of a turn among what was ready for it. */
-void tacho__sum_ready_turn(struct tacho__summing *g, const struct tacho__turn *turn);
 void tacho__sum_span(void *arg, const struct tacho__span *span);
-void tacho__sum_sample(void *arg, const struct tacho__sample *sample);
-void tacho__sum_hole(void *arg, const struct tacho__hole *hole);
-void tacho__sum_other(void *arg, const struct tacho__at *at, const struct tacho_event *event);
+void tacho__sum_counter(void *arg, const struct tacho__counter *counter);
 
 #endif

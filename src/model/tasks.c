@@ -3,9 +3,9 @@
 #include "model/tracker.h"
 
 static struct tacho__tracked_task *task_of(struct tacho__tracker *t, uint32_t process,
-					   uint64_t task, int *error)
+					   uint64_t task)
 {
-	struct tacho__tracked_task *k = tacho__table_get(&t->tasks, process, task, error);
+	struct tacho__tracked_task *k = tacho__table_get(&t->tasks, process, task, &t->error);
 
 	if (k && !k->task.task) {
 		k->task.process = process;
@@ -37,14 +37,13 @@ static int may_be_lost(struct tacho__tracker *t, const struct tacho__tracked_tas
 	return tacho__process_of(t, k->task.process)->hole_ns > k->wake.ns;
 }
 
-int tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f)
+void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f)
 {
-	int err = 0;
 	struct tacho__poll *p = &f->u.poll;
-	struct tacho__tracked_task *k = task_of(t, s->process, p->task, &err);
+	struct tacho__tracked_task *k = task_of(t, s->process, p->task);
 
 	if (!k)
-		return err;
+		return;
 	f->task = k->entry.index + 1;
 	k->task.running = 1;
 	if (!k->task.kind || !k->task.spawned)
@@ -55,7 +54,7 @@ int tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct
 	}
 	/* A poll that was open already has been woken by what came before. */
 	if (!k->task.woken_ns || k->wake.ns > p->begin_ns)
-		return 0;
+		return;
 	if (may_be_lost(t, k)) {
 		k->wake.lost = 1;
 	} else {
@@ -68,7 +67,6 @@ int tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct
 		k->wake.kind = p->kind;
 	}
 	give_wake(t, k);
-	return 0;
 }
 
 void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__frame *f)
@@ -126,17 +124,17 @@ static void spawned(const struct tacho_event *e, struct tacho__tracked_task *k)
 	k->task.spawned = 1;
 }
 
-int tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
-		      const struct tacho_event *e)
+void tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
+		       const struct tacho_event *e)
 {
-	int variable = TACHO_EV_IS_VARIABLE(e->type), err = 0;
+	int variable = TACHO_EV_IS_VARIABLE(e->type);
 	struct tacho__tracked_task *k;
 
 	if (e->words < (variable ? 3u : 1u))
-		return 0;
-	k = task_of(t, s->process, e->word[variable ? 1 : 0], &err);
+		return;
+	k = task_of(t, s->process, e->word[variable ? 1 : 0]);
 	if (!k)
-		return err;
+		return;
 	switch (e->type) {
 	case TACHO_EV_WAKE:
 		woken(t, s, e, k);
@@ -145,7 +143,7 @@ int tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
 		/* A number that is used again is another task. */
 		if (k->task.polls || k->task.spawned) {
 			give_task(t, k);
-			k = task_of(t, s->process, e->word[1], &err);
+			k = task_of(t, s->process, e->word[1]);
 		}
 		if (k)
 			spawned(e, k);
@@ -159,7 +157,6 @@ int tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
 		give_task(t, k);
 		break;
 	}
-	return err;
 }
 
 void tacho__tasks_end(struct tacho__tracker *t)

@@ -29,15 +29,14 @@ static uint64_t stream_of(const struct tacho_event *e)
 	}
 }
 
-static struct tacho__thread *thread_of(struct tacho__tracker *t, const struct tacho_event *e,
-				       int *error)
+static struct tacho__thread *thread_of(struct tacho__tracker *t, const struct tacho_event *e)
 {
 	uint64_t key = (uint64_t)e->process << 32 | e->thread, stream = stream_of(e);
 	struct tacho__thread **recent = &t->recent[e->thread % TACHO__RECENT], *s = *recent;
 
 	if (s && s->entry.key[0] == key && s->entry.key[1] == stream)
 		return s;
-	s = tacho__table_get(&t->threads, key, stream, error);
+	s = tacho__table_get(&t->threads, key, stream, &t->error);
 	if (s && !s->known) {
 		memset(t->recent, 0, sizeof(t->recent));
 		s->known = 1;
@@ -182,7 +181,7 @@ static int begins_late(const struct tacho__tracker *t, const struct tacho_event 
 	return d && d->start_ns && d->start_ns < e->ns && e->ns - d->start_ns > FIRST_NS;
 }
 
-static int resumes(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
+static void resumes(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
 	const struct tacho_resume_info *r = e->resume;
 	int lost = r->missing || r->dropped;
@@ -199,13 +198,13 @@ static int resumes(struct tacho__tracker *t, struct tacho__thread *s, const stru
 	if (tacho__open_still(s, r)) {
 		tacho__waits_cut(t, s, s->last_ns);
 		tacho__give_ended(t, s);
-		return 0;
+		return;
 	}
 	cut_all(t, s, s->last_ns);
 	know_loop(t, s, r->loop);
 	s->parked = r->parked != 0;
 	s->park_ns = r->parked_ns;
-	return tacho__open_again(t, s, r, e->ns);
+	tacho__open_again(t, s, r, e->ns);
 }
 
 /* ------------------------------------------------------------------- events */
@@ -243,48 +242,98 @@ static int may_get_sched(const struct tacho__thread *s, const struct tacho_event
 	       s->ended.end_ns - s->ended.begin_ns >= (e->ns - since) / 2;
 }
 
-static int thread_event(struct tacho__tracker *t, struct tacho__thread *s,
-			const struct tacho_event *e)
+/* Payload words that the type must have. */
+static uint32_t words_of(uint8_t type)
+{
+	switch (type) {
+	case TACHO_EV_CALL:
+	case TACHO_EV_TRACE_ID:
+		return 4;
+	case TACHO_EV_SAMPLE_FRAMES:
+	case TACHO_EV_KERNEL_SAMPLE:
+		return 2;
+	default:
+		return type >> 6 == 3 ? 1 : type >> 6;
+	}
+}
+
+static tacho__handler *const handlers[256] = {
+	[TACHO_EV_LOCK_WAIT] = tacho__lock_waits,
+	[TACHO_EV_LOCK_WAITED] = tacho__lock_waited,
+	[TACHO_EV_LOCK_RELEASE] = tacho__lock_released,
+	[TACHO_EV_STACK] = tacho__lock_stack,
+	[TACHO_EV_CALL] = tacho__called,
+	[TACHO_EV_WORK_SUBMIT] = tacho__work_event,
+	[TACHO_EV_WORK_BEGIN] = tacho__work_event,
+	[TACHO_EV_WORK_END] = tacho__work_event,
+	[TACHO_EV_ASYNC_BEGIN] = tacho__async_begins,
+	[TACHO_EV_ASYNC_END] = tacho__async_ends,
+	[TACHO_EV_TRACE_ID] = tacho__trace_id,
+	[TACHO_EV_SAMPLE] = tacho__sampled,
+	[TACHO_EV_SAMPLE_FRAMES] = tacho__sampled,
+	[TACHO_EV_KERNEL_SAMPLE] = tacho__sampled,
+	[TACHO_EV_SWITCH_OUT] = tacho__switched,
+	[TACHO_EV_SWITCH_IN] = tacho__switched,
+	[TACHO_EV_COUNTER] = tacho__counter_set,
+	[TACHO_EV_QUEUE_DEPTH] = tacho__counter_set,
+	[TACHO_EV_READY] = tacho__got_ready,
+};
+
+static void hand_on(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
+{
+	tacho__handler *handler = handlers[e->type] ? handlers[e->type] : tacho__other;
+
+	if (e->words >= words_of(e->type))
+		handler(t, s, e);
+}
+
+static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
+			 const struct tacho_event *e)
 {
 	switch (e->type) {
 	case TACHO_EV_POLL_BEGIN:
-		return tacho__poll_begins(t, s, e->arg, e->words ? e->word[0] : 0, e->ns, 0);
+		tacho__poll_begins(t, s, e->arg, e->words ? e->word[0] : 0, e->ns, 0);
+		break;
 	case TACHO_EV_POLL_END:
 		tacho__poll_ends(t, s, e->ns, (uint8_t)e->arg);
-		return 0;
+		break;
 	case TACHO_EV_POLL_SWITCH:
 		tacho__poll_ends(t, s, e->ns, 0);
-		return tacho__poll_begins(t, s, e->arg, e->words ? e->word[0] : 0, e->ns, 0);
+		tacho__poll_begins(t, s, e->arg, e->words ? e->word[0] : 0, e->ns, 0);
+		break;
 	case TACHO_EV_PARK:
 		parks(t, s, e->arg, e->ns);
-		return 0;
+		break;
 	case TACHO_EV_UNPARK:
 		unparks(s, e->arg, e->ns);
-		return 0;
+		break;
 	case TACHO_EV_LOOP:
 		if (e->arg != s->loop)
 			turn_ends(t, s, e->ns, TACHO__CUT_END);
 		know_loop(t, s, e->arg);
-		return 0;
+		break;
 	case TACHO_EV_SPAN_BEGIN:
 		tacho__span_begins(t, s, e->arg, e->ns, 0);
-		return 0;
+		break;
 	case TACHO_EV_SPAN_END:
 		tacho__span_ends(t, s, e->ns);
-		return 0;
+		break;
 	case TACHO_EV_LATE:
 		s->late_ns = e->words ? e->word[0] : 0;
-		return 0;
-	case TACHO_EV_PAUSE:
-		paused(t, s, e);
-		return tacho__waits_event(t, s, e);
+		break;
 	case TACHO_EV_WAKE:
 	case TACHO_EV_SPAWN:
 	case TACHO_EV_TASK_END:
 	case TACHO_EV_TASK_WAITS:
-		return tacho__task_event(t, s, e);
+		tacho__task_event(t, s, e);
+		break;
+	case TACHO_EV_PAUSE:
+		paused(t, s, e);
+		hand_on(t, s, e);
+		break;
 	default:
-		return tacho__waits_event(t, s, e);
+		hand_on(t, s, e);
+		break;
 	}
 }
 
@@ -309,30 +358,28 @@ static void flush(struct tacho__tracker *t, struct tacho__thread *s, const struc
 		tacho__lock_flush(t, s);
 }
 
-static int track(struct tacho__tracker *t, const struct tacho_event *e)
+static void track(struct tacho__tracker *t, const struct tacho_event *e)
 {
-	int err = 0;
-	struct tacho__thread *s = thread_of(t, e, &err);
+	struct tacho__thread *s = thread_of(t, e);
 
 	if (!s)
-		return err;
+		return;
 	know_pauses(t, s);
 	if (e->type == TACHO_EV_RESUME) {
 		if (e->resume && e->stream == KERNEL_STREAM)
 			kernel_resumes(t, e);
 		else if (e->resume)
-			err = resumes(t, s, e);
+			resumes(t, s, e);
 	} else if (e->type == TACHO_EV_SCHED) {
 		sched(s, e);
 	} else {
 		flush(t, s, e);
-		err = thread_event(t, s, e);
+		thread_event(t, s, e);
 	}
 	if (is_kernels(e->type))
 		s->kernel_ns = tacho__later(s->kernel_ns, e->ns);
 	else
 		s->last_ns = tacho__later(s->last_ns, e->ns);
-	return err;
 }
 
 /* ---------------------------------------------------------------------- life */
@@ -393,8 +440,25 @@ static void end(struct tacho__tracker *t, uint64_t last_ns)
 		know_pauses(t, s);
 		cut_all(t, s, has_ended(t, s) ? s->last_ns : last_ns);
 	}
-	tacho__waits_end(t, last_ns);
+	for (uint32_t i = 0; i < t->threads.used; i++) {
+		struct tacho__thread *s = tacho__table_at(&t->threads, i);
+
+		if (s)
+			tacho__off_cpu_cut(t, s, last_ns);
+	}
+	tacho__works_end(t);
+	tacho__async_cut(t, last_ns);
 	tacho__tasks_end(t);
+}
+
+/* Of the tracker or of a subscriber. */
+static int error_of(const struct tacho__tracker *t)
+{
+	int error = t->error;
+
+	for (uint32_t i = 0; !error && i < t->subscriber_count; i++)
+		error = t->subscribers[i].error ? *t->subscribers[i].error : 0;
+	return error;
 }
 
 int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
@@ -407,13 +471,14 @@ int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
 	while ((result = tacho_read_next(t->reader, &event)) > 0) {
 		last_ns = tacho__later(last_ns, event->ns);
 		tacho__process_of(t, event->process)->events++;
-		result = track(t, event);
-		if (result < 0 || (stop && (++count & 0xfff) == 0 && stop(stop_arg, event->ns)))
+		track(t, event);
+		if ((++count & 0xfff) == 0 && (error_of(t) || (stop && stop(stop_arg, event->ns))))
 			break;
 	}
-	if (result >= 0)
-		end(t, last_ns);
-	return result;
+	if (result < 0)
+		return result;
+	end(t, last_ns);
+	return error_of(t);
 }
 
 uint64_t tacho__tracker_events(const struct tacho__tracker *t, uint32_t process)

@@ -1,10 +1,12 @@
 /*
  * What a tracker remembers while it goes through the events.
  *
- *   tracker.c   threads, turns, holes; the end
- *   polls.c     what is open on a thread: polls and spans
+ *   tracker.c   threads, turns, holes; which event goes where; the end
+ *   polls.c     polls and spans
  *   tasks.c     tasks and wakes
- *   waits.c     locks, calls, work of pools, samples, switches
+ *   waits.c     locks, calls, switches
+ *   pool.c      work of pools
+ *   moments.c   samples, counters, readiness, all others
  */
 #ifndef TACHO_MODEL_TRACKER_H
 #define TACHO_MODEL_TRACKER_H
@@ -104,6 +106,7 @@ struct tacho__tracker {
 	uint64_t depth_missed;
 	struct tacho__tracked_process *processes; /* one more than there are, for what is none */
 	uint32_t process_count;
+	int error; /* -ENOMEM */
 };
 
 /* A fact: to all that want it. */
@@ -128,45 +131,58 @@ static inline struct tacho__tracked_process *tacho__process_of(struct tacho__tra
 	return &t->processes[process < t->process_count ? process : t->process_count];
 }
 
-/* polls.c; those that return an int return 0 or -ENOMEM. */
+/* An event of a thread, with as many payload words as its type must have. */
+typedef void tacho__handler(struct tacho__tracker *t, struct tacho__thread *s,
+			    const struct tacho_event *e);
+
+/* polls.c */
 void tacho__at_of(const struct tacho__thread *s, struct tacho__at *at);
 /* What time inside the thread counts for: the innermost poll, else the turn; NULL: neither. */
 struct tacho__spent *tacho__spent_of(struct tacho__thread *s);
 /* The poll that ended last is given when it is sure that no SCHED follows. */
 void tacho__give_ended(struct tacho__tracker *t, struct tacho__thread *s);
-int tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t kind,
-		       uint64_t task, uint64_t ns, uint8_t cut);
+void tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t kind,
+			uint64_t task, uint64_t ns, uint8_t cut);
 /* The innermost poll ends, and with it the spans that were left open in it. */
 void tacho__poll_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns,
 		      uint8_t result);
 void tacho__span_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t name,
 			uint64_t ns, uint8_t cut);
 void tacho__span_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
-/* All that is open ends at `ns`, as cut. */
+tacho__handler tacho__async_begins, tacho__async_ends, tacho__trace_id;
+/* All async spans that are open end at `ns`, as cut. */
+void tacho__async_cut(struct tacho__tracker *t, uint64_t ns);
+/* All that is open on the thread ends at `ns`, as cut. */
 void tacho__open_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
 /* What was open where records go on, after all of before was cut. */
-int tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
-		      const struct tacho_resume_info *r, uint64_t ns);
+void tacho__open_again(struct tacho__tracker *t, struct tacho__thread *s,
+		       const struct tacho_resume_info *r, uint64_t ns);
 /* 1: the same is open before and after a hole; now it is marked. */
 int tacho__open_still(struct tacho__thread *s, const struct tacho_resume_info *r);
 
 /* tasks.c */
-int tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f);
+void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f);
 void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__frame *f);
-int tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
-		      const struct tacho_event *e);
+tacho__handler tacho__task_event;
 void tacho__tasks_end(struct tacho__tracker *t);
 
-/* waits.c; likewise. */
-int tacho__waits_event(struct tacho__tracker *t, struct tacho__thread *s,
-		       const struct tacho_event *e);
-/* A poll of `task` begins: was that work of a pool of which nothing else is seen, it is done. */
-void tacho__work_polled(struct tacho__tracker *t, const struct tacho__thread *s, uint64_t task,
-			uint64_t ns);
+/* waits.c */
+tacho__handler tacho__lock_waits, tacho__lock_waited, tacho__lock_released, tacho__lock_stack;
+tacho__handler tacho__called, tacho__switched;
+/* The wait that ended last is given when it is sure that no STACK follows. */
 void tacho__lock_flush(struct tacho__tracker *t, struct tacho__thread *s);
 void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
 /* What the kernel says of the thread has a hole, or the trace ends. */
 void tacho__off_cpu_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
-void tacho__waits_end(struct tacho__tracker *t, uint64_t last_ns);
+
+/* pool.c */
+tacho__handler tacho__work_event;
+/* A poll of `task` begins: was that work of a pool of which nothing else is seen, it is done. */
+void tacho__work_polled(struct tacho__tracker *t, const struct tacho__thread *s, uint64_t task,
+			uint64_t ns);
+void tacho__works_end(struct tacho__tracker *t);
+
+/* moments.c */
+tacho__handler tacho__sampled, tacho__counter_set, tacho__got_ready, tacho__other;
 
 #endif

@@ -479,6 +479,67 @@ static void sums_are_those_of_the_events(void **state)
 	free(c);
 }
 
+struct told {
+	uint64_t polls, wakes, counters;
+};
+
+static void told_poll(void *arg, const struct tacho__poll *poll)
+{
+	((struct told *)arg)->polls += poll->end_ns;
+}
+
+static void told_wake(void *arg, const struct tacho__wake *wake)
+{
+	((struct told *)arg)->wakes += wake->ns;
+}
+
+static void told_counter(void *arg, const struct tacho__counter *counter)
+{
+	((struct told *)arg)->counters += counter->ns;
+}
+
+static void all_subscribers_are_told_what_they_want(void **state)
+{
+	struct told alone = {0}, first = {0}, last = {0}, more = {0};
+	const struct tacho__facts all = {
+		.arg = &alone, .poll = told_poll, .wake = told_wake, .counter = told_counter};
+	const struct tacho__facts several[] = {
+		{.arg = &first, .poll = told_poll, .counter = told_counter},
+		{.arg = NULL},
+		{.arg = &last, .poll = told_poll, .wake = told_wake},
+	};
+	struct tacho__facts beside = all;
+	struct tacho__tracker *t;
+	struct tacho__summary *s;
+	struct tacho_reader *r;
+	size_t size;
+	int error;
+	void *data = recording(&size);
+
+	(void)state;
+	r = open_bytes(data, size, NULL);
+	assert_int_equal(tacho__model_run(r, &all, NULL, NULL, NULL), 0);
+	assert_true(alone.polls && alone.wakes && alone.counters);
+
+	assert_int_equal(tacho_read_seek(r, 0), 0);
+	t = tacho__tracker_new(r, several, 3);
+	assert_non_null(t);
+	assert_int_equal(tacho__tracker_run(t, 0, NULL, NULL), 0);
+	tacho__tracker_free(t);
+	assert_memory_equal(&first, (&(struct told){alone.polls, 0, alone.counters}),
+			    sizeof(first));
+	assert_memory_equal(&last, (&(struct told){alone.polls, alone.wakes, 0}), sizeof(last));
+
+	assert_int_equal(tacho_read_seek(r, 0), 0);
+	beside.arg = &more;
+	s = tacho__summary_make(r, &beside, NULL, NULL, &error);
+	assert_non_null(s);
+	assert_memory_equal(&more, &alone, sizeof(more));
+	tacho__summary_free(s);
+	tacho_read_close(r);
+	free(data);
+}
+
 /* --------------------------------------------------------- what counts as long */
 
 static struct tacho__summary *summary_of(struct trace *m, struct tacho_reader **r)
@@ -618,6 +679,7 @@ int main(void)
 		cmocka_unit_test(percentiles_are_those_of_the_sorted_values),
 		cmocka_unit_test(a_histogram_takes_every_number),
 		cmocka_unit_test(sums_are_those_of_the_events),
+		cmocka_unit_test(all_subscribers_are_told_what_they_want),
 		cmocka_unit_test(what_is_cut_is_never_long),
 		cmocka_unit_test(short_polls_that_were_counted_are_in_the_sum),
 		cmocka_unit_test(tasks_that_are_left_say_what_they_wait_for),
