@@ -133,7 +133,7 @@ static void put_meta(struct out *o, uint32_t taken_by)
 	meta_u64(o, TACHO_META_MAX_BYTES, s->box_size);
 	meta_u64(o, TACHO_META_MIN_AGE, s->min_age_ns);
 	meta_u64(o, TACHO_META_POLL_THRESHOLD, s->poll_threshold_ns);
-	meta_u64(o, TACHO_META_STATE, s->state);
+	meta_u64(o, TACHO_META_STATE, tacho__load(&s->state));
 	meta_text(o, TACHO_META_REASON, s->reason, sizeof(s->reason));
 	if (s->parent_pid)
 		meta_u64(o, TACHO_META_PARENT_PID, s->parent_pid);
@@ -146,66 +146,57 @@ static void put_meta(struct out *o, uint32_t taken_by)
 	meta_u64(o, TACHO_META_TAKEN_BY, taken_by);
 	meta_text(o, TACHO_META_VERSION, TACHO_VERSION, sizeof(TACHO_VERSION));
 	meta_u64(o, TACHO_META_ALIVE, 1);
-	meta_u64(o, TACHO_META_THREADS_SEEN, s->threads_seen);
+	meta_u64(o, TACHO_META_THREADS_SEEN, tacho__load(&s->threads_seen));
 	block_end(o, TACHO_BLOCK_META);
-}
-
-static void array_begin(struct out *o, uint32_t entry_size)
-{
-	struct tacho_trace_array a = {entry_size, 0};
-
-	block_begin(o);
-	block_put(o, &a, sizeof(a));
-}
-
-static void array_put(struct out *o, const void *entry, uint32_t size)
-{
-	struct tacho_trace_array *a = (struct tacho_trace_array *)o->payload;
-
-	block_put(o, entry, size);
-	a->count++;
 }
 
 /* The anchors of the chunks come with the chunks; these are the two ends. */
 static void put_clock(struct out *o)
 {
+	struct tacho_trace_array a = {sizeof(struct tacho_anchor), 2};
 	struct tacho_anchor now;
 
-	array_begin(o, sizeof(now));
-	array_put(o, &tacho__rec->super->created, sizeof(now));
 	tacho__clock_pair(tacho__clock_kind != TACHO_CLOCK_MONOTONIC, &now.ticks, &now.mono_ns);
 	now.real_ns = tacho__clock_ns(CLOCK_REALTIME);
-	array_put(o, &now, sizeof(now));
+	block_begin(o);
+	block_put(o, &a, sizeof(a));
+	block_put(o, &tacho__rec->super->created, sizeof(now));
+	block_put(o, &now, sizeof(now));
 	block_end(o, TACHO_BLOCK_CLOCK);
 }
 
+/* The writers go on meanwhile: a race by design, for which a reader is prepared. Word by word, as
+   they store; a thread sanitizer looks into memcpy and atomics even here. */
+__attribute__((no_sanitize("thread"))) static int read_live(void *arg, uint64_t offset, void *to,
+							    size_t size)
+{
+	const volatile uint64_t *from = (const volatile uint64_t *)((uint8_t *)arg + offset);
+
+	for (size_t i = 0; i < size / 8; i++) {
+		uint64_t word = from[i];
+
+		memcpy((uint8_t *)to + 8 * i, &word, sizeof(word));
+	}
+	return 0;
+}
+
 /* `count` entries of a region, in as many blocks as they take. */
-static void put_entries(struct out *o, enum tacho_block_type type, const void *from,
-			uint32_t entry_size, uint32_t count)
+static void put_entries(struct out *o, enum tacho_block_type type, void *from, uint32_t entry_size,
+			uint32_t count)
 {
 	uint32_t each = (o->room - 8) / entry_size;
 
 	for (uint32_t i = 0; i < count;) {
-		array_begin(o, entry_size);
-		for (uint32_t k = 0; k < each && i < count; k++, i++)
-			array_put(o, (const uint8_t *)from + (uint64_t)i * entry_size, entry_size);
+		struct tacho_trace_array a = {entry_size, count - i < each ? count - i : each};
+
+		block_begin(o);
+		block_put(o, &a, sizeof(a));
+		read_live(from, (uint64_t)i * entry_size, o->payload + o->size,
+			  (size_t)a.count * entry_size);
+		o->size += a.count * entry_size;
+		i += a.count;
 		block_end(o, type);
 	}
-}
-
-/* The writers go on meanwhile: this is a race by design, decided by the rule of copying. Word by
-   word, as they store; in memcpy a thread sanitizer would find the race all the same. */
-__attribute__((no_sanitize("thread"))) static int read_box(void *arg, uint64_t offset, void *to,
-							   size_t size)
-{
-	const uint8_t *from = (const uint8_t *)arg + offset;
-
-	for (size_t i = 0; i < size; i += 8) {
-		uint64_t word = __atomic_load_n((const uint64_t *)(from + i), __ATOMIC_RELAXED);
-
-		memcpy((uint8_t *)to + i, &word, sizeof(word));
-	}
-	return 0;
 }
 
 static void put_chunk(struct out *o, const struct tacho_box_bytes *box, struct tacho_copy *c)
@@ -223,7 +214,7 @@ static void put_chunk(struct out *o, const struct tacho_box_bytes *box, struct t
 static void put_chunks(struct out *o)
 {
 	const struct tacho__recorder *r = tacho__rec;
-	struct tacho_box_bytes box = {read_box, r->base, (uint64_t)((uint8_t *)r->slots - r->base),
+	struct tacho_box_bytes box = {read_live, r->base, (uint64_t)((uint8_t *)r->slots - r->base),
 				      (uint64_t)(r->pool - r->base)};
 	uint32_t used = tacho__load(&r->super->slots_used);
 
@@ -281,6 +272,7 @@ static int write_all(int fd, uint32_t taken_by, struct tacho__snapshot_room *roo
 {
 	struct tacho__recorder *r = tacho__rec;
 	struct tacho_box_super *s = r->super;
+	uint32_t triggers = tacho__load(&s->trigger_count);
 	struct tacho_trace_file head;
 	struct out o = {.fd = fd, .payload = (uint8_t *)room->words, .room = sizeof(room->words)};
 
@@ -305,7 +297,7 @@ static int write_all(int fd, uint32_t taken_by, struct tacho__snapshot_room *roo
 		    tacho__load(&s->hists_used));
 	put_entries(&o, TACHO_BLOCK_LOSSES, r->losses, sizeof(r->losses[0]), TACHO_LOSS_COUNT);
 	put_entries(&o, TACHO_BLOCK_TRIGGERS, r->triggers, sizeof(r->triggers[0]),
-		    s->trigger_count < TACHO_TRIGGERS ? s->trigger_count : TACHO_TRIGGERS);
+		    triggers < TACHO_TRIGGERS ? triggers : TACHO_TRIGGERS);
 	put_entries(&o, TACHO_BLOCK_CRASHES, r->crashes, sizeof(r->crashes[0]), TACHO_CRASHES);
 	if (o.unread) {
 		block_begin(&o);
