@@ -130,9 +130,9 @@ def boxes(folder):
     p = tacho('info', '--json', path)
     said = json.loads(p.stdout)['processes'][0] if p.returncode == 0 else {}
     check('the number of its recording, too', said.get('recording_number') == 4711, said or p.stderr)
-    path.write_bytes(make.box(os.geteuid(), version=2))
-    refused('a box of version 2', path,
-            'it is a box of version 2 and this tacho knows up to 1; use a newer tacho')
+    path.write_bytes(make.box(os.geteuid(), version=3))
+    refused('a box of version 3', path,
+            'it is a box of version 3 and this tacho knows up to 2; use a newer tacho')
 
 
 def main():

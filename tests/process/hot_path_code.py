@@ -13,8 +13,10 @@ LIBRARY = os.path.join(BUILD, 'src/core/libtacho.so')
 HOT = ['tacho__put1', 'tacho__put2', 'tacho__loop', 'tacho__park', 'tacho__poll_begin',
        'tacho__poll_switch', 'tacho__poll_end', 'tacho__poll_end_park', 'tacho__span_begin',
        'tacho__span_end']
-# Slow path; what runs while a sentinel or a poll threshold is set; clock_gettime for machines without a usable TSC; memcpy into a record.
+# Slow path; what runs while a sentinel or a poll threshold is set; clock_gettime for machines without
+# a usable TSC; memcpy into a record.
 MAY_CALL = re.compile(r'tacho__record_slow(_at)?|tacho__watched_\w+|tacho__recorder_ready|'
+                      r'tacho__poll_end|tacho__park|'
                       r'clock_gettime|memcpy|__stack_chk_fail|tacho__count')
 
 
