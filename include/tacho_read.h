@@ -152,6 +152,22 @@ struct tacho_event {
 	const struct tacho_resume_info *resume; /* TACHO_EV_RESUME */
 };
 
+/* A field of an event whose type it is of. 0 for fields that are all words from one on. */
+static inline uint64_t tacho_read_value(const struct tacho_event *event,
+					const struct tacho_event_field *field)
+{
+	return tacho__field(event->arg, event->word, field->word, field->from, field->bits);
+}
+
+/* The stack that an event carries with it. Returns 1, or 0 when it has none. */
+struct tacho_frames {
+	const uint64_t *frames; /* of the kernel, then of the program; each innermost first */
+	uint32_t count;
+	uint32_t kernel; /* how many are the kernel's; the first of either is exact */
+	int cut;	 /* 1: there were more */
+};
+TACHO_READ_API int tacho_read_frames(const struct tacho_event *event, struct tacho_frames *out);
+
 /*
  * The next event in the order of time (events of one stream in their order; of
  * different streams at one instant in a fixed order). Returns 1, 0 at the end, or
