@@ -32,10 +32,7 @@ static int put_payload(struct tacho__output *o, enum tacho_block_type type, stru
 
 static int meta(struct tacho__bytes *b, uint16_t key, const void *value, size_t size)
 {
-	struct {
-		uint16_t key, zero;
-		uint32_t size;
-	} head = {key, 0, (uint32_t)size};
+	struct tacho_trace_meta head = {key, 0, (uint32_t)size};
 	int err = tacho__bytes_put(b, &head, sizeof(head));
 
 	if (!err)
