@@ -12,11 +12,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "format/trace.h"
+#include "read/block.h"
 
 struct tacho__blocks {
-	int fd; /* the caller's */
-	uint64_t size;
+	struct tacho__fd_input file;
 	uint32_t tag;
 	uint64_t next;	 /* where the next block begins */
 	uint32_t number; /* of the next block */
@@ -24,8 +23,7 @@ struct tacho__blocks {
 	/* The block that tacho__blocks_next found. */
 	uint64_t offset;
 	struct tacho_trace_block head;
-	uint8_t *stored, *raw;
-	size_t stored_capacity, raw_capacity;
+	struct tacho__block_room room;
 };
 
 /* 0; -EBADMSG: it does not begin as a trace file does; or as of pread(2). */
@@ -36,7 +34,8 @@ int tacho__blocks_next(struct tacho__blocks *b);
  * Checks the payload of the block, and decodes up to `wanted` bytes of it. *data lives until
  * the next call. -EBADMSG: it is damaged; -ENOMEM; or as of pread(2).
  */
-int tacho__blocks_load(struct tacho__blocks *b, size_t wanted, const uint8_t **data, size_t *size);
+int tacho__blocks_load(struct tacho__blocks *b, uint32_t wanted, const uint8_t **data,
+		       uint32_t *size);
 void tacho__blocks_free(struct tacho__blocks *b);
 
 /* Whose a segment is. */
@@ -51,7 +50,7 @@ struct tacho__identity {
 };
 bool tacho__identity_same(const struct tacho__identity *a, const struct tacho__identity *b);
 /* From the payload of a META block. */
-void tacho__identity_parse(struct tacho__identity *identity, const uint8_t *data, size_t size);
+void tacho__identity_parse(struct tacho__identity *identity, const uint8_t *data, uint32_t size);
 /* From the file: 0; -ENODATA: it has no META; -EBADMSG; or as of pread(2). */
 int tacho__identity_read(struct tacho__identity *identity, int fd);
 

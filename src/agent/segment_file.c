@@ -138,10 +138,9 @@ static int put_position(struct tacho__segment *g, const struct tacho__delivery *
 static int put_past(struct tacho__segment *g, uint64_t records)
 {
 	struct {
-		uint16_t key, zero;
-		uint32_t size;
+		struct tacho_trace_meta head;
 		uint64_t value;
-	} meta = {TACHO_META_PAST, 0, sizeof(meta.value), records};
+	} meta = {{TACHO_META_PAST, 0, sizeof(meta.value)}, records};
 
 	return tacho__output_block(&g->out, TACHO_BLOCK_META, &meta, sizeof(meta), NULL, NULL);
 }
@@ -245,13 +244,13 @@ static void take_symbols(const struct tacho__folder *f, const char *before,
 	if (!tacho__blocks_open(&b, fd)) {
 		while (tacho__blocks_next(&b) > 0) {
 			const uint8_t *data;
-			size_t size;
+			uint32_t size;
 
 			if (b.head.type != TACHO_BLOCK_SYMBOLS || held > SYMBOL_BYTES_MAX ||
-			    tacho__blocks_load(&b, SIZE_MAX, &data, &size))
+			    tacho__blocks_load(&b, UINT32_MAX, &data, &size))
 				continue;
 			held += size;
-			tacho__symbols_add(facts, facts->processes[0], data, (uint32_t)size);
+			tacho__symbols_add(facts, facts->processes[0], data, size);
 		}
 		tacho__symbols_settle(facts->processes[0]);
 	}

@@ -145,19 +145,15 @@ static int note_events(struct tacho__segment_facts *f, const struct tacho_trace_
 	return 0;
 }
 
-static void note_gaps(struct tacho__segment_facts *f, const uint8_t *data, size_t size)
+static void note_gaps(struct tacho__segment_facts *f, const uint8_t *data, uint32_t size)
 {
-	struct tacho_trace_array array;
+	struct tacho__array gaps;
 	struct tacho_trace_gap gap;
 
-	if (size < sizeof(array))
+	if (tacho__array_open(&gaps, data, size, sizeof(gap)))
 		return;
-	memcpy(&array, data, sizeof(array));
-	if (array.entry_size < sizeof(gap) ||
-	    array.count > (size - sizeof(array)) / array.entry_size)
-		return;
-	for (uint32_t i = 0; i < array.count; i++) {
-		memcpy(&gap, data + sizeof(array) + (size_t)i * array.entry_size, sizeof(gap));
+	for (uint32_t i = 0; i < gaps.count; i++) {
+		tacho__array_get(&gaps, i, &gap, sizeof(gap));
 		if (gap.reason == TACHO_GAP_KERNEL)
 			continue;
 		f->counted += gap.records;
@@ -167,7 +163,7 @@ static void note_gaps(struct tacho__segment_facts *f, const uint8_t *data, size_
 }
 
 /* The block that says whose it is comes last in the head; one with PAST alone may come before. */
-static void note_meta(struct tacho__segment_facts *f, const uint8_t *data, size_t size)
+static void note_meta(struct tacho__segment_facts *f, const uint8_t *data, uint32_t size)
 {
 	struct tacho__identity identity = {0};
 
@@ -182,7 +178,7 @@ static void note_meta(struct tacho__segment_facts *f, const uint8_t *data, size_
 }
 
 static int note(struct tacho__segment_facts *f, const struct tacho__blocks *b, const uint8_t *data,
-		size_t size)
+		uint32_t size)
 {
 	struct tacho_trace_events events;
 	int err;
@@ -205,13 +201,13 @@ int tacho__segment_examine(struct tacho__segment_facts *facts, int fd)
 
 	*facts = (struct tacho__segment_facts){.size = b.next, .tag = b.tag};
 	while (!more && (more = tacho__blocks_next(&b)) > 0) {
-		size_t wanted = 0, size;
+		uint32_t wanted = 0, size;
 		const uint8_t *data;
 
 		if (b.head.type == TACHO_BLOCK_EVENTS)
 			wanted = sizeof(struct tacho_trace_events);
 		else if (b.head.type == TACHO_BLOCK_GAPS || b.head.type == TACHO_BLOCK_META)
-			wanted = SIZE_MAX;
+			wanted = UINT32_MAX;
 		more = tacho__blocks_load(&b, wanted, &data, &size);
 		/* A damaged block is kept if a good one follows. */
 		if (more == -EBADMSG) {

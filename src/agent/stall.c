@@ -71,22 +71,9 @@ void tacho__stall_free(struct tacho__stall *s)
 static int read_at(void *arg, uint64_t offset, void *to, size_t size)
 {
 	const struct tacho__stall *s = arg;
-	size_t got = 0;
+	int err = tacho__read_at(s->fd, offset, to, size);
 
-	if (offset > INT64_MAX - size)
-		return -EBADMSG;
-	while (got < size) {
-		ssize_t n = pread(s->fd, (char *)to + got, size - got, (off_t)(offset + got));
-
-		if (n < 0 && errno == EINTR)
-			continue;
-		if (n < 0)
-			return -errno;
-		if (!n)
-			return -EBADMSG;
-		got += (size_t)n;
-	}
-	return 0;
+	return err == -ENODATA ? -EBADMSG : err;
 }
 
 static const struct tacho_box_region *region_of(const struct tacho__stall *s,

@@ -93,10 +93,7 @@ static void block_end(struct out *o, enum tacho_block_type type)
 
 static void meta(struct out *o, enum tacho_meta_key key, const void *data, uint32_t size)
 {
-	struct {
-		uint16_t key, zero;
-		uint32_t size;
-	} head = {(uint16_t)key, 0, size};
+	struct tacho_trace_meta head = {(uint16_t)key, 0, size};
 
 	block_put(o, &head, sizeof(head));
 	block_put(o, data, size);

@@ -101,9 +101,15 @@ struct tacho_trace_end {
 };
 
 /*
- * META: entries { u16 key, u16 zero, u32 size, bytes padded to 8 }.
- * Integers are u64. A key that is not there was not known.
+ * META: entries, each struct tacho_trace_meta and its bytes, padded to 8. Integers are
+ * u64. A key that is not there was not known.
  */
+struct tacho_trace_meta {
+	uint16_t key; /* enum tacho_meta_key */
+	uint16_t zero;
+	uint32_t size; /* of the bytes */
+};
+
 enum tacho_meta_key {
 	TACHO_META_PID = 1,
 	TACHO_META_UID = 2,
@@ -331,6 +337,7 @@ struct tacho_trace_index {
 _Static_assert(sizeof(struct tacho_trace_file) == 64, "file header is 64 bytes");
 _Static_assert(sizeof(struct tacho_trace_block) == 32, "block header is 32 bytes");
 _Static_assert(sizeof(struct tacho_trace_end) == 32, "end is 32 bytes");
+_Static_assert(sizeof(struct tacho_trace_meta) == 8, "head of a META entry is 8 bytes");
 _Static_assert(sizeof(struct tacho_trace_events) == 96, "events header is 96 bytes");
 _Static_assert(sizeof(struct tacho_trace_index) == 40, "index entry is 40 bytes");
 _Static_assert(sizeof(struct tacho_trace_symbols) == 24, "symbols header is 24 bytes");

@@ -73,30 +73,31 @@ uint32_t tacho__gap_reason(const char *name)
 	return UINT32_MAX;
 }
 
-int tacho__gaps_add(struct tacho_reader *r, uint32_t source, const struct tacho_trace_gap *gaps,
-		    uint32_t count)
+int tacho__gaps_add(struct tacho_reader *r, uint32_t source, const struct tacho__array *gaps)
 {
 	uint32_t bad = 0;
 
-	if ((uint64_t)r->gap_count + count > r->arena.limit / sizeof(*r->gaps) ||
-	    TACHO__GROW(r->gaps, r->gap_capacity, r->gap_count + count))
+	if ((uint64_t)r->gap_count + gaps->count > r->arena.limit / sizeof(*r->gaps) ||
+	    TACHO__GROW(r->gaps, r->gap_capacity, r->gap_count + gaps->count))
 		return -ENOMEM;
-	for (uint32_t i = 0; i < count; i++) {
-		const struct tacho_trace_gap *g = &gaps[i];
-		uint32_t reason = g->reason < REASONS ? g->reason : 0;
+	for (uint32_t i = 0; i < gaps->count; i++) {
+		struct tacho_trace_gap g;
+		uint32_t reason;
 
-		if (g->to_ns < g->from_ns) {
+		tacho__array_get(gaps, i, &g, sizeof(g));
+		reason = g.reason < REASONS ? g.reason : 0;
+		if (g.to_ns < g.from_ns) {
 			bad++;
 			continue;
 		}
 		r->gaps[r->gap_count++] = (struct tacho_gap){
 			.process = r->sources[source].process,
-			.from_ns = g->from_ns,
-			.to_ns = g->to_ns,
-			.records = g->records,
+			.from_ns = g.from_ns,
+			.to_ns = g.to_ns,
+			.records = g.records,
 			.reason = reasons[reason].name,
 			.text = reasons[reason].text,
-			.error = g->error,
+			.error = g.error,
 		};
 	}
 	if (bad)

@@ -5,30 +5,22 @@
 
 #include "read/trace.h"
 
-static uint64_t meta_number(const uint8_t *value, uint32_t size)
+static int meta_text(struct tacho_reader *r, const char **to, const struct tacho__meta *e)
 {
-	uint64_t v = 0;
-
-	memcpy(&v, value, size < sizeof(v) ? size : sizeof(v));
-	return v;
-}
-
-static int meta_text(struct tacho_reader *r, const char **to, const uint8_t *value, uint32_t size)
-{
-	*to = tacho__arena_text(&r->arena, value, size);
+	*to = tacho__arena_text(&r->arena, e->value, e->bytes);
 	return *to ? 0 : -ENOMEM;
 }
 
-static int take_build_id(struct tacho_reader *r, struct tacho_process *p, const uint8_t *value,
-			 uint32_t size)
+static int take_build_id(struct tacho_reader *r, struct tacho_process *p,
+			 const struct tacho__meta *e)
 {
-	uint8_t *copy = tacho__arena_get(&r->arena, size);
+	uint8_t *copy = tacho__arena_get(&r->arena, e->bytes);
 
 	if (!copy)
 		return -ENOMEM;
-	memcpy(copy, value, size);
+	memcpy(copy, e->value, e->bytes);
 	p->build_id = copy;
-	p->build_id_size = size;
+	p->build_id_size = e->bytes;
 	return 0;
 }
 
@@ -38,13 +30,12 @@ struct meta {
 	uint64_t unread_chunks;
 };
 
-static int take_meta(struct tacho_reader *r, struct meta *m, unsigned key, const uint8_t *value,
-		     uint32_t size)
+static int take_meta(struct tacho_reader *r, struct meta *m, const struct tacho__meta *e)
 {
 	struct tacho_process *p = &m->p;
-	uint64_t n = meta_number(value, size);
+	uint64_t n = e->number;
 
-	switch (key) {
+	switch (e->key) {
 	case TACHO_META_PID:
 		p->pid = (uint32_t)n;
 		m->identity |= 1;
@@ -57,7 +48,7 @@ static int take_meta(struct tacho_reader *r, struct meta *m, unsigned key, const
 		m->identity |= 2;
 		break;
 	case TACHO_META_BOOT_ID:
-		memcpy(p->boot_id, value, size < 16 ? size : 16);
+		memcpy(p->boot_id, e->value, e->bytes < 16 ? e->bytes : 16);
 		m->identity |= 4;
 		break;
 	case TACHO_META_CREATED_MONO:
@@ -65,19 +56,19 @@ static int take_meta(struct tacho_reader *r, struct meta *m, unsigned key, const
 		m->identity |= 8;
 		break;
 	case TACHO_META_EXE:
-		return meta_text(r, &p->exe, value, size);
+		return meta_text(r, &p->exe, e);
 	case TACHO_META_COMM:
-		return meta_text(r, &p->comm, value, size);
+		return meta_text(r, &p->comm, e);
 	case TACHO_META_BUILD_ID:
-		return take_build_id(r, p, value, size);
+		return take_build_id(r, p, e);
 	case TACHO_META_SERVICE:
-		return meta_text(r, &p->service, value, size);
+		return meta_text(r, &p->service, e);
 	case TACHO_META_REASON:
-		return meta_text(r, &p->reason, value, size);
+		return meta_text(r, &p->reason, e);
 	case TACHO_META_HOST:
-		return meta_text(r, &p->host, value, size);
+		return meta_text(r, &p->host, e);
 	case TACHO_META_VERSION:
-		return meta_text(r, &p->version, value, size);
+		return meta_text(r, &p->version, e);
 	case TACHO_META_CLOCK:
 		p->clock = (uint32_t)n;
 		break;
@@ -121,7 +112,7 @@ static int take_meta(struct tacho_reader *r, struct meta *m, unsigned key, const
 		p->threads_seen = (uint32_t)n;
 		break;
 	case TACHO_META_WHY:
-		return meta_text(r, &p->why, value, size);
+		return meta_text(r, &p->why, e);
 	case TACHO_META_WHY_MONO:
 		p->why_mono_ns = n;
 		break;
@@ -143,72 +134,41 @@ static int take_meta(struct tacho_reader *r, struct meta *m, unsigned key, const
 /* Entries up to the first that does not fit. */
 static int parse_meta(struct tacho__trace *t, struct meta *m, const uint8_t *data, uint32_t size)
 {
-	uint32_t at = 0;
+	struct tacho__meta e = {.data = data, .size = size};
+	int more, err = 0;
 
-	while (size - at >= 8) {
-		uint16_t key;
-		uint32_t bytes;
-		int err;
-
-		memcpy(&key, data + at, sizeof(key));
-		memcpy(&bytes, data + at + 4, sizeof(bytes));
-		at += 8;
-		if (bytes > size - at) {
+	while (!err && (more = tacho__meta_next(&e)) != 0) {
+		if (more < 0) {
 			tacho__problem(t->reader, t->source, "bad-meta", 0, 0,
 				       "an entry of the META block does not fit it; it and those "
 				       "after it are lost");
 			break;
 		}
-		err = take_meta(t->reader, m, key, data + at, bytes);
-		if (err)
-			return err;
-		bytes = (bytes + 7u) & ~7u;
-		at = bytes < size - at ? at + bytes : size;
+		err = take_meta(t->reader, m, &e);
 	}
-	return 0;
+	return err;
 }
 
-static int read_clock(struct tacho__trace *t, const uint8_t *data, uint32_t size)
+/* CLOCK. Without `process` for the ticks of this file; else for the wall clock of the process, which
+   is known by then. */
+static int read_anchors(struct tacho__trace *t, struct tacho__process *process, const uint8_t *data,
+			uint32_t size)
 {
-	struct tacho__source *s = &t->reader->sources[t->source];
-	struct tacho_trace_array array;
+	struct tacho__timebase *ticks = &t->reader->sources[t->source].timebase;
+	uint64_t known = process ? process->wall_count : ticks->count;
+	struct tacho__array array;
 	struct tacho_anchor a;
+	int err = 0;
 
-	if (size < sizeof(array))
+	if (tacho__array_open(&array, data, size, sizeof(a)) ||
+	    known + array.count > t->reader->arena.limit / 64)
 		return 0;
-	memcpy(&array, data, sizeof(array));
-	if (array.entry_size < sizeof(a) || array.count > (size - sizeof(array)) / array.entry_size)
-		return 0;
-	if (s->timebase.count + (uint64_t)array.count > t->reader->arena.limit / 64)
-		return 0;
-	for (uint32_t i = 0; i < array.count; i++) {
-		memcpy(&a, data + sizeof(array) + (size_t)i * array.entry_size, sizeof(a));
-		if (tacho__timebase_add(&s->timebase, a.ticks, a.mono_ns, 0))
-			return -ENOMEM;
+	for (uint32_t i = 0; !err && i < array.count; i++) {
+		tacho__array_get(&array, i, &a, sizeof(a));
+		err = process ? tacho__process_wall(process, a.mono_ns, a.real_ns)
+			      : tacho__timebase_add(ticks, a.ticks, a.mono_ns, 0);
 	}
-	return 0;
-}
-
-/* The anchors again, now that the process is known to which their wall clock belongs. */
-static int read_walls(struct tacho__trace *t, const uint8_t *data, uint32_t size)
-{
-	struct tacho__process *p = t->reader->processes[t->reader->sources[t->source].process];
-	struct tacho_trace_array array;
-	struct tacho_anchor a;
-
-	if (size < sizeof(array))
-		return 0;
-	memcpy(&array, data, sizeof(array));
-	if (array.entry_size < sizeof(a) || array.count > (size - sizeof(array)) / array.entry_size)
-		return 0;
-	if (p->wall_count + (uint64_t)array.count > t->reader->arena.limit / 64)
-		return 0;
-	for (uint32_t i = 0; i < array.count; i++) {
-		memcpy(&a, data + sizeof(array) + (size_t)i * array.entry_size, sizeof(a));
-		if (tacho__process_wall(p, a.mono_ns, a.real_ns))
-			return -ENOMEM;
-	}
-	return 0;
+	return err;
 }
 
 static int read_chunk(struct tacho__trace *t, const struct tacho_trace_index *b,
@@ -318,104 +278,121 @@ static int read_definitions(struct tacho__trace *t, const uint8_t *data, uint32_
 	return 0;
 }
 
-/*
- * Appends the entries of an array block, shorter or longer ones fitted to `size` bytes: a
- * table may take several blocks. -EBADMSG: the block does not hold what it says, or the
- * file blows up to many times its size.
- */
+/* Entries, and fields at their ends, may be of another version. -EBADMSG: the block does not hold
+   what it says, or the file blows up to many times its size. */
+static int open_array(const struct tacho_reader *r, struct tacho__array *a, const uint8_t *data,
+		      uint32_t bytes, uint32_t before, size_t size)
+{
+	int err = tacho__array_open(a, data, bytes, size / 2);
+
+	if (!err && (uint64_t)before + a->count > r->arena.limit / size) {
+		*a = (struct tacho__array){0};
+		err = -EBADMSG;
+	}
+	return err;
+}
+
+/* Appends the entries: a table may take several blocks. */
 static int copy_array(const struct tacho_reader *r, const uint8_t *data, uint32_t bytes, void **out,
 		      uint32_t *count, size_t size)
 {
-	struct tacho_trace_array array;
+	struct tacho__array a;
 	uint8_t *items;
-	size_t part;
+	int err = open_array(r, &a, data, bytes, *count, size);
 
-	if (bytes < sizeof(array))
-		return -EBADMSG;
-	memcpy(&array, data, sizeof(array));
-	if (array.entry_size < size / 2 || array.entry_size == 0 ||
-	    array.count > (bytes - sizeof(array)) / array.entry_size ||
-	    (uint64_t)*count + array.count > r->arena.limit / size)
-		return -EBADMSG;
-	items = realloc(*out, ((size_t)*count + array.count + 1) * size);
+	if (err)
+		return err;
+	items = realloc(*out, ((size_t)*count + a.count + 1) * size);
 	if (!items)
 		return -ENOMEM;
 	*out = items;
-	items += *count * size;
-	memset(items, 0, array.count * size);
-	part = array.entry_size < size ? array.entry_size : size;
-	for (uint32_t i = 0; i < array.count; i++)
-		memcpy(items + i * size, data + sizeof(array) + (size_t)i * array.entry_size, part);
-	*count += array.count;
+	for (uint32_t i = 0; i < a.count; i++)
+		tacho__array_get(&a, i, items + (*count + i) * size, size);
+	*count += a.count;
 	return 0;
 }
 
-static int read_incidents(struct tacho__trace *t, uint16_t type, const uint8_t *data, uint32_t size)
+static int read_triggers(struct tacho__trace *t, const struct tacho__array *a)
 {
-	struct tacho__process *p;
-	void *items = NULL;
-	uint32_t count = 0;
-	int err;
+	struct tacho_box_trigger trigger;
+	int err = 0;
 
-	p = t->reader->processes[t->reader->sources[t->source].process];
-	if (type == TACHO_BLOCK_TRIGGERS) {
-		err = copy_array(t->reader, data, size, &items, &count,
-				 sizeof(struct tacho_box_trigger));
-		for (uint32_t i = 0; !err && i < count; i++)
-			err = tacho__parts_trigger(t->reader, t->source,
-						   (struct tacho_box_trigger *)items + i);
-	} else if (type == TACHO_BLOCK_CRASHES) {
-		err = copy_array(t->reader, data, size, &items, &count,
-				 sizeof(struct tacho_box_crash));
-		for (uint32_t i = 0; !err && i < count; i++)
-			err = tacho__parts_crash(t->reader, t->source,
-						 (struct tacho_box_crash *)items + i);
-	} else if (type == TACHO_BLOCK_SOURCES) {
-		err = copy_array(t->reader, data, size, &items, &count,
-				 sizeof(struct tacho_box_source));
-		for (uint32_t i = 0; !err && i < count && i < TACHO_SOURCE_MAX; i++)
-			p->sources[i] = ((struct tacho_box_source *)items)[i];
-	} else if (type == TACHO_BLOCK_GAPS) {
-		err = copy_array(t->reader, data, size, &items, &count,
-				 sizeof(struct tacho_trace_gap));
-		if (!err)
-			err = tacho__gaps_add(t->reader, t->source, items, count);
-	} else {
-		err = copy_array(t->reader, data, size, &items, &count, sizeof(uint64_t));
-		/* Counters only grow: of two files of one process, the newer has the larger. */
-		for (uint32_t i = 0; !err && i < count && i < TACHO_LOSS_MAX; i++)
-			if (((uint64_t *)items)[i] > p->losses[i])
-				p->losses[i] = ((uint64_t *)items)[i];
+	for (uint32_t i = 0; !err && i < a->count; i++) {
+		tacho__array_get(a, i, &trigger, sizeof(trigger));
+		err = tacho__parts_trigger(t->reader, t->source, &trigger);
 	}
-	free(items);
 	return err;
+}
+
+static int read_crashes(struct tacho__trace *t, const struct tacho__array *a)
+{
+	struct tacho_box_crash crash;
+	int err = 0;
+
+	for (uint32_t i = 0; !err && i < a->count; i++) {
+		tacho__array_get(a, i, &crash, sizeof(crash));
+		err = tacho__parts_crash(t->reader, t->source, &crash);
+	}
+	return err;
+}
+
+/* Counters only grow: of two files of one process, the newer has the larger. */
+static void read_losses(struct tacho__process *p, const struct tacho__array *a)
+{
+	for (uint32_t i = 0; i < a->count && i < TACHO_LOSS_MAX; i++) {
+		uint64_t n;
+
+		tacho__array_get(a, i, &n, sizeof(n));
+		if (n > p->losses[i])
+			p->losses[i] = n;
+	}
+}
+
+static void read_sources(struct tacho__process *p, const struct tacho__array *a)
+{
+	for (uint32_t i = 0; i < a->count && i < TACHO_SOURCE_MAX; i++)
+		tacho__array_get(a, i, &p->sources[i], sizeof(p->sources[i]));
 }
 
 /* One block of the second round. */
 static int read_block(struct tacho__trace *t, uint16_t type, struct tacho__parts *parts,
 		      const uint8_t *data, uint32_t size)
 {
+	struct tacho_reader *r = t->reader;
+	struct tacho__process *p = r->processes[r->sources[t->source].process];
+	struct tacho__array a;
+	int err;
+
 	switch (type) {
 	case TACHO_BLOCK_CLOCK:
-		return read_walls(t, data, size);
+		return read_anchors(t, p, data, size);
 	case TACHO_BLOCK_DEFINITIONS:
 		return read_definitions(t, data, size);
 	case TACHO_BLOCK_SYMBOLS:
-		return tacho__symbols_add(
-			t->reader, t->reader->processes[t->reader->sources[t->source].process],
-			data, size);
+		return tacho__symbols_add(r, p, data, size);
 	case TACHO_BLOCK_THREADS:
-		return copy_array(t->reader, data, size, (void **)&parts->threads,
-				  &parts->thread_count, sizeof(*parts->threads));
+		return copy_array(r, data, size, (void **)&parts->threads, &parts->thread_count,
+				  sizeof(*parts->threads));
 	case TACHO_BLOCK_HISTOGRAMS:
-		return copy_array(t->reader, data, size, (void **)&parts->hists, &parts->hist_count,
+		return copy_array(r, data, size, (void **)&parts->hists, &parts->hist_count,
 				  sizeof(*parts->hists));
 	case TACHO_BLOCK_TRIGGERS:
+		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_box_trigger));
+		return err ? err : read_triggers(t, &a);
 	case TACHO_BLOCK_CRASHES:
-	case TACHO_BLOCK_SOURCES:
-	case TACHO_BLOCK_LOSSES:
+		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_box_crash));
+		return err ? err : read_crashes(t, &a);
 	case TACHO_BLOCK_GAPS:
-		return read_incidents(t, type, data, size);
+		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_trace_gap));
+		return err ? err : tacho__gaps_add(r, t->source, &a);
+	case TACHO_BLOCK_SOURCES:
+		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_box_source));
+		read_sources(p, &a);
+		return err;
+	case TACHO_BLOCK_LOSSES:
+		err = open_array(r, &a, data, size, 0, sizeof(uint64_t));
+		read_losses(p, &a);
+		return err;
 	default:
 		return 0;
 	}
@@ -447,7 +424,7 @@ static int first_round(struct tacho__trace *t, struct meta *m, struct tacho__par
 		if (!err && b->type == TACHO_BLOCK_META)
 			err = parse_meta(t, m, data, size);
 		else if (!err && b->type == TACHO_BLOCK_CLOCK)
-			err = read_clock(t, data, size);
+			err = read_anchors(t, NULL, data, size);
 		else if (!err)
 			err = read_chunk(t, b, parts, data, size);
 		if (err)

@@ -28,6 +28,15 @@ struct tacho__input {
 /* 0, -ENODATA when the bytes are not (or no longer) there, or what read_at says. */
 int tacho__input_read(struct tacho__input *in, uint64_t offset, void *to, size_t size);
 
+/* A file that stays the caller's, who closes it; `size` is what it is now. 0 or -errno. open.c. */
+struct tacho__fd_input {
+	struct tacho__input base;
+	int fd;
+};
+int tacho__input_fd(struct tacho__fd_input *in, int fd);
+/* All of it: 0, -ENODATA: the file ends before, or -errno. open.c. */
+int tacho__read_at(int fd, uint64_t offset, void *to, size_t size);
+
 /* The bytes stay the caller's. NULL: no memory. */
 struct tacho__input *tacho__input_memory(const void *data, size_t size);
 

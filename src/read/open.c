@@ -78,27 +78,59 @@ static int file_reopen(struct file_input *f)
 	return 0;
 }
 
-static int file_read(struct tacho__input *in, uint64_t offset, void *to, size_t size)
+int tacho__read_at(int fd, uint64_t offset, void *to, size_t size)
 {
-	struct file_input *f = (struct file_input *)in;
 	size_t got = 0;
-	int err = f->fd < 0 ? file_reopen(f) : 0;
 
-	if (err)
-		return err;
+	if (offset > INT64_MAX - size)
+		return -ENODATA;
 	while (got < size) {
-		ssize_t n = pread(f->fd, (char *)to + got, size - got, (off_t)(offset + got));
+		ssize_t n = pread(fd, (char *)to + got, size - got, (off_t)(offset + got));
 
 		if (n < 0 && errno == EINTR)
 			continue;
 		if (n < 0)
 			return -errno;
-		/* It was longer when it was opened. */
 		if (n == 0)
 			return -ENODATA;
 		got += (size_t)n;
 	}
 	return 0;
+}
+
+static int fd_read(struct tacho__input *in, uint64_t offset, void *to, size_t size)
+{
+	return tacho__read_at(((struct tacho__fd_input *)in)->fd, offset, to, size);
+}
+
+/* What is known of an open file. */
+static void describe_input(struct tacho__input *in, const char *path, const struct stat *st)
+{
+	in->path = path;
+	in->size = st->st_size > 0 ? (uint64_t)st->st_size : 0;
+	in->backed = (uint64_t)st->st_blocks * 512;
+	if (in->backed > in->size)
+		in->backed = in->size;
+}
+
+int tacho__input_fd(struct tacho__fd_input *in, int fd)
+{
+	struct stat st;
+
+	*in = (struct tacho__fd_input){.base = {.read_at = fd_read}, .fd = fd};
+	if (fstat(fd, &st))
+		return -errno;
+	describe_input(&in->base, "", &st);
+	return 0;
+}
+
+static int file_read(struct tacho__input *in, uint64_t offset, void *to, size_t size)
+{
+	struct file_input *f = (struct file_input *)in;
+	int err = f->fd < 0 ? file_reopen(f) : 0;
+
+	/* It may have been longer when it was opened. */
+	return err ? err : tacho__read_at(f->fd, offset, to, size);
 }
 
 static void file_close(struct tacho__input *in)
@@ -125,11 +157,8 @@ static struct file_input *file_input(int fd, const char *path, const struct stat
 		free(copy);
 		return NULL;
 	}
-	f->base.path = f->path = copy;
-	f->base.size = st->st_size > 0 ? (uint64_t)st->st_size : 0;
-	f->base.backed = (uint64_t)st->st_blocks * 512;
-	if (f->base.backed > f->base.size)
-		f->base.backed = f->base.size;
+	f->path = copy;
+	describe_input(&f->base, copy, st);
 	f->base.read_at = file_read;
 	f->base.close = file_close;
 	f->fd = fd;

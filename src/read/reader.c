@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include <zstd.h>
-
 /* Facts of an input (names, threads, ...) take a few times the bytes that tell them. */
 #define ARENA_BASE (64ull << 20)
 #define ARENA_TIMES 64u
@@ -153,9 +151,7 @@ void tacho_read_close(struct tacho_reader *reader)
 	free(reader->crashes);
 	free(reader->gaps);
 	free(reader->problems);
-	free(reader->stored);
-	free(reader->raw);
-	ZSTD_freeDCtx(reader->zstd);
+	tacho__block_room_free(&reader->room);
 	tacho__arena_free(&reader->arena);
 	free(reader);
 }

@@ -4,7 +4,7 @@
  *   open.c, input.c   bytes
  *   box.c, trace.c    take a box or a trace file apart
  *   box_chunks.c      chunks of a box, copied while its process stores on
- *   block.c           one block of a trace file
+ *   block.c           one block of a trace file (block.h)
  *   contents.c        what its blocks say
  *   parts.c           thread table, histograms, triggers, crashes of either
  *   chunk.c           records of a chunk
@@ -27,6 +27,7 @@
 
 #include "format/box.h"
 #include "format/trace.h"
+#include "read/block.h"
 #include "read/definitions.h"
 #include "read/input.h"
 #include "read/memory.h"
@@ -151,10 +152,7 @@ struct tacho_reader {
 	struct tacho_event event; /* that was handed out last */
 	int clock_back;		  /* told that a stream's times went back */
 
-	/* Buffers for one block. */
-	uint8_t *stored, *raw;
-	size_t stored_size, raw_size;
-	void *zstd; /* ZSTD_DCtx */
+	struct tacho__block_room room;
 };
 
 /* What only the host on which a box lies can tell, see open.c. */
@@ -200,17 +198,6 @@ int tacho__box_add(struct tacho_reader *r, uint32_t source, const struct tacho__
 int tacho__trace_add(struct tacho_reader *r, uint32_t source, char *message, size_t message_size);
 
 /* ----------------------------------------------------------------- block.c */
-
-#ifdef TACHO_FUZZING
-/* Fuzzers cannot guess checksums. */
-#define TACHO__CRC_FAILS(computed, stored) ((void)(computed), (void)(stored), 0)
-#else
-#define TACHO__CRC_FAILS(computed, stored) ((computed) != (stored))
-#endif
-
-/* 1: a header of a block of this file, by magic, tag and checksum, with possible sizes. */
-int tacho__block_check(const struct tacho_trace_block *head, const uint32_t *tag);
-uint64_t tacho__block_size(const struct tacho_trace_block *head);
 
 /*
  * Reads, checks and decodes the block of `type` at `offset`. *data lives until the next
@@ -267,8 +254,7 @@ int tacho__facts_settle(struct tacho_reader *r);
 /* ----------------------------------------------------------------- agent.c */
 
 /* Entries of a GAPS block. 0 or -ENOMEM; those that cannot be are left out and reported. */
-int tacho__gaps_add(struct tacho_reader *r, uint32_t source, const struct tacho_trace_gap *gaps,
-		    uint32_t count);
+int tacho__gaps_add(struct tacho_reader *r, uint32_t source, const struct tacho__array *gaps);
 /* Sorts them and leaves out what several files tell of one. */
 void tacho__gaps_settle(struct tacho_reader *r);
 /* Of enum tacho_sentinel + 1; "" for 0, "unknown" for one of a newer tacho. */

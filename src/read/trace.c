@@ -6,8 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/crc32c.h"
-
 #define SEARCH_BYTES 65536u
 /* Without the right magic at its beginning, a file must show a block this early. */
 #define FOREIGN_SEARCH_MAX (32ull << 20)
@@ -18,17 +16,6 @@ static int add_block(struct tacho__trace *t, const struct tacho_trace_index *blo
 		return -ENOMEM;
 	t->blocks[t->block_count++] = *block;
 	return 0;
-}
-
-static int end_is_good(const struct tacho_trace_end *end)
-{
-	uint32_t crc;
-
-	if (memcmp(end->magic, TACHO_TRACE_END_MAGIC, sizeof(end->magic)))
-		return 0;
-	crc = tacho__crc32c(0, end, offsetof(struct tacho_trace_end, crc));
-	crc = tacho__crc32c(crc, end->magic, sizeof(end->magic));
-	return !TACHO__CRC_FAILS(crc, end->crc);
 }
 
 /* -------------------------------------------------------------------- scan */
@@ -43,7 +30,7 @@ static enum found look(const uint8_t *bytes, const uint32_t *tag, struct tacho_t
 	if (tacho__block_check(head, tag))
 		return FOUND_BLOCK;
 	memcpy(end, bytes, sizeof(*end));
-	return end_is_good(end) ? FOUND_END : FOUND_NOTHING;
+	return tacho__end_check(end) ? FOUND_END : FOUND_NOTHING;
 }
 
 /*
@@ -190,24 +177,18 @@ static int entries_fit(const struct tacho__trace *t, uint64_t index_offset)
 /* The entries of the index payload. */
 static int take_entries(struct tacho__trace *t, const uint8_t *data, uint32_t size)
 {
-	struct tacho_trace_array array;
-	struct tacho_trace_index block = {0};
+	struct tacho_trace_index block;
+	struct tacho__array array;
+	int err = tacho__array_open(&array, data, size, sizeof(block));
 
-	if (size < sizeof(array))
-		return -EBADMSG;
-	memcpy(&array, data, sizeof(array));
-	if (array.entry_size < sizeof(block) ||
-	    array.count > (size - sizeof(array)) / array.entry_size)
-		return -EBADMSG;
-	for (uint32_t i = 0; i < array.count; i++) {
-		memcpy(&block, data + sizeof(array) + (size_t)i * array.entry_size, sizeof(block));
+	for (uint32_t i = 0; !err && i < array.count; i++) {
+		tacho__array_get(&array, i, &block, sizeof(block));
 		/* A writer may list the index itself. */
 		if (block.type == TACHO_BLOCK_INDEX && i + 1 == array.count)
 			break;
-		if (add_block(t, &block))
-			return -ENOMEM;
+		err = add_block(t, &block);
 	}
-	return 0;
+	return err;
 }
 
 /* 1: blocks are known from the index; 0: the file must be scanned. */
@@ -223,7 +204,7 @@ static int use_index(struct tacho__trace *t)
 	if (t->in->size < t->begin + sizeof(head) + sizeof(end))
 		return 0;
 	end_at = t->in->size - sizeof(end);
-	if (tacho__input_read(t->in, end_at, &end, sizeof(end)) || !end_is_good(&end) ||
+	if (tacho__input_read(t->in, end_at, &end, sizeof(end)) || !tacho__end_check(&end) ||
 	    end.index_offset < t->begin || end.index_offset >= end_at ||
 	    tacho__input_read(t->in, end.index_offset, &head, sizeof(head)) ||
 	    !tacho__block_check(&head, &t->tag) || head.type != TACHO_BLOCK_INDEX ||
@@ -271,29 +252,27 @@ static int read_header(struct tacho__trace *t, uint8_t *buffer, char *message, s
 {
 	struct tacho_trace_file file;
 	const char *path = t->in->path;
-	uint32_t crc;
 
 	if (tacho__input_read(t->in, 0, &file, sizeof(file)))
 		goto foreign;
-	crc = tacho__crc32c(0, &file, offsetof(struct tacho_trace_file, crc));
-	if (memcmp(file.magic, TACHO_TRACE_MAGIC, sizeof(file.magic)) ||
-	    TACHO__CRC_FAILS(crc, file.crc)) {
+	switch (tacho__file_check(&file)) {
+	case 0:
+		t->begin = file.header_size;
+		t->tag = file.tag;
+		return 0;
+	case -EBADMSG:
 		if (tag_from_blocks(t, buffer))
 			goto foreign;
 		return 0;
-	}
-	if (file.major > TACHO_TRACE_MAJOR) {
+	case -ENOTSUP:
 		tacho__say(message, message_size,
 			   "cannot read %s: it has version %u of the trace format and this tacho "
 			   "knows up to %u; use a newer tacho",
 			   path, file.major, TACHO_TRACE_MAJOR);
 		return -ENOTSUP;
+	default:
+		break;
 	}
-	if (file.header_size < sizeof(file) || file.header_size % 8 || file.header_size > 65536)
-		goto foreign;
-	t->begin = file.header_size;
-	t->tag = file.tag;
-	return 0;
 foreign:
 	tacho__say(
 		message, message_size,

@@ -19,10 +19,7 @@
 
 static void meta(struct tacho__bytes *b, uint16_t key, const void *value, size_t size)
 {
-	struct {
-		uint16_t key, zero;
-		uint32_t size;
-	} head = {key, 0, (uint32_t)size};
+	struct tacho_trace_meta head = {key, 0, (uint32_t)size};
 
 	tacho__bytes_put(b, &head, sizeof(head));
 	tacho__bytes_put(b, value, size);
