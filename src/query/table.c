@@ -78,27 +78,20 @@ void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at)
 	v[F_IN_POLL] = at->poll_ns;
 }
 
-static int stop(void *arg, uint64_t ns)
-{
-	const struct tacho__sql_filling *f = arg;
-
-	return f->error || (f->source->stop && f->source->stop(f->source->stop_arg, ns));
-}
-
 int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *facts)
 {
+	const struct tacho__sql_source *s = f->source;
 	struct tacho__facts all = *facts;
-	int error = tacho_read_seek(f->source->reader, 0);
+	int error = tacho_read_seek(s->reader, 0);
 
 	all.arg = f;
+	all.error = &f->error;
 	if (error >= 0)
-		error = tacho__model_run(f->source->reader, &all, stop, f, NULL);
-	if (error < 0)
-		return error;
+		error = tacho__model_run(s->reader, &all, s->stop, s->stop_arg, NULL);
 	/* model_run does not tell that it was stopped. */
-	if (f->source->stop && f->source->stop(f->source->stop_arg, 0))
-		return -EINTR;
-	return f->error;
+	if (error >= 0 && s->stop && s->stop(s->stop_arg, 0))
+		error = -EINTR;
+	return error;
 }
 
 int tacho__sql_fill(struct tacho__sql_source *s, struct tacho__sql_rows *rows,

@@ -13,6 +13,7 @@
 #include "explain/explain.h"
 #include "format/record.h"
 #include "fuzz_read.h"
+#include "read/records.h"
 #include "../unit/box_builder.h"
 
 /* Few bytes can stand for very many records; inputs with more are left to fuzz_trace. */
@@ -117,24 +118,40 @@ static void diff(struct tacho_reader *r, const void *data, size_t size)
 	tacho_read_close(other);
 }
 
-static int is_small(struct tacho_reader *r)
+static int count(struct tacho_reader *r)
 {
 	const struct tacho_event *e;
 	int n = 0;
 
 	while (n < EVENTS_MAX && tacho_read_next(r, &e) > 0)
 		n++;
-	return n < EVENTS_MAX;
+	return n;
+}
+
+/* Limits leave out, and give back all that they left out. */
+static void limit(struct tacho_reader *r, int events)
+{
+	uint64_t first, last;
+
+	if (tacho_read_window(r, &first, &last))
+		return;
+	FUZZ_CHECK(!tacho__read_limit(r, first + (last - first) / 2, last));
+	fuzz_events(r);
+	FUZZ_CHECK(!tacho__read_limit(r, 0, 0));
+	FUZZ_CHECK(count(r) == events);
 }
 
 static void all(const void *data, size_t size)
 {
 	struct tacho_reader *r;
 	char message[128];
+	int events;
 
 	if (tacho_read_open_memory(&r, data, size, NULL, message, sizeof(message)))
 		return;
-	if (is_small(r)) {
+	events = count(r);
+	if (events < EVENTS_MAX) {
+		limit(r, events);
 		explain(r);
 		blame_all(r);
 		diff(r, data, size);
