@@ -45,19 +45,21 @@ enum tacho_role {
 	TACHO_ROLE_SPAN,	  /* id of an asynchronous span */
 	TACHO_ROLE_SPAN_OR_NONE,  /* 0: not given */
 	TACHO_ROLE_RESULT,	  /* of a poll: enum tacho_result */
-	TACHO_ROLE_VALUE,	  /* i64 or f64, as the counter beside it says */
+	TACHO_ROLE_VALUE,	  /* i64 or f64, as the counter that is the argument says */
 	TACHO_ROLE_TRIGGER,	  /* number of a trigger: what tacho_read_trigger says of it */
 	TACHO_ROLE_TRACE_ID,	  /* its high half; the low half is the next word */
 	TACHO_ROLE_READY_FD,	  /* a descriptor, unless bit 63 is set */
 	TACHO_ROLE_READY_DATA,	  /* with bit 63: what the program keeps for one (epoll_data) */
 	TACHO_ROLE_READY_EVENTS,  /* bits, as epoll and poll number them */
 	TACHO_ROLE_ON,		  /* a descriptor, process or thread; 2^64 - 1: none */
-	TACHO_ROLE_FD_KIND,	  /* enum tacho_fd_kind */
+	TACHO_ROLE_FD_KIND,	  /* enum tacho_descriptor_kind */
 	TACHO_ROLE_ERRNO,	  /* 0: none */
 	TACHO_ROLE_ERROR,	  /* the same in words */
 	TACHO_ROLE_TEXT,	  /* tacho_read_text */
 	TACHO_ROLE_FIELDS,	  /* tacho_read_field */
-	TACHO_ROLE_BUCKETS,	  /* words of bucket << 48 | count */
+	TACHO_ROLE_BUCKETS,	  /* words of bucket << 48 | count: tacho_bucket */
+	TACHO_ROLE_BUCKETS_SUM,	  /* of the counts */
+	TACHO_ROLE_SLOT,	  /* of a table in the box: for readers of these alone */
 	TACHO_ROLE_KERNEL_FRAMES, /* how many of the frames beside it are the kernel's */
 	TACHO_ROLE_CUT,		  /* whether there was more of the frames beside it */
 	TACHO_ROLE_FRAMES,	  /* program counters, innermost first; the first is exact */
@@ -103,9 +105,9 @@ enum tacho_role {
 	E(LOCK_WAITED, 0x46, "lock-waited", 1, PLAIN, \
 	  "[lock {lock}] {taken?{signal?signalled|taken}|given up}", "") \
 		F(LOCK_WAITED, lock, W(0), LOCK, "lock") \
-		F(LOCK_WAITED, taken, ARG_BITS(0, 1), BOOL, "bit 0: 1 got it, 0 gave up") \
+		F(LOCK_WAITED, taken, ARG_BITS(0, 1), BOOL, "1 got it, 0 gave up") \
 		F(LOCK_WAITED, signal, ARG_BITS(1, 1), BOOL, \
-		  "bit 1: 1 a condition variable or semaphore was waited for, 0 a lock") \
+		  "1 a condition variable or semaphore was waited for, 0 a lock") \
 	E(QUEUE_DEPTH, 0x47, "queue-depth", 1, PLAIN, "loop {loop} {depth} queued", "") \
 		F(QUEUE_DEPTH, loop, ARG, ID, "loop") \
 		F(QUEUE_DEPTH, depth, W(0), NUMBER, "depth") \
@@ -182,12 +184,16 @@ enum tacho_role {
 	E(EVENT, 0xc4, "event", 1, PLAIN, "{event}{fields}", "") \
 		F(EVENT, event, ARG, ID, "schema") \
 		F(EVENT, fields, DATA, FIELDS, "presence mask; then the fields, see section 3") \
-	E(POLL_HIST, 0xc5, "poll-hist", 4, PLAIN, "{kind}[ on loop {loop}]{buckets}", "") \
+	E(POLL_HIST, 0xc5, "poll-hist", 4, PLAIN, \
+	  "{kind}[ on loop {loop}] {count} short polls, {total_ns} in all, since {since_ns}" \
+	  "[: {buckets}]", "") \
 		F(POLL_HIST, kind, ARG, ID, "kind") \
 		F(POLL_HIST, loop, DATA, ID, "loop or 0") \
+		F(POLL_HIST, slot, W(1), SLOT, "slot (index in HISTOGRAMS)") \
 		F(POLL_HIST, since_ns, W(2), TIME, "ticks at which counting began") \
 		F(POLL_HIST, total_ns, W(3), NS, "total ticks") \
 		F(POLL_HIST, buckets, REST(4), BUCKETS, "`bucket << 48 | count`") \
+		F(POLL_HIST, count, REST(4), BUCKETS_SUM, "") \
 	E(CALL, 0xc6, "call", 4, PLAIN, \
 	  "{call} took {duration_ns}[ on {fd_kind?descriptor |}{on}][ ({fd_kind})][ path {path}]" \
 	  "[ failed: {error}][ at {at}]", "a blocking call that just returned") \
@@ -227,8 +233,11 @@ enum tacho_role {
 static inline uint64_t tacho__field(uint32_t arg, const uint64_t *words, int word, unsigned from,
 				    unsigned bits)
 {
-	uint64_t all = word < 0 ? arg : words[word];
+	uint64_t all;
 
+	if (!bits)
+		return 0;
+	all = word < 0 ? arg : words[word];
 	return bits == 64 ? all : all >> from & ((UINT64_C(1) << bits) - 1);
 }
 
@@ -247,5 +256,16 @@ TACHO_EVENTS(TACHO__SKIP_EVENT, TACHO__EVENT_FIELD)
  * must be that one. 0 for fields that are all words from one on: those are event.word + that.
  */
 #define TACHO_GET(event, name, field) tacho__field_##name##_##field((event)->arg, (event)->word)
+
+/* A word of TACHO_ROLE_BUCKETS: so many took at least 2^bucket ns, and less than twice that. */
+static inline unsigned tacho_bucket(uint64_t word)
+{
+	return (unsigned)(word >> 48);
+}
+
+static inline uint64_t tacho_bucket_count(uint64_t word)
+{
+	return word & ((UINT64_C(1) << 48) - 1);
+}
 
 #endif

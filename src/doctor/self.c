@@ -122,7 +122,7 @@ static void count(struct tacho_reader *reader, struct tacho__self *s)
 		}
 		case TACHO_EV_SAMPLE:
 			s->recorded.samples++;
-			s->recorded.cpu_ns += e->word[0];
+			s->recorded.cpu_ns += TACHO_GET(e, SAMPLE, cpu_ns);
 			break;
 		case TACHO_EV_SCHED:
 			s->sched = true;

@@ -31,6 +31,35 @@ const struct tacho_event_info *tacho_read_event_info(unsigned type)
 	return type < 256 && infos[type].name ? &infos[type] : NULL;
 }
 
+int tacho_read_frames(const struct tacho_event *event, struct tacho_frames *out)
+{
+	const struct tacho_event_info *info = tacho_read_event_info(event->type);
+	struct tacho_frames answer = {0};
+	int err;
+
+	if (!info || event->words < info->words)
+		return 0;
+	for (uint32_t i = 0; i < info->field_count; i++) {
+		const struct tacho_event_field *f = &info->fields[i];
+		uint32_t first = (uint32_t)f->word;
+
+		if (f->role == TACHO_ROLE_FRAMES) {
+			answer.frames = event->word + first;
+			answer.count = event->words - first;
+		} else if (f->role == TACHO_ROLE_KERNEL_FRAMES) {
+			answer.kernel = (uint32_t)tacho_read_value(event, f);
+		} else if (f->role == TACHO_ROLE_CUT) {
+			answer.cut = tacho_read_value(event, f) != 0;
+		}
+	}
+	if (!answer.frames)
+		return 0;
+	if (answer.kernel > answer.count)
+		answer.kernel = answer.count;
+	err = TACHO__ANSWER(out, &answer, frames);
+	return err ? err : 1;
+}
+
 #define TEXT_CUT (1u << 15)
 
 int tacho_read_text(const struct tacho_event *event, const char **text, size_t *size, int *cut)

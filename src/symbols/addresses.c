@@ -90,22 +90,20 @@ int tacho__addresses_of_records(struct tacho__addresses *a, const struct tacho__
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < r->head.count; i++) {
-		uint32_t words = r->word_at[i + 1] - r->word_at[i];
-		const uint64_t *frames = r->words + r->word_at[i] + 2;
-		unsigned type = tacho_record_type(r->type_arg[i]);
-		uint32_t kernel = tacho_record_arg(r->type_arg[i]);
+		const struct tacho_event event = {
+			.type = (uint8_t)tacho_record_type(r->type_arg[i]),
+			.arg = tacho_record_arg(r->type_arg[i]),
+			.words = r->word_at[i + 1] - r->word_at[i],
+			.word = r->words + r->word_at[i],
+		};
+		struct tacho_frames f = {.size = sizeof(f)};
 
-		if (words <= 2)
-			continue;
-		if (type == TACHO_REC_SAMPLE_FRAMES)
-			err = add_stack(a, frames, words - 2, 1);
-		if (type != TACHO_REC_KERNEL_SAMPLE)
+		if (!TACHO_EV_IS_VARIABLE(event.type) || tacho_read_frames(&event, &f) <= 0)
 			continue;
 		/* Two stacks: each begins where something was interrupted. */
-		kernel = kernel < words - 2 ? kernel : words - 2;
-		err = add_stack(a, frames, kernel, 1);
+		err = add_stack(a, f.frames, f.kernel, 1);
 		if (!err)
-			err = add_stack(a, frames + kernel, words - 2 - kernel, 1);
+			err = add_stack(a, f.frames + f.kernel, f.count - f.kernel, 1);
 	}
 	return err;
 }

@@ -15,89 +15,9 @@
 
 const char *name_type(unsigned type)
 {
-	switch (type) {
-	case TACHO_EV_PARK:
-		return "park";
-	case TACHO_EV_UNPARK:
-		return "unpark";
-	case TACHO_EV_POLL_END:
-		return "poll-end";
-	case TACHO_EV_SPAN_BEGIN:
-		return "span-begin";
-	case TACHO_EV_SPAN_END:
-		return "span-end";
-	case TACHO_EV_PAUSE:
-		return "pause";
-	case TACHO_EV_LOOP:
-		return "loop";
-	case TACHO_EV_SWITCH_OUT:
-		return "switch-out";
-	case TACHO_EV_SWITCH_IN:
-		return "switch-in";
-	case TACHO_EV_KERNEL_SAMPLE:
-		return "kernel-sample";
-	case TACHO_EV_RESUME:
-		return "resume";
-	case TACHO_EV_POLL_BEGIN:
-		return "poll-begin";
-	case TACHO_EV_POLL_SWITCH:
-		return "poll-switch";
-	case TACHO_EV_WAKE:
-		return "wake";
-	case TACHO_EV_TASK_END:
-		return "task-end";
-	case TACHO_EV_LOCK_WAIT:
-		return "lock-wait";
-	case TACHO_EV_LOCK_WAITED:
-		return "lock-waited";
-	case TACHO_EV_QUEUE_DEPTH:
-		return "queue-depth";
-	case TACHO_EV_COUNTER:
-		return "counter";
-	case TACHO_EV_ASYNC_END:
-		return "async-end";
-	case TACHO_EV_TRIGGER:
-		return "trigger";
-	case TACHO_EV_LOCK_RELEASE:
-		return "lock-release";
-	case TACHO_EV_STEAL:
-		return "steal";
-	case TACHO_EV_ASYNC_BEGIN:
-		return "async-begin";
-	case TACHO_EV_SPAWN:
-		return "spawn";
-	case TACHO_EV_TASK_WAITS:
-		return "task-waits";
-	case TACHO_EV_TRACE_ID:
-		return "trace-id";
-	case TACHO_EV_LOG:
-		return "log";
-	case TACHO_EV_EVENT:
-		return "event";
-	case TACHO_EV_POLL_HIST:
-		return "poll-hist";
-	case TACHO_EV_WORK_SUBMIT:
-		return "work-submit";
-	case TACHO_EV_WORK_BEGIN:
-		return "work-begin";
-	case TACHO_EV_WORK_END:
-		return "work-end";
-	case TACHO_EV_READY:
-		return "ready";
-	case TACHO_EV_LATE:
-		return "late";
-	case TACHO_EV_STACK:
-		return "stack";
-	case TACHO_EV_SAMPLE:
-	case TACHO_EV_SAMPLE_FRAMES:
-		return "sample";
-	case TACHO_EV_SCHED:
-		return "sched";
-	case TACHO_EV_CALL:
-		return "call";
-	default:
-		return NULL;
-	}
+	const struct tacho_event_info *info = tacho_read_event_info(type);
+
+	return info ? info->name : NULL;
 }
 
 const char *name_ready(unsigned bit)
