@@ -8,6 +8,7 @@
 #include "write/columns_list.h"
 #include "write/columns_put.h"
 #include "format/record.h"
+#include "tacho_read.h"
 
 #define WORD_COLUMNS (1 + TACHO_COLUMN_WORDS)
 
@@ -24,7 +25,8 @@ struct values {
 struct type_values {
 	uint8_t type;
 	uint8_t variable; /* 1: the first word is made of words and data */
-	uint8_t mate;	  /* arg is a kind: see MATE */
+	uint8_t text;	  /* its words are no numbers */
+	uint8_t mate;	  /* arg is the kind of the task in the first word: see MATE */
 	uint32_t records;
 	uint32_t rest_words;
 	struct values next; /* what follows: places in follow */
@@ -54,37 +56,41 @@ struct tacho__encoder_scratch {
 	struct list_choice lists[LIST_COUNT];
 };
 
-static enum list_of word_list(unsigned type, unsigned k)
+static enum list_of list_for(unsigned role)
 {
-	switch (type) {
-	case TACHO_REC_POLL_BEGIN:
-	case TACHO_REC_POLL_SWITCH:
-	case TACHO_REC_WAKE:
-	case TACHO_REC_TASK_END:
+	switch (role) {
+	case TACHO_ROLE_TASK:
 		return LIST_TASKS;
-	case TACHO_REC_SPAWN:
-		return k <= 2 ? LIST_TASKS : LIST_NONE;
-	case TACHO_REC_TASK_WAITS:
-		return k == 1 ? LIST_TASKS : k == 2 ? LIST_RESOURCES : LIST_NONE;
-	case TACHO_REC_LOCK_WAIT:
-	case TACHO_REC_LOCK_WAITED:
+	case TACHO_ROLE_LOCK:
 		return LIST_LOCKS;
-	case TACHO_REC_LOCK_RELEASE:
-		return k == 0 ? LIST_LOCKS : LIST_NONE;
-	case TACHO_REC_ASYNC_BEGIN:
-	case TACHO_REC_ASYNC_END:
+	case TACHO_ROLE_SPAN:
+	case TACHO_ROLE_SPAN_OR_NONE:
 		return LIST_SPANS;
-	case TACHO_REC_TRACE_ID:
-		return k == 1 ? LIST_SPANS : LIST_NONE;
+	case TACHO_ROLE_RESOURCE:
+		return LIST_RESOURCES;
 	default:
 		return LIST_NONE;
 	}
 }
 
-static int arg_is_kind(unsigned type)
+/* What its columns hold. */
+static void set_roles(struct type_values *t)
 {
-	return type == TACHO_REC_POLL_BEGIN || type == TACHO_REC_POLL_SWITCH ||
-	       type == TACHO_REC_SPAWN;
+	const struct tacho_event_info *info = tacho_read_event_info(t->type);
+	uint8_t kind = 0;
+
+	for (unsigned k = 0; k < WORD_COLUMNS; k++)
+		t->w[k].list = LIST_NONE;
+	for (uint32_t i = 0; info && i < info->field_count; i++) {
+		const struct tacho_event_field *f = &info->fields[i];
+
+		if (f->word >= 0 && f->word < (int)WORD_COLUMNS && f->bits == 64)
+			t->w[f->word].list = (uint8_t)list_for(f->role);
+		t->text |= f->role == TACHO_ROLE_TEXT;
+		kind |= f->role == TACHO_ROLE_KIND;
+	}
+	t->mate = kind && t->w[t->variable].list == LIST_TASKS &&
+		  t->w[t->variable].count == t->records;
 }
 
 /* --------------------------------------------------------------- gathering */
@@ -182,7 +188,7 @@ static int place_columns(struct tacho__encoder_scratch *s, uint32_t count)
 	for (uint32_t i = 0; i < s->type_count; i++) {
 		struct type_values *t = &s->types[i];
 
-		t->mate = arg_is_kind(t->type) && t->w[t->variable].count == t->records;
+		set_roles(t);
 		place(s, &t->next, t->records, 0);
 		place(s, &t->time, t->records, 0);
 		place(s, &t->arg, t->records, 0);
@@ -191,7 +197,6 @@ static int place_columns(struct tacho__encoder_scratch *s, uint32_t count)
 		place(s, &t->words, t->variable ? t->records : 0, 0);
 		place(s, &t->data, t->variable ? t->records : 0, 0);
 		for (unsigned k = 0; k < WORD_COLUMNS; k++) {
-			t->w[k].list = (uint8_t)word_list(t->type, k);
 			if (t->w[k].list != LIST_NONE)
 				s->lists[t->w[k].list].uses += t->w[k].count;
 			place(s, &t->w[k], t->w[k].count, t->w[k].list != LIST_NONE);
@@ -408,7 +413,7 @@ static void put_arg(struct tacho__encoder *e, struct type_values *t)
 
 static void put_word_column(struct tacho__encoder *e, const struct type_values *t, struct values *c)
 {
-	if (t->type == TACHO_REC_LOG) {
+	if (t->text) {
 		tacho__put_words_head(e, c->count);
 		tacho__put_raw(e, c->v, (size_t)c->count * 8);
 	} else if (c->list == LIST_NONE || !e->scratch->lists[c->list].used) {
