@@ -140,11 +140,34 @@ def order():
                         '<unistd.h>'):
             wrong.write_text(f'#include {include}\n')
             name = f'folder order refuses {include} in src/read'
-            outcome = runner.run(name, [ROOT / 'scripts/check-order.py', folder])
-            if outcome.status == 1:
-                results.ok(name)
-            else:
-                results.fail(name, 'it did not', outcome.log)
+            refuses(name, [ROOT / 'scripts/check-order.py', folder])
+    table_of_records()
+
+
+def refuses(name, argv):
+    """A check that must find something."""
+    outcome = runner.run(name, argv)
+    if outcome.status == 1:
+        results.ok(name)
+    else:
+        results.fail(name, 'it did not', outcome.log)
+
+
+def table_of_records():
+    """docs/format.md and tacho-cat(1) say of records what their table says."""
+    runner.check('table of records', [ROOT / 'scripts/check-format.py'])
+    changes = {'include/tacho_events.h': ('[task {task}]', '[task {tusk}]'),
+               'docs/format.md': ('| 0x43 | WAKE |', '| 0x42 | WAKE |'),
+               'man/tacho-cat.1': ('.Ql depth', '.Ql deep')}
+    for changed in changes:
+        name = f'table of records refuses another {changed}'
+        with tempfile.TemporaryDirectory(prefix='tacho-test-') as folder:
+            for path, change in changes.items():
+                copy = pathlib.Path(folder, path)
+                copy.parent.mkdir()
+                text = (ROOT / path).read_text()
+                copy.write_text(text.replace(*change) if path == changed else text)
+            refuses(name, [ROOT / 'scripts/check-format.py', folder])
 
 
 def c_files(*folders):
