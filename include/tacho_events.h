@@ -52,7 +52,7 @@ enum tacho_role {
 	TACHO_ROLE_READY_DATA,	  /* with bit 63: what the program keeps for one (epoll_data) */
 	TACHO_ROLE_READY_EVENTS,  /* bits, as epoll and poll number them */
 	TACHO_ROLE_ON,		  /* a descriptor, process or thread; 2^64 - 1: none */
-	TACHO_ROLE_FD_KIND,	  /* enum tacho_fd_kind */
+	TACHO_ROLE_FD_KIND,	  /* enum tacho_descriptor_kind */
 	TACHO_ROLE_ERRNO,	  /* 0: none */
 	TACHO_ROLE_ERROR,	  /* the same in words */
 	TACHO_ROLE_TEXT,	  /* tacho_read_text */

@@ -30,7 +30,8 @@
  *     filled. A size without room for the first member is -EINVAL.
  *   - A struct that the library hands out by pointer may be longer than the caller knows. A
  *     call that takes one wants the library's own, not a copy.
- *   - Structs that stand in arrays (tacho_open_item, tacho_field) do not grow.
+ *   - Structs that stand in arrays (tacho_open_item, tacho_field, tacho_event_field)
+ *     do not grow.
  */
 #ifndef TACHO_READ_H
 #define TACHO_READ_H
@@ -159,12 +160,13 @@ static inline uint64_t tacho_read_value(const struct tacho_event *event,
 	return tacho__field(event->arg, event->word, field->word, field->from, field->bits);
 }
 
-/* The stack that an event carries with it. Returns 1, or 0 when it has none. */
+/* The stack that an event carries with it. Returns 1, 0 when it has none, or -errno. */
 struct tacho_frames {
+	size_t size;
 	const uint64_t *frames; /* of the kernel, then of the program; each innermost first */
 	uint32_t count;
 	uint32_t kernel; /* how many are the kernel's; the first of either is exact */
-	int cut;	 /* 1: there were more */
+	int cut;	 /* there were more */
 };
 TACHO_READ_API int tacho_read_frames(const struct tacho_event *event, struct tacho_frames *out);
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Checks the table of records, include/tacho_events.h, and what people read of it: the table in
-section 2 of docs/format.md, and the members of each event in tacho-cat(1).
+"""Checks the tables of records (include/tacho_events.h; TACHO_PACKED in src/format/record.h) and
+what people read of them: section 2 of docs/format.md, and the members of events in tacho-cat(1).
 
     scripts/check-format.py [--write] [ROOT]
 
@@ -17,6 +17,7 @@ OTHERS = {
     0x40: '| 0x40 | TIME | 0 | w0: ticks of the next record |',
 }
 HEAD = '| type | name | argument | payload |\n|---|---|---|---|\n'
+PACKED_HEAD = '| type | name | stands for | argument and payload |\n|---|---|---|---|\n'
 DEFINED = {'ID', 'KIND', 'FRAMES'}  # roles that are objects in JSON
 HIDDEN = {'CUT', 'SLOT'}  # that are no members
 ADDED = {'TEXT': {'cut'}, 'BUCKETS': {'from_ns'}, 'TRIGGER': {'value'}, 'FRAMES': {'kernel'}}
@@ -73,13 +74,18 @@ def argument(text):
     return ''.join(strings) if strings else text.strip(' \t\n\\')
 
 
-def read_table(header):
-    """The events of TACHO_EVENTS with their fields."""
-    text = header.split('#define TACHO_EVENTS(E, F)')[1].split('/* clang-format on */')[0]
+def calls(header, table):
+    """(macro, arguments) of each line of a table."""
+    text = re.search(rf'#define {table}\(.*?\)((?:.*\\\n)*.*\n)', header)[1]
     piece = r'"[^"]*"|\([^()]*\)|[^",()]'
+    for what, arguments in re.findall(rf'\b([A-Z])\(((?:{piece}|,)*)\)', text):
+        yield what, [argument(a) for a in re.findall(f'(?:{piece})+', arguments)]
+
+
+def read_events(header):
+    """The events with their fields."""
     events = []
-    for what, arguments in re.findall(rf'\b([EF])\(((?:{piece}|,)*)\)', text):
-        values = [argument(a) for a in re.findall(f'(?:{piece})+', arguments)]
+    for what, values in calls(header, 'TACHO_EVENTS'):
         if what == 'E':
             events.append(Event(*values))
         else:
@@ -87,10 +93,10 @@ def read_table(header):
     return events
 
 
-def wrong_in_table(events):
-    numbers = [e.number for e in events]
-    if sorted(set(numbers) | set(OTHERS)) != sorted(numbers + list(OTHERS)):
-        yield 'two events have one number'
+def wrong_in_table(events, packed):
+    numbers = [e.number for e in events] + [int(p[1], 0) for p in packed] + list(OTHERS)
+    if len(set(numbers)) != len(numbers):
+        yield 'two records have one number'
     for e in events:
         names = [f.name for f in e.fields]
         for name in re.findall(r'\{(\w+)', e.text):
@@ -108,9 +114,18 @@ def wrong_in_table(events):
             yield f'{e.name}: says {e.words} words, its fields are in {e.needed_words()}'
 
 
-def reference(events):
+def with_tables(text, events, packed):
+    """docs/format.md as it should be."""
     rows = OTHERS | {e.number: e.row() for e in events}
-    return HEAD + ''.join(rows[n] + '\n' for n in sorted(rows))
+    tables = {HEAD: [rows[n] for n in sorted(rows)],
+              PACKED_HEAD: [f'| {number} | {name} | {stands} | {what} |'
+                            for name, number, _, stands, what in packed]}
+    for head, lines in tables.items():
+        text, count = re.subn(re.escape(head) + r'(\|.*\n)*',
+                              lambda _: head + '\n'.join(lines) + '\n', text)
+        if not count:
+            sys.exit(f'docs/format.md has no table with the head {head}')
+    return text
 
 
 def wrong_in_man(events, page):
@@ -143,17 +158,16 @@ def main():
     root = pathlib.Path(arguments[0] if arguments else pathlib.Path(__file__).parent.parent)
     docs, man = root / 'docs/format.md', root / 'man/tacho-cat.1'
     header = root / 'include/tacho_events.h'
-    events = read_table(header.read_text())
-    found = [f'{header}: {line}' for line in wrong_in_table(events)]
+    events = read_events(header.read_text())
+    packed = [p for _, p in calls((root / 'src/format/record.h').read_text(), 'TACHO_PACKED')]
+    found = [f'{header}: {line}' for line in wrong_in_table(events, packed)]
     text = docs.read_text()
-    right = re.sub(re.escape(HEAD) + r'(\|.*\n)*', lambda _: reference(events), text)
+    right = with_tables(text, events, packed)
     if '--write' in sys.argv:
         docs.write_text(right)
     elif right != text:
         found += [f'{docs}: not as the table says: {line}' for line in
                   sorted(set(right.split('\n')) ^ set(text.split('\n')))]
-    elif HEAD not in text:
-        found.append(f'{docs}: has no table of records')
     found += [f'{man}: {line}' for line in wrong_in_man(events, man.read_text())]
     for line in found:
         print(line)

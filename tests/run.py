@@ -157,6 +157,7 @@ def table_of_records():
     """docs/format.md and tacho-cat(1) say of records what their table says."""
     runner.check('table of records', [ROOT / 'scripts/check-format.py'])
     changes = {'include/tacho_events.h': ('[task {task}]', '[task {tusk}]'),
+               'src/format/record.h': ('"UNPARK, READY"', '"UNPARK"'),
                'docs/format.md': ('| 0x43 | WAKE |', '| 0x42 | WAKE |'),
                'man/tacho-cat.1': ('.Ql depth', '.Ql deep')}
     for changed in changes:
@@ -164,7 +165,7 @@ def table_of_records():
         with tempfile.TemporaryDirectory(prefix='tacho-test-') as folder:
             for path, change in changes.items():
                 copy = pathlib.Path(folder, path)
-                copy.parent.mkdir()
+                copy.parent.mkdir(parents=True)
                 text = (ROOT / path).read_text()
                 copy.write_text(text.replace(*change) if path == changed else text)
             refuses(name, [ROOT / 'scripts/check-format.py', folder])

@@ -8,9 +8,8 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "text/json.h"
-#include "format/definition.h"
 #include "tacho_read.h"
+#include "text/json.h"
 
 /* Without time, thread, type and newline. `zero_ns`: what times inside are relative to. */
 void event_put_text(FILE *out, const struct tacho_reader *reader, const struct tacho_event *event,
@@ -55,11 +54,6 @@ static inline uint64_t event_bucket_sum(const struct tacho_event *event, uint32_
 	for (uint32_t i = first; i < event->words; i++)
 		sum += tacho_bucket_count(event->word[i]);
 	return sum;
-}
-
-static inline const char *event_result(uint64_t result)
-{
-	return result == 1 ? "pending" : result == 2 ? "done" : "";
 }
 
 /* What TACHO_ROLE_READY_FD and _DATA tell apart. */

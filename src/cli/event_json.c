@@ -52,7 +52,7 @@ static void put_value(struct json *j, const struct tacho_field_value *v)
 		json_bool(j, v->number.u64 != 0);
 		break;
 	case TACHO_FIELD_STRING:
-		json_string_n(j, v->text, v->size);
+		json_string_n(j, v->text, v->text_size);
 		break;
 	default:
 		json_null(j);
@@ -156,7 +156,7 @@ static void put_ready_events(const struct members *m, const char *key, uint64_t 
 /* As if the stack had been defined; its frames of the kernel say so. */
 static void put_frames(const struct members *m, const char *key)
 {
-	struct tacho_frames stack;
+	struct tacho_frames stack = {.size = sizeof(stack)};
 
 	tacho_read_frames(m->event, &stack);
 	json_key(m->j, key);
@@ -177,7 +177,7 @@ static void put_frames(const struct members *m, const char *key)
 
 static void put_kernel_frames(const struct members *m, const char *key)
 {
-	struct tacho_frames stack;
+	struct tacho_frames stack = {.size = sizeof(stack)};
 
 	tacho_read_frames(m->event, &stack);
 	json_put_u64(m->j, key, stack.kernel);
@@ -259,7 +259,7 @@ static void put_member(const struct members *m, const struct tacho_event_field *
 		put_id(m, f->name, event_id(value));
 		break;
 	case TACHO_ROLE_RESULT:
-		json_put_known(m->j, f->name, event_result(value));
+		json_put_known(m->j, f->name, name_result((unsigned)value));
 		break;
 	case TACHO_ROLE_FD_KIND:
 		json_put_known(m->j, f->name, name_descriptor((unsigned)value));

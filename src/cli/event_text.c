@@ -57,7 +57,7 @@ static void put_value(const struct line *l, const struct tacho_field_value *v)
 		break;
 	case TACHO_FIELD_STRING:
 		fputc('"', l->out);
-		text_put_n(l->out, v->text, v->size);
+		text_put_n(l->out, v->text, v->text_size);
 		fputs(v->cut ? "\"..." : "\"", l->out);
 		break;
 	default:
@@ -152,9 +152,9 @@ static void put_ready_events(const struct line *l, uint64_t left)
 static void put_frames(const struct line *l)
 {
 	struct describe_stack kernel = {.exact = true}, program = {.exact = true};
-	struct tacho_frames stack;
+	struct tacho_frames stack = {.size = sizeof(stack)};
 
-	if (!tacho_read_frames(l->event, &stack))
+	if (tacho_read_frames(l->event, &stack) <= 0)
 		return;
 	kernel.frames = stack.frames;
 	kernel.count = stack.kernel;
@@ -232,7 +232,7 @@ static void put_field(const struct line *l, const struct tacho_event_field *f)
 		fputs(text_id(text, value), l->out);
 		break;
 	case TACHO_ROLE_RESULT:
-		fputs(event_result(value), l->out);
+		fputs(name_result((unsigned)value), l->out);
 		break;
 	case TACHO_ROLE_READY_DATA:
 		fprintf(l->out, "0x%" PRIx64, value & ~EVENT_READY_IS_DATA);

@@ -59,19 +59,22 @@ enum tacho_record_type {
  * them into the records of those events; they never get into EVENTS blocks, and what counts records
  * counts the events.
  *
- *   P(NAME, number, state, what it holds)
+ *   P(NAME, number, state, events that it stands for, what it holds)
  */
-#define TACHO_PACKED(P)                                                                 \
-	P(WAKE_SMALL, 0x10, PLAIN, "WAKE. arg: task, 1 to 2^24 - 1")                    \
-	P(TASK_END_SMALL, 0x11, PLAIN, "TASK_END. arg: task, 1 to 2^24 - 1")            \
-	P(POLL_BEGIN_SMALL, 0x12, STATE,                                                \
-	  "POLL_BEGIN. Header of its own: bits 8..19 kind, 20..43 task, 44..63 ticks")  \
-	P(END_PARK, 0x13, STATE, "POLL_END, PARK. arg: bits 0..21 loop, 22..23 result") \
-	P(UNPARK_READY, 0x60, STATE, "UNPARK, READY. arg: number ready; w0: item")      \
-	P(UNPARK_LIST, 0xe0, STATE, "UNPARK, READY for each item. arg: number ready; w1...: items")
 /* clang-format off */
+#define TACHO_PACKED(P) \
+	P(WAKE_SMALL, 0x10, PLAIN, "WAKE", "argument: the task, 1 to 2^24 - 1") \
+	P(TASK_END_SMALL, 0x11, PLAIN, "TASK_END", "argument: the task, 1 to 2^24 - 1") \
+	P(POLL_BEGIN_SMALL, 0x12, STATE, "POLL_BEGIN", \
+	  "its header has bits of its own: 8..19 kind, 20..43 task, 44..63 ticks since the record " \
+	  "before") \
+	P(END_PARK, 0x13, STATE, "POLL_END, PARK", "argument: bits 0..21 loop, 22..23 result") \
+	P(UNPARK_READY, 0x60, STATE, "UNPARK, READY", "argument: number ready; w0: item") \
+	P(UNPARK_LIST, 0xe0, STATE, "UNPARK, a READY for each item", \
+	  "argument: number ready, which may be more than there are items; data: 0; w1...: items")
+
 enum tacho_packed_type {
-#define TACHO__RECORD(name, number, state, what) TACHO_REC_##name = (number),
+#define TACHO__RECORD(name, number, ...) TACHO_REC_##name = (number),
 	TACHO_PACKED(TACHO__RECORD)
 #undef TACHO__RECORD
 };
@@ -184,7 +187,7 @@ static inline __attribute__((always_inline)) int tacho_record_is_stateful(unsign
 
 #define TACHO__IF_STATE(name, number, text_name, words, state, ...) \
 	|| (type == (number) && (state) == STATE)
-#define TACHO__IF_PACKED_STATE(name, number, state, what) || (type == (number) && (state) == STATE)
+#define TACHO__IF_PACKED_STATE(name, number, state, ...) || (type == (number) && (state) == STATE)
 	return 0 TACHO_EVENTS(TACHO__IF_STATE, TACHO__NO_FIELD)
 		TACHO_PACKED(TACHO__IF_PACKED_STATE);
 #undef TACHO__IF_PACKED_STATE

@@ -34,8 +34,9 @@ const struct tacho_event_info *tacho_read_event_info(unsigned type)
 int tacho_read_frames(const struct tacho_event *event, struct tacho_frames *out)
 {
 	const struct tacho_event_info *info = tacho_read_event_info(event->type);
+	struct tacho_frames answer = {0};
+	int err;
 
-	*out = (struct tacho_frames){0};
 	if (!info || event->words < info->words)
 		return 0;
 	for (uint32_t i = 0; i < info->field_count; i++) {
@@ -43,17 +44,20 @@ int tacho_read_frames(const struct tacho_event *event, struct tacho_frames *out)
 		uint32_t first = (uint32_t)f->word;
 
 		if (f->role == TACHO_ROLE_FRAMES) {
-			out->frames = event->word + first;
-			out->count = event->words - first;
+			answer.frames = event->word + first;
+			answer.count = event->words - first;
 		} else if (f->role == TACHO_ROLE_KERNEL_FRAMES) {
-			out->kernel = (uint32_t)tacho_read_value(event, f);
+			answer.kernel = (uint32_t)tacho_read_value(event, f);
 		} else if (f->role == TACHO_ROLE_CUT) {
-			out->cut = tacho_read_value(event, f) != 0;
+			answer.cut = tacho_read_value(event, f) != 0;
 		}
 	}
-	if (out->kernel > out->count)
-		out->kernel = out->count;
-	return out->frames != NULL;
+	if (!answer.frames)
+		return 0;
+	if (answer.kernel > answer.count)
+		answer.kernel = answer.count;
+	err = TACHO__ANSWER(out, &answer, frames);
+	return err ? err : 1;
 }
 
 #define TEXT_CUT (1u << 15)

@@ -96,9 +96,9 @@ int tacho__addresses_of_records(struct tacho__addresses *a, const struct tacho__
 			.words = r->word_at[i + 1] - r->word_at[i],
 			.word = r->words + r->word_at[i],
 		};
-		struct tacho_frames f;
+		struct tacho_frames f = {.size = sizeof(f)};
 
-		if (!TACHO_EV_IS_VARIABLE(event.type) || !tacho_read_frames(&event, &f))
+		if (!TACHO_EV_IS_VARIABLE(event.type) || tacho_read_frames(&event, &f) <= 0)
 			continue;
 		/* Two stacks: each begins where something was interrupted. */
 		err = add_stack(a, f.frames, f.kernel, 1);
