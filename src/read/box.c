@@ -114,28 +114,32 @@ static int read_hists(struct tacho__box *b)
 	return err;
 }
 
-static int read_incidents(struct tacho__box *b)
+/* A trigger that was just being stored the first time is left out. */
+static int read_triggers(struct tacho__box *b)
 {
-	uint32_t n =
-		tacho__box_region(b, TACHO_REGION_TRIGGERS, sizeof(struct tacho_box_trigger), 4096);
-	int err = 0;
+	struct tacho_box_trigger *t = NULL, *again = NULL;
+	uint32_t n = 0, m = 0;
+	int err = read_table(b, TACHO_REGION_TRIGGERS, 4096, sizeof(*t), (void **)&t, &n);
 
-	for (uint32_t i = 0; !err && i < n; i++) {
-		struct tacho_box_trigger t, again;
+	if (!err)
+		err = read_table(b, TACHO_REGION_TRIGGERS, n, sizeof(*t), (void **)&again, &m);
+	for (uint32_t i = 0; !err && i < m; i++)
+		if (again[i].number == t[i].number)
+			err = tacho__parts_trigger(b->reader, b->source, &t[i]);
+	free(t);
+	free(again);
+	return err;
+}
 
-		if (tacho__box_entry(b, TACHO_REGION_TRIGGERS, i, &t, sizeof(t)) ||
-		    tacho__box_entry(b, TACHO_REGION_TRIGGERS, i, &again, sizeof(again)) ||
-		    again.number != t.number)
-			continue;
-		err = tacho__parts_trigger(b->reader, b->source, &t);
-	}
-	n = tacho__box_region(b, TACHO_REGION_CRASHES, sizeof(struct tacho_box_crash), 64);
-	for (uint32_t i = 0; !err && i < n; i++) {
-		struct tacho_box_crash c;
+static int read_crashes(struct tacho__box *b)
+{
+	struct tacho_box_crash *c = NULL;
+	uint32_t n = 0;
+	int err = read_table(b, TACHO_REGION_CRASHES, 64, sizeof(*c), (void **)&c, &n);
 
-		if (!tacho__box_entry(b, TACHO_REGION_CRASHES, i, &c, sizeof(c)))
-			err = tacho__parts_crash(b->reader, b->source, &c);
-	}
+	for (uint32_t i = 0; !err && i < n; i++)
+		err = tacho__parts_crash(b->reader, b->source, &c[i]);
+	free(c);
 	return err;
 }
 
@@ -144,10 +148,8 @@ static void read_losses(struct tacho__box *b)
 	struct tacho__process *p = b->reader->processes[b->reader->sources[b->source].process];
 	uint32_t n = tacho__box_region(b, TACHO_REGION_LOSSES, sizeof(uint64_t), TACHO_LOSS_MAX);
 
-	for (uint32_t i = 0; i < n; i++)
-		if (tacho__box_entry(b, TACHO_REGION_LOSSES, i, &p->losses[i],
-				     sizeof(p->losses[i])))
-			p->losses[i] = 0;
+	if (tacho__box_entry(b, TACHO_REGION_LOSSES, 0, p->losses, n * sizeof(p->losses[0])))
+		memset(p->losses, 0, sizeof(p->losses));
 	memcpy(p->sources, b->super.sources, sizeof(p->sources));
 }
 
@@ -368,7 +370,9 @@ static int read_rest(struct tacho__box *b, const struct tacho_box_thread *before
 	read_losses(b);
 	read_control(b);
 	if (!err)
-		err = read_incidents(b);
+		err = read_triggers(b);
+	if (!err)
+		err = read_crashes(b);
 	if (!err)
 		err = read_table(b, TACHO_REGION_THREADS, b->super.threads_used,
 				 sizeof(struct tacho_box_thread), (void **)&p->threads,
