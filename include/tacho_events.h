@@ -230,8 +230,8 @@ enum tacho_role {
 #define TACHO__AT_BITS(k, from, bits) k, from, bits
 #define TACHO__AT_REST(k) k, 0, 0
 
-static inline uint64_t tacho__field(uint32_t arg, const uint64_t *words, int word, unsigned from,
-				    unsigned bits)
+static inline uint64_t tacho__bits(uint32_t arg, const uint64_t *words, int word, unsigned from,
+				   unsigned bits)
 {
 	uint64_t all;
 
@@ -246,14 +246,14 @@ static inline uint64_t tacho__field(uint32_t arg, const uint64_t *words, int wor
 	static inline uint64_t tacho__field_##name##_##field(uint32_t arg, const uint64_t *words) \
 	{                                                                                         \
 		(void)arg, (void)words;                                                           \
-		return tacho__field(arg, words, TACHO__AT_##at);                                  \
+		return tacho__bits(arg, words, TACHO__AT_##at);                                   \
 	}
 TACHO_EVENTS(TACHO__SKIP_EVENT, TACHO__EVENT_FIELD)
 #undef TACHO__EVENT_FIELD
 
 /*
- * A field of an event of type TACHO_EV_NAME, as a uint64_t: TACHO_GET(&event, CALL, path). The type
- * must be that one. 0 for fields that are all words from one on: those are event.word + that.
+ * A field of an event of type TACHO_EV_NAME, as a uint64_t: TACHO_GET(event, CALL, path). The type
+ * must be that one. 0 for fields that are all words from one on: those are event->word + that.
  */
 #define TACHO_GET(event, name, field) tacho__field_##name##_##field((event)->arg, (event)->word)
 

@@ -30,8 +30,7 @@
  *     filled. A size without room for the first member is -EINVAL.
  *   - A struct that the library hands out by pointer may be longer than the caller knows. A
  *     call that takes one wants the library's own, not a copy.
- *   - Structs that stand in arrays (tacho_open_item, tacho_field, tacho_event_field)
- *     do not grow.
+ *   - Structs that stand in arrays (tacho_event_field, tacho_open_item, tacho_field) do not grow.
  */
 #ifndef TACHO_READ_H
 #define TACHO_READ_H
@@ -93,7 +92,7 @@ TACHO_READ_API void tacho_read_close(struct tacho_reader *reader);
 #define TACHO__SKIP_FIELD(...)
 enum tacho_event_type {
 	/* Not recorded but made by the reader: the stream's records begin here, or go on
-	   after a hole. event.resume says what is known. */
+	   after a hole. event->resume says what is known. */
 	TACHO_EV_RESUME = 0x3f,
 	TACHO_EVENTS(TACHO__EVENT_TYPE, TACHO__SKIP_FIELD)
 };

@@ -1,22 +1,21 @@
 /* What has a time and no length: samples, values of counters, what a wait said to be ready, logs. */
 #include "model/tracker.h"
 
-/* word[0] of SAMPLE is ns; the variable ones have them in word[1], and frames from word[2]. */
 void tacho__sampled(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
 	struct tacho__sample sample = {.ns = e->ns, .perf = e->type == TACHO_EV_KERNEL_SAMPLE};
+	struct tacho_frames carried = {.size = sizeof(carried)};
 	struct tacho__spent *spent = tacho__spent_of(s);
 
 	tacho__at_of(s, &sample.at);
 	if (e->type == TACHO_EV_SAMPLE) {
-		sample.stack = e->arg;
-		sample.cpu_ns = e->word[0];
-	} else {
-		sample.cpu_ns = e->word[1];
-		sample.frames = e->word + 2;
-		sample.count = e->words - 2;
-		if (sample.perf)
-			sample.kernel = e->arg < sample.count ? e->arg : sample.count;
+		sample.stack = (uint32_t)TACHO_GET(e, SAMPLE, at);
+		sample.cpu_ns = TACHO_GET(e, SAMPLE, cpu_ns);
+	} else if (tacho_read_frames(e, &carried) > 0) {
+		sample.cpu_ns = TACHO_GET(e, SAMPLE_FRAMES, cpu_ns);
+		sample.frames = carried.frames;
+		sample.count = carried.count;
+		sample.kernel = carried.kernel;
 	}
 	if (sample.perf)
 		s->perf = 1;

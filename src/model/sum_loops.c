@@ -80,10 +80,10 @@ void tacho__sum_short_polls(void *arg, const struct tacho__at *at, const struct 
 		return;
 	k->process = e->process;
 	k->kind = e->arg;
-	sum = k->ns.sum + e->word[3];
+	sum = k->ns.sum + TACHO_GET(e, POLL_HIST, total_ns);
 	for (uint32_t i = 4; i < e->words; i++) {
-		uint32_t power = (uint32_t)(e->word[i] >> 48) & 63;
-		uint64_t count = e->word[i] & 0xffffffffffffu;
+		uint32_t power = tacho_bucket(e->word[i]) & 63;
+		uint64_t count = tacho_bucket_count(e->word[i]);
 
 		if (tacho__hist_add_many(&k->ns, (3ull << power) / 2, count))
 			g->error = -ENOMEM;

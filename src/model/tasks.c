@@ -118,8 +118,8 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 static void spawned(const struct tacho_event *e, struct tacho__tracked_task *k)
 {
 	k->task.kind = e->arg;
-	k->task.place = (uint32_t)(e->word[0] >> 16);
-	k->task.parent = e->word[2];
+	k->task.place = (uint32_t)TACHO_GET(e, SPAWN, at);
+	k->task.parent = TACHO_GET(e, SPAWN, parent);
 	k->task.spawn_ns = e->ns;
 	k->task.spawned = 1;
 }
@@ -150,7 +150,7 @@ void tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
 		break;
 	case TACHO_EV_TASK_WAITS:
 		k->task.waits_for = e->arg;
-		k->task.waits_stack = (uint32_t)(e->word[0] >> 16);
+		k->task.waits_stack = (uint32_t)TACHO_GET(e, TASK_WAITS, at);
 		break;
 	default:
 		k->task.end_ns = e->ns;

@@ -212,22 +212,23 @@ static void resumes(struct tacho__tracker *t, struct tacho__thread *s, const str
 static void sched(struct tacho__thread *s, const struct tacho_event *e)
 {
 	struct tacho__spent *p;
+	uint64_t delay;
 
 	if (e->words < 2)
 		return;
+	delay = TACHO_GET(e, SCHED, runnable_ns);
 	/* Right after a wait it is of that. */
 	if (!s->has_ended) {
 		if (s->in_turn && s->turn.begin_ns == s->last_ns)
-			s->turn.delay_ns =
-				e->word[0] < s->turn.parked_ns ? e->word[0] : s->turn.parked_ns;
+			s->turn.delay_ns = delay < s->turn.parked_ns ? delay : s->turn.parked_ns;
 		return;
 	}
 	p = &s->ended.spent;
 	p->sched = 1;
-	p->involuntary = e->arg;
-	p->delay_ns = e->word[0];
-	p->minor_faults = (uint32_t)e->word[1];
-	p->major_faults = (uint32_t)(e->word[1] >> 32);
+	p->involuntary = (uint32_t)TACHO_GET(e, SCHED, involuntary_switches);
+	p->delay_ns = delay;
+	p->minor_faults = (uint32_t)TACHO_GET(e, SCHED, minor_faults);
+	p->major_faults = (uint32_t)TACHO_GET(e, SCHED, major_faults);
 }
 
 /*
@@ -319,7 +320,7 @@ static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
 		tacho__span_ends(t, s, e->ns);
 		break;
 	case TACHO_EV_LATE:
-		s->late_ns = e->words ? e->word[0] : 0;
+		s->late_ns = e->words ? TACHO_GET(e, LATE, late_ns) : 0;
 		break;
 	case TACHO_EV_WAKE:
 	case TACHO_EV_SPAWN:

@@ -11,7 +11,7 @@ void tacho__lock_waits(struct tacho__tracker *t, struct tacho__thread *s,
 	(void)t;
 	memset(&s->lock, 0, sizeof(s->lock));
 	tacho__at_of(s, &s->lock.at);
-	s->lock.lock = e->word[0];
+	s->lock.lock = TACHO_GET(e, LOCK_WAIT, lock);
 	s->lock.begin_ns = e->ns;
 	s->lock.place = e->arg;
 	s->waiting = 1;
@@ -29,8 +29,8 @@ void tacho__lock_waited(struct tacho__tracker *t, struct tacho__thread *s,
 	s->waiting = 0;
 	s->lock_done = 1;
 	s->lock.end_ns = tacho__later(e->ns, s->lock.begin_ns);
-	s->lock.got = (e->arg & TACHO_WAITED_GOT) != 0;
-	s->lock.is_signal = (e->arg & TACHO_WAITED_SIGNAL) != 0;
+	s->lock.got = TACHO_GET(e, LOCK_WAITED, taken) != 0;
+	s->lock.is_signal = TACHO_GET(e, LOCK_WAITED, signal) != 0;
 	k = tacho__table_find(&t->locks, s->process, e->word[0]);
 	if (k && k->release_ns >= s->lock.begin_ns && s->lock.got) {
 		s->lock.release_ns = k->release_ns;
@@ -88,16 +88,17 @@ void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_
 
 void tacho__called(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
+	uint64_t took = TACHO_GET(e, CALL, duration_ns);
 	struct tacho__spent *spent = tacho__spent_of(s);
 	struct tacho__call call = {
 		.end_ns = e->ns,
-		.begin_ns = e->word[1] < e->ns ? e->ns - e->word[1] : 0,
+		.begin_ns = took < e->ns ? e->ns - took : 0,
 		.name = e->arg,
-		.stack = (uint32_t)(e->word[0] >> 16),
-		.path = (uint32_t)e->word[3],
-		.error = (int)(e->word[3] >> 32 & 0xffff),
-		.fd_kind = (uint32_t)(e->word[3] >> 48),
-		.fd = (int64_t)e->word[2],
+		.stack = (uint32_t)TACHO_GET(e, CALL, at),
+		.path = (uint32_t)TACHO_GET(e, CALL, path),
+		.error = (int)TACHO_GET(e, CALL, errno),
+		.fd_kind = (uint32_t)TACHO_GET(e, CALL, fd_kind),
+		.fd = (int64_t)TACHO_GET(e, CALL, on),
 	};
 
 	tacho__at_of(s, &call.at);
