@@ -156,7 +156,7 @@ struct tacho_event {
 static inline uint64_t tacho_read_value(const struct tacho_event *event,
 					const struct tacho_event_field *field)
 {
-	return tacho__field(event->arg, event->word, field->word, field->from, field->bits);
+	return tacho__bits(event->arg, event->word, field->word, field->from, field->bits);
 }
 
 /* The stack that an event carries with it. Returns 1, 0 when it has none, or -errno. */
