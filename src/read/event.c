@@ -56,7 +56,7 @@ int tacho_read_frames(const struct tacho_event *event, struct tacho_frames *out)
 		return 0;
 	if (answer.kernel > answer.count)
 		answer.kernel = answer.count;
-	err = TACHO__ANSWER(out, &answer, frames);
+	err = TACHO__ANSWER(out, &answer, count);
 	return err ? err : 1;
 }
 

@@ -174,7 +174,8 @@ int tacho__reader_new(struct tacho_reader **out, const struct tacho_read_options
 int tacho__reader_settle(struct tacho_reader *r, char *message, size_t message_size);
 
 /* Gives an answer of `size` bytes to a caller who may have been built with an older or newer
-   struct: `out` is its first member. -EINVAL: it does not even hold `least`. */
+   struct; `out` is its member `size`. -EINVAL: that is less than `least`. The macro asks for room
+   for one member: `second` is the one behind it. */
 int tacho__answer(size_t *out, const void *answer, size_t size, size_t least);
 #define TACHO__ANSWER(out, answer, second) \
 	tacho__answer(&(out)->size, answer, sizeof(*(out)), offsetof(__typeof__(*(out)), second))

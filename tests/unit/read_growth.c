@@ -72,6 +72,16 @@ static int ask_field(const struct asked *a, void *out)
 	return tacho_read_field(a->reader, a->event, 0, out);
 }
 
+static int ask_frames(const struct asked *a, void *out)
+{
+	static const uint64_t words[] = {3, 1000, 0x401000};
+	const struct tacho_event sample = {
+		.type = TACHO_EV_SAMPLE_FRAMES, .words = 3, .word = words};
+
+	(void)a;
+	return tacho_read_frames(&sample, out);
+}
+
 /* Every call that fills a struct of the caller's. `least`: up to its first member. */
 static const struct {
 	int (*ask)(const struct asked *a, void *out);
@@ -82,6 +92,7 @@ static const struct {
 	 offsetof(struct tacho_sentinel_info, limit)},
 	{ask_loss, sizeof(struct tacho_loss_info), offsetof(struct tacho_loss_info, text)},
 	{ask_field, sizeof(struct tacho_field_value), offsetof(struct tacho_field_value, number)},
+	{ask_frames, sizeof(struct tacho_frames), offsetof(struct tacho_frames, count)},
 };
 #define CALLS (sizeof(calls) / sizeof(calls[0]))
 
