@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "agent/segment_blocks.h"
+#include "read/memory.h"
 #include "read/news.h"
 
 static int compare(const struct tacho__delivery *a, uint32_t thread, uint16_t stream)
@@ -32,15 +33,8 @@ struct tacho__delivery *tacho__streams_find(struct tacho__streams *s, uint32_t t
 		return &s->items[low];
 	if (!add)
 		return NULL;
-	if (s->count == s->capacity) {
-		uint32_t capacity = s->capacity ? 2 * s->capacity : 16;
-
-		at = realloc(s->items, capacity * sizeof(*at));
-		if (!at)
-			return NULL;
-		s->items = at;
-		s->capacity = capacity;
-	}
+	if (TACHO__GROW(s->items, s->capacity, s->count + 1))
+		return NULL;
 	at = &s->items[low];
 	memmove(at + 1, at, (s->count - low) * sizeof(*at));
 	*at = (struct tacho__delivery){.thread = thread, .stream = stream};
@@ -88,15 +82,8 @@ static int note_block(struct tacho__segment_facts *f, const struct tacho__blocks
 {
 	struct tacho_trace_index *entry;
 
-	if (f->blocks == f->capacity) {
-		uint32_t capacity = f->capacity ? 2 * f->capacity : 256;
-
-		entry = realloc(f->index, capacity * sizeof(*entry));
-		if (!entry)
-			return -ENOMEM;
-		f->index = entry;
-		f->capacity = capacity;
-	}
+	if (TACHO__GROW(f->index, f->capacity, f->blocks + 1))
+		return -ENOMEM;
 	entry = &f->index[f->blocks++];
 	*entry = (struct tacho_trace_index){
 		.offset = b->offset,

@@ -512,36 +512,40 @@ static int settle_clock(struct tacho__trace *t, uint32_t clock, int used)
 	return 0;
 }
 
-int tacho__trace_contents(struct tacho__trace *t)
+static int read_all(struct tacho__trace *t, struct tacho__parts *parts)
 {
+	struct tacho__source *s = &t->reader->sources[t->source];
 	struct meta m = {.p = {.alive = TACHO_ALIVE_UNKNOWN}};
-	struct tacho__parts parts = {.limit = t->reader->arena.limit / 64};
-	uint32_t first = t->reader->stretch_count;
-	uint32_t good = 0;
-	int err = first_round(t, &m, &parts, &good);
+	uint32_t first = t->reader->stretch_count, good = 0;
+	int err = first_round(t, &m, parts, &good);
 
-	t->reader->sources[t->source].segment = m.p.segment;
+	s->segment = m.p.segment;
 	if (!err)
 		err = settle_process(t, &m);
-	/* Chunks were there before it was known whose they are. */
-	for (uint32_t i = first; !err && i < t->reader->stretch_count; i++)
-		t->reader->stretches[i].pub.process = t->reader->sources[t->source].process;
 	if (!err)
 		err = settle_clock(t, m.p.clock, t->reader->stretch_count > first);
-	if (!err) {
-		tacho__chunk_times(t->reader, t->source, first);
-		err = second_round(t, &parts, &good);
-	}
+	if (err)
+		return err;
+	tacho__chunk_times(t->reader, t->source, first);
+	err = second_round(t, parts, &good);
 	if (!err)
-		err = tacho__parts_threads(t->reader, t->source, &parts);
+		err = tacho__parts_threads(t->reader, t->source, parts);
 	if (!err)
-		err = tacho__parts_tails(t->reader, t->source, &parts, first);
-	if (!err && t->reader->sources[t->source].bad_definitions)
+		err = tacho__parts_tails(t->reader, t->source, parts, first);
+	if (err)
+		return err;
+	if (s->bad_definitions)
 		tacho__problem(t->reader, t->source, "bad-definition", 0, 0,
 			       "%u definitions are not well-formed and were left out",
-			       t->reader->sources[t->source].bad_definitions);
+			       s->bad_definitions);
+	return good ? 0 : -EBADMSG;
+}
+
+int tacho__trace_contents(struct tacho__trace *t)
+{
+	struct tacho__parts parts = {.limit = t->reader->arena.limit / 64};
+	int err = read_all(t, &parts);
+
 	tacho__parts_free(&parts);
-	if (!err && !good)
-		err = -EBADMSG;
 	return err;
 }

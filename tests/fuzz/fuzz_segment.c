@@ -105,6 +105,25 @@ static void put_identity(struct tb *t)
 	tb_free(&p);
 }
 
+/* How far thread 1 had been delivered: no records, of no types, with no lists. */
+static void put_position(struct tb *t)
+{
+	struct {
+		struct tacho_trace_events head;
+		struct tacho_open open;
+		uint8_t columns[8];
+	} p = {.head = {.size = sizeof(p.head),
+			.thread = 1,
+			.open_count = 1,
+			.open_listed = 1,
+			.prior_records = 3,
+			.first_ns = 1009990000,
+			.last_ns = 1009990000},
+	       .open = {1, TACHO_REC_POLL_BEGIN, 7, 1009990000}};
+
+	tb_plain(t, TACHO_BLOCK_EVENTS, &p, offsetof(__typeof__(p), columns) + 4);
+}
+
 static void put_zstd(struct tb *t, uint16_t type, const uint8_t *data, uint32_t size, uint32_t raw)
 {
 	uint8_t stored[4096];
@@ -120,6 +139,7 @@ static void build(struct tb *t, const uint8_t *data, size_t size)
 {
 	tb_init(t);
 	put_identity(t);
+	put_position(t);
 	while (size >= 4 && t->blocks < BLOCKS_MAX && t->size < RAW_MAX) {
 		uint16_t type = data[0] % 17;
 		uint8_t how = data[1];
