@@ -113,7 +113,7 @@ static uint32_t read_name(struct tacho__stall *s, uint32_t id, char *name, size_
 	name[0] = 0;
 	if (!dir || !data || !id || id >= dir->count ||
 	    read_at(s, dir->offset + (uint64_t)id * sizeof(def), &def, sizeof(def)) ||
-	    !def.offset || (def.class != TACHO_CLASS_LOOP && def.class != TACHO_CLASS_KIND) ||
+	    !def.offset || (def.class != TACHO_DEF_LOOP && def.class != TACHO_DEF_KIND) ||
 	    def.size < TACHO_NAME_HEAD)
 		return 0;
 	offset = ((uint64_t)def.offset - 1) * 8;
@@ -129,7 +129,7 @@ static uint32_t read_name(struct tacho__stall *s, uint32_t id, char *name, size_
 		bytes = (uint16_t)(room - 1);
 	memcpy(name, payload + TACHO_NAME_HEAD, bytes);
 	name[bytes] = 0;
-	return def.class == TACHO_CLASS_LOOP ? payload[16] : 0;
+	return def.class == TACHO_DEF_LOOP ? payload[16] : 0;
 }
 
 /* ------------------------------------------- what the records of a thread say */

@@ -200,10 +200,10 @@ uint32_t tacho__define(struct tacho_name *name)
 
 	if (!tacho__recorder_ready())
 		return 0;
-	if (name->name_class == TACHO_CLASS_LOOP)
+	if (name->name_class == TACHO_DEF_LOOP)
 		value = (uint64_t)(uintptr_t)name;
-	id = tacho__define_name((enum tacho_class)name->name_class, name->text, name->file,
-				name->line, value, name->detail, name->unit);
+	id = tacho__define_name((enum tacho_definition_class)name->name_class, name->text,
+				name->file, name->line, value, name->detail, name->unit);
 	/* Two threads may store here at once; both ids mean the same. */
 	__atomic_store_n(&name->id, id, __ATOMIC_RELAXED);
 	return id;
@@ -236,7 +236,7 @@ uint32_t tacho__define_schema(struct tacho__schema *schema)
 		memcpy(buf + at, schema->fields[i].name, size);
 		at += (uint32_t)size;
 	}
-	id = tacho__define_payload(TACHO_CLASS_SCHEMA, flags, buf, at);
+	id = tacho__define_payload(TACHO_DEF_SCHEMA, flags, buf, at);
 	__atomic_store_n(&schema->id, id, __ATOMIC_RELAXED);
 	return id;
 }

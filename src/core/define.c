@@ -99,8 +99,8 @@ static int half_full(void)
 	       tacho__load(&s->def_bytes) > s->regions[TACHO_REGION_DEF_DATA].size / 2;
 }
 
-static uint32_t insert(enum tacho_class class, unsigned flags, const void *payload, uint32_t size,
-		       int modest)
+static uint32_t insert(enum tacho_definition_class class, unsigned flags, const void *payload,
+		       uint32_t size, int modest)
 {
 	uint32_t hash = tacho__fnv1a(payload, size, class);
 	uint32_t *bucket = bucket_of(hash);
@@ -132,8 +132,8 @@ static uint32_t insert(enum tacho_class class, unsigned flags, const void *paylo
 	return id;
 }
 
-uint32_t tacho__define_payload(enum tacho_class class, unsigned flags, const void *payload,
-			       uint32_t size)
+uint32_t tacho__define_payload(enum tacho_definition_class class, unsigned flags,
+			       const void *payload, uint32_t size)
 {
 	uint32_t id = 0;
 	uint64_t mask;
@@ -150,7 +150,7 @@ uint32_t tacho__define_stack(unsigned flags, const void *payload, uint32_t size)
 	uint64_t mask;
 
 	if (tacho__enter(&mask))
-		id = insert(TACHO_CLASS_STACK, flags, payload, size, 1);
+		id = insert(TACHO_DEF_STACK, flags, payload, size, 1);
 	tacho__leave(mask);
 	return id;
 }
@@ -168,7 +168,7 @@ static uint16_t text_size(const char *s, uint32_t most, unsigned *flags)
 	return (uint16_t)n;
 }
 
-uint32_t tacho__define_name(enum tacho_class class, const char *text, const char *file,
+uint32_t tacho__define_name(enum tacho_definition_class class, const char *text, const char *file,
 			    uint32_t line, uint64_t value, uint8_t detail, const char *unit)
 {
 	uint8_t buf[TACHO_NAME_HEAD + 2 * TACHO_NAME_MAX + TACHO_UNIT_MAX];
@@ -203,8 +203,8 @@ void tacho__define_init(const uint8_t *before)
 	uint32_t limit;
 
 	if (!old) {
-		uint32_t id = tacho__define_name(TACHO_CLASS_TEXT, TACHO_ID_FULL_TEXT, NULL, 0, 0,
-						 0, NULL);
+		uint32_t id =
+			tacho__define_name(TACHO_DEF_TEXT, TACHO_ID_FULL_TEXT, NULL, 0, 0, 0, NULL);
 
 		(void)id; /* TACHO_ID_FULL: the first of a box, or, without room, what stands for it */
 		return;

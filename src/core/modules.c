@@ -121,7 +121,7 @@ static int known(const uint8_t *payload, uint32_t size)
 		const uint8_t *p = tacho__rec->def_data + (uint64_t)(at - 1) * 8;
 		uint64_t other_start, other_end;
 
-		if (!at || d->class != TACHO_CLASS_MODULE)
+		if (!at || d->class != TACHO_DEF_MODULE)
 			continue;
 		memcpy(&other_start, p, 8);
 		memcpy(&other_end, p + 8, 8);
@@ -155,7 +155,7 @@ static void define_module(struct scan *s, const struct mapping *m)
 	memcpy(buf + TACHO_MODULE_HEAD + id_size, m->path, path_size);
 	size = (uint32_t)TACHO_MODULE_HEAD + id_size + path_size;
 	if (!known(buf, size))
-		tacho__define_payload(TACHO_CLASS_MODULE,
+		tacho__define_payload(TACHO_DEF_MODULE,
 				      path_size < m->path_size ? TACHO_DEF_CUT : 0, buf, size);
 	if (!s->program_done && id_size && !strcmp(m->path, super->exe)) {
 		memcpy(super->build_id, id, id_size);

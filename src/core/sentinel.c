@@ -236,7 +236,7 @@ static void fire(enum tacho_sentinel which, uint64_t value, uint32_t id)
 
 	tacho__text_init(&n, name, sizeof(name));
 	tacho__text_put(&n, words[which].name);
-	loop = put_name(&n, id) == TACHO_CLASS_LOOP;
+	loop = put_name(&n, id) == TACHO_DEF_LOOP;
 	tacho__text_init(&r, reason, sizeof(reason));
 	tacho__text_put(&r, words[which].before[loop]);
 	put_value(&r, which, value);

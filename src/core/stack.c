@@ -47,6 +47,6 @@ uint32_t tacho__stack(void)
 	}
 	if (more)
 		tacho__count(TACHO_LOSS_STACK_CUT, 1);
-	return tacho__define_payload(TACHO_CLASS_STACK, more ? TACHO_DEF_CUT : 0, frames,
+	return tacho__define_payload(TACHO_DEF_STACK, more ? TACHO_DEF_CUT : 0, frames,
 				     n * (uint32_t)sizeof(frames[0]));
 }

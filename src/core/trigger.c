@@ -19,7 +19,7 @@ void tacho__wake_agent(void)
 static uint32_t store(const char *name, const char *reason, uint32_t flags, uint64_t value)
 {
 	size_t size = strnlen(reason, TACHO_REASON_MAX + 1);
-	uint32_t id = tacho__define_name(TACHO_CLASS_TEXT, name, NULL, 0, 0, 0, NULL);
+	uint32_t id = tacho__define_name(TACHO_DEF_TEXT, name, NULL, 0, 0, 0, NULL);
 	uint32_t number =
 		__atomic_add_fetch(&tacho__rec->super->trigger_count, 1, __ATOMIC_RELAXED);
 	struct tacho_box_trigger *t = &tacho__rec->triggers[(number - 1) % TACHO_TRIGGERS];

@@ -309,7 +309,7 @@ struct tacho_box_hist {
 struct tacho_box_def {
 	uint32_t offset; /* in DEF_DATA / 8, plus 1; stored last. 0: not there */
 	uint16_t size;	 /* bytes of payload */
-	uint8_t class;	 /* enum tacho_class */
+	uint8_t class;	 /* enum tacho_definition_class */
 	uint8_t flags;	 /* TACHO_DEF_* */
 	uint32_t hash;
 	uint32_t next; /* id of the next in the chain, 0 ends it */

@@ -60,21 +60,6 @@
 #define TACHO_ID_FULL 1u
 #define TACHO_ID_FULL_TEXT "(names full)"
 
-/* The recorder's names for enum tacho_definition_class. */
-enum tacho_class {
-	TACHO_CLASS_NONE = 0,
-	TACHO_CLASS_TEXT = TACHO_DEF_TEXT,
-	TACHO_CLASS_KIND = TACHO_DEF_KIND,
-	TACHO_CLASS_LOOP = TACHO_DEF_LOOP,
-	TACHO_CLASS_SPAN = TACHO_DEF_SPAN,
-	TACHO_CLASS_COUNTER = TACHO_DEF_COUNTER,
-	TACHO_CLASS_GAUGE = TACHO_DEF_GAUGE,
-	TACHO_CLASS_PLACE = TACHO_DEF_PLACE,
-	TACHO_CLASS_SCHEMA = TACHO_DEF_SCHEMA,
-	TACHO_CLASS_STACK = TACHO_DEF_STACK,
-	TACHO_CLASS_MODULE = TACHO_DEF_MODULE,
-};
-
 #define TACHO_DEF_CUT 1u   /* flag: a string or stack was longer */
 #define TACHO_DEF_EXACT 2u /* flag: the first frame was interrupted, and is no return address */
 

@@ -250,7 +250,7 @@ static uint32_t define_path(const char *path)
 		tacho__count(TACHO_LOSS_DEFS_FULL, 1);
 		return TACHO_ID_FULL;
 	}
-	id = tacho__define_name(TACHO_CLASS_TEXT, path, NULL, 0, 0, 0, NULL);
+	id = tacho__define_name(TACHO_DEF_TEXT, path, NULL, 0, 0, 0, NULL);
 	if (id >= before)
 		__atomic_fetch_add(&count, 1, __ATOMIC_RELAXED);
 	return id;
@@ -298,7 +298,7 @@ static void record(const struct tacho__blocking_call *c, uint64_t ns)
 		path = fd_path((int)c->number, buf, sizeof(buf));
 	if (path)
 		id = define_path(path);
-	name = tacho__define_name(TACHO_CLASS_TEXT, c->name, NULL, 0, 0, 0, NULL);
+	name = tacho__define_name(TACHO_DEF_TEXT, c->name, NULL, 0, 0, 0, NULL);
 	words[0] = 4 | (uint64_t)stack_from(c->caller) << 16;
 	words[1] = ns;
 	words[2] = c->number >= 0 ? (uint64_t)c->number : NO_NUMBER;

@@ -118,7 +118,7 @@ uint32_t tacho__event_loop(void)
 		return t->known_loop;
 	if (!tacho__recorder_ready())
 		return 0;
-	t->known_loop = tacho__define_name(TACHO_CLASS_LOOP, "libevent loop", NULL, 0, t->base,
+	t->known_loop = tacho__define_name(TACHO_DEF_LOOP, "libevent loop", NULL, 0, t->base,
 					   TACHO_LEVEL_CALLBACKS, NULL);
 	t->known_epoch = tacho__load(&tacho__rec->epoch);
 	t->known = t->base;

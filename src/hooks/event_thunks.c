@@ -76,7 +76,7 @@ static uint32_t define_kind(struct slot *s, enum fired fired)
 		name = "event timer";
 	if (s->use == TACHO__EVENT && fired == FIRED_SIGNAL)
 		name = "event signal";
-	id = tacho__define_name(TACHO_CLASS_KIND, name, NULL, 0, s->function, 0, NULL);
+	id = tacho__define_name(TACHO_DEF_KIND, name, NULL, 0, s->function, 0, NULL);
 	tacho__store(&s->kinds[fired], (uint64_t)tacho__load(&tacho__rec->epoch) << 32 | id);
 	return id;
 }
@@ -263,7 +263,7 @@ static void count_miss(void)
 	tacho__store(&tacho__unseen, 1);
 	if (tacho__recording() && tacho__recorder_ready())
 		tacho__put1(TACHO_REC_COUNTER,
-			    tacho__define_name(TACHO_CLASS_COUNTER, "libevent callbacks not hooked",
+			    tacho__define_name(TACHO_DEF_COUNTER, "libevent callbacks not hooked",
 					       NULL, 0, 0, TACHO_VALUE_I64, NULL),
 			    n);
 }

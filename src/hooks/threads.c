@@ -58,7 +58,7 @@ static void record_begin(const struct birth *b)
 
 	if (!tacho__recording() || !tacho__recorder_ready())
 		return;
-	kind = tacho__define_name(TACHO_CLASS_KIND, "thread", NULL, 0, start, 0, NULL);
+	kind = tacho__define_name(TACHO_DEF_KIND, "thread", NULL, 0, start, 0, NULL);
 	words[0] |= (uint64_t)tacho__place(b->caller) << 16;
 	tacho__record(tacho_record_head(TACHO_REC_SPAWN, kind), words, 3);
 }

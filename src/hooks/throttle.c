@@ -125,6 +125,6 @@ void tacho__throttle_read(void)
 	if (__atomic_load_n(&state, __ATOMIC_ACQUIRE) != KNOWN || read_throttled(path, &us) ||
 	    __atomic_exchange_n(&recorded, us, __ATOMIC_RELAXED) == us)
 		return;
-	id = tacho__define_name(TACHO_CLASS_COUNTER, "cgroup throttled", NULL, 0, 0, 1, "us");
+	id = tacho__define_name(TACHO_DEF_COUNTER, "cgroup throttled", NULL, 0, 0, 1, "us");
 	tacho__put1(TACHO_REC_COUNTER, id, us);
 }

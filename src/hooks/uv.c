@@ -102,7 +102,7 @@ static uint32_t define_kind(uint16_t type, uint64_t address)
 		tacho__text_put(&t, " ");
 	}
 	tacho__text_put(&t, op_names[op]);
-	return tacho__define_name(TACHO_CLASS_KIND, name, NULL, 0, address, 0, NULL);
+	return tacho__define_name(TACHO_DEF_KIND, name, NULL, 0, address, 0, NULL);
 }
 
 static uint64_t kind_first(uint64_t key)
@@ -222,7 +222,7 @@ static void tell_misses(uint64_t count)
 
 	if (!tacho__recording() || !tacho__recorder_ready())
 		return;
-	id = tacho__define_name(TACHO_CLASS_COUNTER, "uv misses", NULL, 0, 0, TACHO_VALUE_I64,
+	id = tacho__define_name(TACHO_DEF_COUNTER, "uv misses", NULL, 0, 0, TACHO_VALUE_I64,
 				"callbacks");
 	tacho__put1(TACHO_REC_COUNTER, id, count);
 	tacho__store(&misses_told, count);
@@ -298,7 +298,7 @@ uint32_t tacho__uv_loop(int fd)
 	if (!tacho__recorder_ready())
 		return 0;
 	known.id =
-		tacho__define_name(TACHO_CLASS_LOOP, "uv loop", NULL, 0,
+		tacho__define_name(TACHO_DEF_LOOP, "uv loop", NULL, 0,
 				   (uint64_t)(uintptr_t)running.loop, TACHO_LEVEL_CALLBACKS, NULL);
 	known.epoch = tacho__load(&tacho__rec->epoch);
 	known.loop = running.loop;

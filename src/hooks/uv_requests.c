@@ -107,8 +107,8 @@ static int wrote(struct tacho__uv *uv, const void *stream, int result)
 	epoch = tacho__load(&tacho__rec->epoch);
 	id = tacho__load(&known);
 	if (id >> 32 != (uint32_t)epoch || !id) {
-		id = epoch << 32 | tacho__define_name(TACHO_CLASS_GAUGE, "uv write queue", NULL, 0,
-						      0, 2, "bytes");
+		id = epoch << 32 |
+		     tacho__define_name(TACHO_DEF_GAUGE, "uv write queue", NULL, 0, 0, 2, "bytes");
 		tacho__store(&known, id);
 	}
 	value = (double)size;

@@ -235,7 +235,7 @@ uint32_t tacho__place(const void *code)
 	mixed = tacho__load(&places[i].mixed);
 	if ((mixed ^ value) == address && value >> 32 == tacho__load(&tacho__rec->epoch))
 		return (uint32_t)value;
-	id = tacho__define_name(TACHO_CLASS_PLACE, NULL, NULL, 0, address, 0, NULL);
+	id = tacho__define_name(TACHO_DEF_PLACE, NULL, NULL, 0, address, 0, NULL);
 	value = (uint64_t)tacho__load(&tacho__rec->epoch) << 32 | id;
 	tacho__store(&places[i].id, value);
 	tacho__store(&places[i].mixed, address ^ value);

@@ -42,7 +42,7 @@ static uint32_t define_loop(int fd, const char *what)
 		tacho__text_put(&t, " ");
 		tacho__text_put_u64(&t, number);
 	}
-	return tacho__define_name(TACHO_CLASS_LOOP, name, NULL, 0, number, TACHO_LEVEL_WAITS, NULL);
+	return tacho__define_name(TACHO_DEF_LOOP, name, NULL, 0, number, TACHO_LEVEL_WAITS, NULL);
 }
 
 void tacho__loop_known(int fd, uint32_t loop, uint32_t level)

@@ -48,9 +48,9 @@ static int parse_name(struct tacho_definition *d, struct tacho__arena *arena,
 		return -EBADMSG;
 	d->value = get64(p);
 	d->line = get32(p + 8);
-	if (raw->def_class == TACHO_CLASS_LOOP)
+	if (raw->def_class == TACHO_DEF_LOOP)
 		d->level = p[16];
-	else if (raw->def_class == TACHO_CLASS_COUNTER || raw->def_class == TACHO_CLASS_GAUGE)
+	else if (raw->def_class == TACHO_DEF_COUNTER || raw->def_class == TACHO_DEF_GAUGE)
 		d->value_type = p[16];
 	p += TACHO_NAME_HEAD;
 	d->name = tacho__arena_text(arena, p, name);
@@ -150,14 +150,14 @@ static int parse(struct tacho_definition *d, struct tacho__arena *arena,
 	d->id = raw->id;
 	d->def_class = raw->def_class;
 	d->cut = (raw->flags & TACHO_DEF_CUT) != 0;
-	d->exact = raw->def_class == TACHO_CLASS_STACK && raw->flags & TACHO_DEF_EXACT;
+	d->exact = raw->def_class == TACHO_DEF_STACK && raw->flags & TACHO_DEF_EXACT;
 	d->name = d->file = d->unit = "";
 	switch (raw->def_class) {
-	case TACHO_CLASS_SCHEMA:
+	case TACHO_DEF_SCHEMA:
 		return parse_schema(d, arena, raw);
-	case TACHO_CLASS_STACK:
+	case TACHO_DEF_STACK:
 		return parse_stack(d, arena, raw);
-	case TACHO_CLASS_MODULE:
+	case TACHO_DEF_MODULE:
 		return parse_module(d, arena, timebase, raw);
 	default:
 		return parse_name(d, arena, raw);
@@ -200,10 +200,10 @@ int tacho__definitions_add(struct tacho__definitions *d, struct tacho__arena *ar
 	struct tacho_definition *item;
 	int err;
 
-	if (raw->id == 0 || raw->id > TACHO_ARG_MAX || raw->def_class == TACHO_CLASS_NONE ||
+	if (raw->id == 0 || raw->id > TACHO_ARG_MAX || raw->def_class == 0 ||
 	    raw->size > TACHO_DEF_PAYLOAD_MAX)
 		return -EBADMSG;
-	if (raw->def_class > TACHO_CLASS_MODULE || tacho__definitions_get(d, raw->id))
+	if (raw->def_class > TACHO_DEF_MODULE || tacho__definitions_get(d, raw->id))
 		return 0;
 	if (make_room(d))
 		return -ENOMEM;
@@ -213,7 +213,7 @@ int tacho__definitions_add(struct tacho__definitions *d, struct tacho__arena *ar
 	err = parse(item, arena, timebase, raw);
 	if (err)
 		return err;
-	if (raw->def_class == TACHO_CLASS_MODULE) {
+	if (raw->def_class == TACHO_DEF_MODULE) {
 		if (TACHO__GROW(d->modules, d->module_capacity, d->module_count + 1))
 			return -ENOMEM;
 		d->modules[d->module_count++] = item;

@@ -64,7 +64,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	}
 	bb_init(&b);
 	memcpy(regions, b.super->regions, sizeof(regions));
-	bb_define_name(&b, TACHO_CLASS_TEXT, TACHO_ID_FULL_TEXT, "", 0);
+	bb_define_name(&b, TACHO_DEF_TEXT, TACHO_ID_FULL_TEXT, "", 0);
 	bb_thread(&b, 1);
 	bb_record1(bb_chunk(&b, 1, 0, 30000000), 30000003, TACHO_REC_WAKE, 0, 1);
 	bb_record1(bb_chunk(&b, 1, 1, 30000000), 30000009, TACHO_REC_WAKE, 0, 1);

@@ -196,21 +196,21 @@ static void definitions(struct tb *t)
 {
 	static const uint8_t classes[IDS] = {
 		0,
-		TACHO_CLASS_KIND,
-		TACHO_CLASS_KIND,
-		TACHO_CLASS_LOOP,
-		TACHO_CLASS_LOOP,
-		TACHO_CLASS_LOOP,
-		TACHO_CLASS_SPAN,
-		TACHO_CLASS_COUNTER,
-		TACHO_CLASS_GAUGE,
-		TACHO_CLASS_COUNTER,
-		TACHO_CLASS_TEXT,
-		TACHO_CLASS_PLACE,
-		TACHO_CLASS_STACK,
-		TACHO_CLASS_KIND,
-		TACHO_CLASS_GAUGE,
-		TACHO_CLASS_KIND,
+		TACHO_DEF_KIND,
+		TACHO_DEF_KIND,
+		TACHO_DEF_LOOP,
+		TACHO_DEF_LOOP,
+		TACHO_DEF_LOOP,
+		TACHO_DEF_SPAN,
+		TACHO_DEF_COUNTER,
+		TACHO_DEF_GAUGE,
+		TACHO_DEF_COUNTER,
+		TACHO_DEF_TEXT,
+		TACHO_DEF_PLACE,
+		TACHO_DEF_STACK,
+		TACHO_DEF_KIND,
+		TACHO_DEF_GAUGE,
+		TACHO_DEF_KIND,
 	};
 	static const char *const names[IDS] = {
 		"",	 "connection", "timer", "loop 1", "loop 2", "loop 3",  "work", "count",
@@ -223,7 +223,7 @@ static void definitions(struct tb *t)
 		uint64_t frames[3] = {0x1000, 0x2000, 0x3000 + id};
 		uint8_t detail = (uint8_t)(id >= 3 && id <= 5 ? id - 2 : id == 9 ? 2 : 1);
 
-		if (classes[id] == TACHO_CLASS_STACK)
+		if (classes[id] == TACHO_DEF_STACK)
 			tb_definition(&p, id, classes[id], frames, sizeof(frames));
 		else if (classes[id])
 			tb_definition(&p, id, classes[id], payload,

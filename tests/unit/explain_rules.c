@@ -44,7 +44,7 @@ static void begin(struct trace *m, uint64_t state)
 	memcpy(module, range, sizeof(range));
 	memcpy(module + 34, &size, 2);
 	memcpy(module + TACHO_MODULE_HEAD, path, size);
-	tb_definition(&p, MODULE, TACHO_CLASS_MODULE, module, sizeof(module));
+	tb_definition(&p, MODULE, TACHO_DEF_MODULE, module, sizeof(module));
 	tb_plain(&m->t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);
 	free(p.data);
 }

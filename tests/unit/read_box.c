@@ -185,29 +185,29 @@ static void define_all(struct bb *b)
 	static const uint8_t schema[] = {3,   0,    3, 0,   'r', 'e', 'q', 1, 1,
 					 'n', 0x85, 3, 'u', 'r', 'l', 3,   1, 'f'};
 
-	assert_int_equal(bb_define_name(b, TACHO_CLASS_TEXT, TACHO_ID_FULL_TEXT, "", 0), 1);
-	assert_int_equal(bb_define_name(b, TACHO_CLASS_KIND, "on_read", "server.c", 42), 2);
-	assert_int_equal(bb_define(b, TACHO_CLASS_SCHEMA, 0, schema, sizeof(schema)), 3);
-	assert_int_equal(bb_define(b, TACHO_CLASS_STACK, TACHO_DEF_CUT, frames, 24), 4);
+	assert_int_equal(bb_define_name(b, TACHO_DEF_TEXT, TACHO_ID_FULL_TEXT, "", 0), 1);
+	assert_int_equal(bb_define_name(b, TACHO_DEF_KIND, "on_read", "server.c", 42), 2);
+	assert_int_equal(bb_define(b, TACHO_DEF_SCHEMA, 0, schema, sizeof(schema)), 3);
+	assert_int_equal(bb_define(b, TACHO_DEF_STACK, TACHO_DEF_CUT, frames, 24), 4);
 	memset(p, 0, sizeof(p));
 	memcpy(p, module, 32);
 	p[32] = 4;
 	p[34] = 9;
 	memcpy(p + 36, "\1\2\3\4/lib/c.so", 13);
-	assert_int_equal(bb_define(b, TACHO_CLASS_MODULE, 0, p, 49), 5);
+	assert_int_equal(bb_define(b, TACHO_DEF_MODULE, 0, p, 49), 5);
 	/* Mapped in its place later. */
 	module[3] = 60000000;
 	memcpy(p, module, 32);
 	p[39 + 1] = 'L';
-	assert_int_equal(bb_define(b, TACHO_CLASS_MODULE, 0, p, 49), 6);
+	assert_int_equal(bb_define(b, TACHO_DEF_MODULE, 0, p, 49), 6);
 	assert_int_equal(
-		bb_define(b, TACHO_CLASS_GAUGE, 0, p, bb_name(p, "queue", "", 0, 0, 2, "jobs")), 7);
+		bb_define(b, TACHO_DEF_GAUGE, 0, p, bb_name(p, "queue", "", 0, 0, 2, "jobs")), 7);
 	/* Not well-formed: a name longer than the payload, a stack of odd size, fields that
 	   do not fit, and one from the future. */
 	p[12] = 200;
-	bb_define(b, TACHO_CLASS_SPAN, 0, p, 30);
-	bb_define(b, TACHO_CLASS_STACK, 0, frames, 13);
-	bb_define(b, TACHO_CLASS_SCHEMA, 0, schema, sizeof(schema) - 1);
+	bb_define(b, TACHO_DEF_SPAN, 0, p, 30);
+	bb_define(b, TACHO_DEF_STACK, 0, frames, 13);
+	bb_define(b, TACHO_DEF_SCHEMA, 0, schema, sizeof(schema) - 1);
 	bb_define(b, 77, 0, frames, 24);
 }
 

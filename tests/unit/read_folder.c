@@ -79,7 +79,7 @@ static void files_of_one_process_are_one(void **state)
 	put(&t, 1, 100, 2000, 50);
 	save(&t, 1);
 	begin(&t, 42, 9000);
-	tb_definition(&definitions, 3, TACHO_CLASS_KIND, payload,
+	tb_definition(&definitions, 3, TACHO_DEF_KIND, payload,
 		      bb_name(payload, "later", "", 0, 0, 0, ""));
 	tb_plain(&t, TACHO_BLOCK_DEFINITIONS, definitions.data, definitions.size);
 	free(definitions.data);

@@ -21,9 +21,9 @@ static void make(struct bb *b)
 	struct tacho_chunk *c;
 
 	bb_init(b);
-	bb_define_name(b, TACHO_CLASS_TEXT, TACHO_ID_FULL_TEXT, "", 0);
-	bb_define_name(b, TACHO_CLASS_LOOP, "main", "m.c", 1);
-	bb_define(b, TACHO_CLASS_STACK, 0, frames, 32);
+	bb_define_name(b, TACHO_DEF_TEXT, TACHO_ID_FULL_TEXT, "", 0);
+	bb_define_name(b, TACHO_DEF_LOOP, "main", "m.c", 1);
+	bb_define(b, TACHO_DEF_STACK, 0, frames, 32);
 	for (uint32_t i = 1; i < 4; i++) {
 		bb_thread(b, i)->pending_kind = i % 2;
 		c = bb_chunk(b, i, 0, 30000000 + i);

@@ -41,8 +41,8 @@ static void make_sample(struct sample *s, int with_index)
 	tb_meta(&s->t, 42, 9000);
 	tb_array(&s->t, TACHO_BLOCK_CLOCK, anchors, sizeof(anchors[0]), 2);
 	tb_array(&s->t, TACHO_BLOCK_THREADS, threads, sizeof(threads[0]), 2);
-	tb_definition(&definitions, 7, TACHO_CLASS_KIND, payload, size);
-	tb_definition(&definitions, 8, TACHO_CLASS_STACK, payload, 13);
+	tb_definition(&definitions, 7, TACHO_DEF_KIND, payload, size);
+	tb_definition(&definitions, 8, TACHO_DEF_STACK, payload, 13);
 	s->definitions =
 		tb_plain(&s->t, TACHO_BLOCK_DEFINITIONS, definitions.data, definitions.size);
 	free(definitions.data);

@@ -41,7 +41,7 @@ static void add_module(struct build *b, uint32_t id, uint64_t since)
 	memcpy(p, module, sizeof(module));
 	p[34] = 4;
 	memcpy(p + TACHO_MODULE_HEAD, "/lib", 4);
-	build_definition(b, id, TACHO_CLASS_MODULE, 0, p, sizeof(p));
+	build_definition(b, id, TACHO_DEF_MODULE, 0, p, sizeof(p));
 }
 
 static void begin(struct build *b)
@@ -53,8 +53,8 @@ static void begin(struct build *b)
 	build_begin(b);
 	build_process(b);
 	memcpy(name, &address, sizeof(address));
-	build_definition(b, 2, TACHO_CLASS_KIND, 0, name, sizeof(name));
-	build_definition(b, 3, TACHO_CLASS_STACK, TACHO_DEF_EXACT, stack, sizeof(stack));
+	build_definition(b, 2, TACHO_DEF_KIND, 0, name, sizeof(name));
+	build_definition(b, 3, TACHO_DEF_STACK, TACHO_DEF_EXACT, stack, sizeof(stack));
 	add_module(b, 20, 100);
 	add_module(b, 21, 200);
 	build_block(b, TACHO_BLOCK_DEFINITIONS);

@@ -29,17 +29,17 @@ static void add_definitions(struct build *b)
 	uint16_t size;
 
 	put_name(p, 0x401234, 77, "handle_request", "server.c", 0, "", &size);
-	build_definition(b, 2, TACHO_CLASS_KIND, 0, p, size);
+	build_definition(b, 2, TACHO_DEF_KIND, 0, p, size);
 	put_name(p, 3, 0, "main loop", "", TACHO_LEVEL_API, "", &size);
-	build_definition(b, 5, TACHO_CLASS_LOOP, TACHO_DEF_CUT, p, size);
+	build_definition(b, 5, TACHO_DEF_LOOP, TACHO_DEF_CUT, p, size);
 	put_name(p, 0, 0, "queue", "", TACHO_VALUE_F64, "ms", &size);
-	build_definition(b, 6, TACHO_CLASS_GAUGE, 0, p, size);
-	build_definition(b, 9, TACHO_CLASS_STACK, 0, stack, sizeof(stack));
+	build_definition(b, 6, TACHO_DEF_GAUGE, 0, p, size);
+	build_definition(b, 9, TACHO_DEF_STACK, 0, stack, sizeof(stack));
 	memcpy(p, "\x05\x00\x02\x00order\x01\x02id\x85\x04note", 4 + 5 + 4 + 6);
-	build_definition(b, 11, TACHO_CLASS_SCHEMA, 0, p, 19);
+	build_definition(b, 11, TACHO_DEF_SCHEMA, 0, p, 19);
 	memcpy(p, module, sizeof(module));
 	memcpy(p + 32, "\x04\x00\x09\x00\xde\xad\xbe\xef/lib/x.so", 17);
-	build_definition(b, 200000, TACHO_CLASS_MODULE, 0, p, 49);
+	build_definition(b, 200000, TACHO_DEF_MODULE, 0, p, 49);
 	build_block(b, TACHO_BLOCK_DEFINITIONS);
 }
 
