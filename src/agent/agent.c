@@ -54,8 +54,8 @@ static int take_lock(struct agent *a)
 	a->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (a->lock < 0) {
 		tacho__error(a->options.voice,
-			     "cannot make %s, beside which boxes lie: %s. Mount a tmpfs there, or "
-			     "name a folder on one in TACHO_BOX_DIR.",
+			     "cannot make %s in the folder of the boxes: %s. Mount a tmpfs there, "
+			     "or name a folder on one in TACHO_BOX_DIR.",
 			     path, strerror(errno));
 		return -EACCES;
 	}
@@ -68,14 +68,13 @@ static int take_lock(struct agent *a)
 	n = pread(a->lock, other, sizeof(other) - 1, 0);
 	other[n > 0 ? n : 0] = 0;
 	other[strspn(other, "0123456789")] = 0;
-	tacho__error(
-		a->options.voice,
-		"a 'tacho agent'%s%s follows the boxes of this %s already. End it first, or let "
-		"it be.",
-		other[0] ? " with process id " : "", other,
-		host		    ? "host"
-		: given && given[0] ? "folder"
-				    : "user");
+	tacho__error(a->options.voice,
+		     "a 'tacho agent'%s%s follows the boxes of this %s already. End it first, or "
+		     "let it run.",
+		     other[0] ? " with process id " : "", other,
+		     host		 ? "host"
+		     : given && given[0] ? "folder"
+					 : "user");
 	return -EBUSY;
 }
 

@@ -37,7 +37,7 @@ static bool has_effect(const struct tacho__engine *e, const char *option,
 
 	if (tacho__kernel_possible(wanted, message, sizeof(message)) == 0)
 		return true;
-	tacho__warn(e->voice, "%s has no effect, all else is recorded: %s", option,
+	tacho__warn(e->voice, "%s has no effect, the rest is recorded: %s", option,
 		    message[0] ? message : "perf cannot be used");
 	return false;
 }

@@ -139,9 +139,8 @@ static void name_best(struct tacho__engine *e)
 	if (!e->options.file || e->file_written || !e->best[0])
 		return;
 	if (renameat2(AT_FDCWD, e->best, AT_FDCWD, e->options.file, (unsigned)flags) < 0) {
-		tacho__warn(e->voice,
-			    "%s keeps its name, because it could not get the name %s: %s.", e->best,
-			    e->options.file, strerror(errno));
+		tacho__warn(e->voice, "%s keeps its name: it could not be renamed to %s: %s.",
+			    e->best, e->options.file, strerror(errno));
 		return;
 	}
 	tacho__note(e->voice, "%s is now %s", e->best, e->options.file);
@@ -293,8 +292,8 @@ int tacho__save_window(struct tacho__engine *e, struct tacho__followed *box, con
 
 	if (failed && !e->failing && !e->closing)
 		tacho__error(e->voice,
-			     "the window of %s (%" PRIu32 ") stays in %s; it is tried again every "
-			     "30 s.",
+			     "the window of %s (%" PRIu32
+			     ") stays in %s; saving is tried again every 30 s.",
 			     box->comm, box->pid, box->path);
 	else if (!failed && e->failing)
 		tacho__note(e->voice, "windows can be saved again");

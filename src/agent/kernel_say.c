@@ -32,27 +32,27 @@ static void say_refused(const struct tacho__kernel_options *o, int err, char *m,
 
 	if (err == -EACCES && level > most)
 		snprintf(m, size,
-			 "cannot have %s from the kernel: kernel.perf_event_paranoid is %d, which "
-			 "keeps them from users without CAP_PERFMON; run tacho as root, or sysctl "
+			 "cannot get %s from the kernel: kernel.perf_event_paranoid is %d, which "
+			 "denies them to users without CAP_PERFMON; run tacho as root, or sysctl "
 			 "kernel.perf_event_paranoid=%d",
 			 what_of(o), level, most);
 	else if (err == -ENOSYS)
 		snprintf(m, size,
-			 "cannot have %s from the kernel: it has no perf_event_open, or a seccomp "
-			 "filter says so; allow that call for the container, or do without",
+			 "cannot get %s from the kernel: it has no perf_event_open, or a seccomp "
+			 "filter hides it; allow that call for the container, or do without",
 			 what_of(o));
 	else
 		snprintf(m, size,
-			 "cannot have %s from the kernel: perf_event_open is refused (%s), as by "
-			 "seccomp filters of containers; allow that call, or do without",
+			 "cannot get %s from the kernel: perf_event_open is refused (%s), as "
+			 "seccomp filters of containers do; allow that call, or do without",
 			 what_of(o), strerror(-err));
 }
 
 void tacho__kernel_say_whose(uint32_t pid, char *m, size_t size)
 {
 	snprintf(m, size,
-		 "cannot follow process %u in the kernel: it is another user's, or may not be "
-		 "looked into; run tacho as its user or as root",
+		 "cannot follow process %u in the kernel: it belongs to another user or may not be "
+		 "inspected; run tacho as its user or as root",
 		 pid);
 }
 
@@ -66,17 +66,17 @@ void tacho__kernel_say(const struct tacho__kernel_options *o, uint32_t pid,
 			 "cannot follow process %u in the kernel: there is no such process", pid);
 	else if (err == -EMFILE || err == -ENFILE)
 		snprintf(m, size,
-			 "cannot have %s from the kernel: that takes a descriptor for each thread "
-			 "and CPU, and there are no more; raise the limit (ulimit -n)",
+			 "cannot get %s from the kernel: that takes a descriptor for each thread "
+			 "and CPU, and no more can be opened; raise the limit (ulimit -n)",
 			 what_of(o));
 	else if (step == TACHO__PERF_RING && (err == -EPERM || err == -ENOMEM))
-		snprintf(m, size,
-			 "cannot have %s from the kernel: no more memory may be locked for it; "
-			 "raise kernel.perf_event_mlock_kb or the limit on locked memory (ulimit "
-			 "-l)",
-			 what_of(o));
+		snprintf(
+			m, size,
+			"cannot get %s from the kernel: no more memory may be locked for it; raise "
+			"kernel.perf_event_mlock_kb or the limit on locked memory (ulimit -l)",
+			what_of(o));
 	else if (step == TACHO__PERF_OPEN && (err == -EACCES || err == -EPERM || err == -ENOSYS))
 		say_refused(o, err, m, size);
 	else
-		snprintf(m, size, "cannot have %s from the kernel: %s", what_of(o), strerror(-err));
+		snprintf(m, size, "cannot get %s from the kernel: %s", what_of(o), strerror(-err));
 }

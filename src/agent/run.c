@@ -250,7 +250,7 @@ static void tell_who_goes_on(struct session *s)
 		return;
 	s->told = true;
 	tacho__note(s->voice,
-		    "the command has ended and %s go on and are recorded. Waiting for their end; "
+		    "the command has ended; still running and recorded: %s. Waiting for their end; "
 		    "'tacho dump PID' saves a window at any time, Ctrl-C leaves them running.",
 		    tacho__engine_names(&s->engine, names, sizeof(names)));
 }
@@ -314,19 +314,20 @@ static void say_rest(const struct session *s, size_t alive, const char *names)
 	const char *all = geteuid() == 0 ? " --all" : "";
 
 	if (alive > 0)
-		tacho__note(s->voice,
-			    "%s go on and are recorded: 'tacho dump PID' saves a window, 'tacho "
-			    "ls%s' lists them, 'tacho recover%s' saves what they leave behind.",
-			    names, all, all);
+		tacho__note(
+			s->voice,
+			"still running and recorded: %s. 'tacho dump PID' saves a window, 'tacho "
+			"ls%s' lists them, 'tacho recover%s' saves what they leave behind.",
+			names, all, all);
 	else if (e->saved + e->failed + e->unwanted + e->segment_count == 0 &&
 		 s->options->program->hindrance == TACHO__HINDRANCE_NONE && !e->last_reason[0])
 		tacho__note(s->voice,
-			    "nothing was recorded: no process of it%s waited with epoll, poll or "
-			    "select or called tacho.h.%s",
-			    s->options->exclude ? ", but for those that --exclude names," : "",
+			    "nothing was recorded: none of its processes%s waited with epoll, poll "
+			    "or select, or called tacho.h.%s",
+			    s->options->exclude ? ", apart from those that --exclude names," : "",
 			    s->options->no_wait
-				    ? " What it left running may still do so: 'tacho ls' lists "
-				      "that, 'tacho recover' saves what is left of it."
+				    ? " Processes that it left running may still do so: 'tacho ls' "
+				      "lists them, 'tacho recover' saves what they leave behind."
 				    : "");
 }
 

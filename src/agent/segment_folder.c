@@ -176,8 +176,8 @@ static int service_check(struct tacho__folder *f, char *message, size_t message_
 	if (strcmp(ours, theirs)) {
 		theirs[strcspn(theirs, "\n")] = 0;
 		return fail(message, message_size, -EPERM,
-			    "cannot write segments of %s to %s: it holds those of %s; give another "
-			    "folder or the same service",
+			    "cannot write segments of %s to %s: it holds segments of %s; give "
+			    "another folder or the same service",
 			    f->service, f->path,
 			    strncmp(theirs, SERVICE_HEAD, head) ? "something else" : theirs + head);
 	}

@@ -47,13 +47,12 @@ static void say_trouble(struct tacho__segments *s, int error)
 	if (is_full(error))
 		say(s,
 		    "cannot write segments to %s: no space is left there; free some. Until then "
-		    "records stay where they were recorded, and the oldest will be missing",
+		    "records stay in their boxes, and the oldest are overwritten",
 		    s->folder.path);
 	else
 		say(s,
-		    "cannot write segments to %s: %s; put that right. Until then records stay "
-		    "where "
-		    "they were recorded, and the oldest will be missing",
+		    "cannot write segments to %s: %s; fix that. Until then records stay in their "
+		    "boxes, and the oldest are overwritten",
 		    s->folder.path, strerror(error));
 }
 

@@ -139,10 +139,9 @@ static int parse_sign(struct parser *p, const struct measure *m, struct tacho__c
 		return fail(p, p->at, "expected \"!=\" or \"=\" and a status after \"exit\"");
 	}
 	if (!take_sign(p, ">"))
-		return fail(p, p->at,
-			    "expected \">\": it is the only comparison that a measure has");
+		return fail(p, p->at, "expected \">\": there is no other comparison here");
 	if (p->text[p->at] == '=')
-		return fail(p, p->at, "expected the limit: it is \">\", not \">=\"");
+		return fail(p, p->at, "expected the limit after \">\": there is no \">=\"");
 	return 0;
 }
 
@@ -300,8 +299,7 @@ static int parse_all(struct parser *p, struct tacho__sentinels *s, size_t base)
 		skip_space(p);
 		from = p->at;
 		if (s->count == TACHO__CONDITIONS_MAX)
-			return fail(p, from,
-				    "these are too many conditions: expected at most 16 in all");
+			return fail(p, from, "too many conditions: expected at most 16 in all");
 		err = parse_condition(p, &c);
 		if (err)
 			return err;

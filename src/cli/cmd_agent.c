@@ -99,14 +99,14 @@ const struct cli_command cli_agent = {
 	.name = "agent",
 	.summary = "follow the boxes of all processes, and save what should be kept",
 	.help = "Usage: tacho agent [OPTIONS]\n\n"
-		"Follows all processes of the user that record, as root all of the host, until\n"
-		"SIGINT or SIGTERM: those that run and those that are started later. Saves the\n"
-		"window of each that crashes or is killed, and whenever a condition holds or\n"
-		"the program asks. Commands under a 'tacho run' are left to it.\n\n"
-		"  -o DIR                 where to (default: here)\n"
+		"Follows all processes of the user that record (as root: of the host), those\n"
+		"that run and those that start later, until SIGINT or SIGTERM. Saves the window\n"
+		"of each that crashes or is killed, and whenever a condition holds or the program\n"
+		"asks. What a 'tacho run' has started is left to it.\n\n"
+		"  -o DIR                 folder for the trace files (default: here)\n"
 		"  -q, --quiet            say only what went wrong\n"
 		"  --service NAME         only processes of this service\n"
-		"  --all-ends             keep also windows of processes that end in "
+		"  --all-ends             also keep windows of processes that end in "
 		"order\n" WATCH_OPTIONS_HELP "\nExamples:\n"
 		"  tacho agent -o /var/tmp/traces --on 'stall>2s' --keep 20\n"
 		"  tacho agent --continuous --service shop -o /var/tmp/shop\n",

@@ -224,7 +224,7 @@ static int blame_one(struct asked *a, struct tacho_reader *reader, const struct 
 	struct tacho__blame *b = error ? NULL : tacho__blame_make(reader, s, &error);
 
 	if (!b)
-		cli_error("cannot lay the blame: %s.", strerror(-error));
+		cli_error("cannot work out where the time went: %s.", strerror(-error));
 	else if (a->json)
 		put_json(a, reader, b);
 	else
@@ -260,7 +260,8 @@ static int blame(void *arg, const char *path)
 		json_array(&a->j);
 	}
 	if (!count) {
-		cli_error("there is nothing of that kind in %s.", path);
+		cli_error("%s holds nothing that was asked for. 'tacho stats' lists what it holds.",
+			  path);
 		status = CLI_FAILED;
 	}
 	for (int i = 0; i < count && status == CLI_OK; i++)
@@ -307,7 +308,7 @@ const struct cli_command cli_blame = {
 		"owner each: own code, other callbacks, calls, locks and who held them, pools, "
 		"the\n"
 		"kernel, the outside, or not observed. The pieces add up to the whole; what\n"
-		"stands further in says what a piece above consisted of.\n\n"
+		"is indented says what the piece above it consisted of.\n\n"
 		"  --slowest N      the N slowest of what is chosen (default 5)\n"
 		"  --task ID        only this task\n"
 		"  --span NAME      only spans of this name\n"

@@ -361,8 +361,8 @@ const struct cli_command cli_cat = {
 	.summary = "the events of a trace, one line each",
 	.help = "Usage: tacho cat FILE|FOLDER|BOX|PID [OPTIONS]\n\n"
 		"Prints all events in the order of time.\n\n"
-		"  --from TIME    from there: 1.5s after the first event, or -1s before the last\n"
-		"  --to TIME      up to there\n"
+		"  --from TIME    begin here: 1.5s is from the first event, -1s from the last\n"
+		"  --to TIME      end here, counted in the same way\n"
 		"  --last TIME    only this long before the last event\n"
 		"  --type TYPES   only these: poll,wake,log, or exactly: poll-begin\n"
 		"  --thread T     only this thread: tid or name\n"

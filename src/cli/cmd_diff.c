@@ -124,8 +124,8 @@ static void put_notes(const struct asked *a, const struct tacho__diff *d)
 
 	if (d->common < 0.97 || d->common > 1.03) {
 		snprintf(text, sizeof(text),
-			 "most are %+.0f %%: the machine or the load, which is not counted as a "
-			 "change (--absolute does).",
+			 "most differ by %+.0f %%: that is the machine or the load, and counts as "
+			 "a change only with --absolute.",
 			 100 * (d->common - 1));
 		put_note(text);
 	}
@@ -144,11 +144,11 @@ static void put_notes(const struct asked *a, const struct tacho__diff *d)
 static void put_verdict(const struct tacho__diff *d)
 {
 	if (!d->count)
-		puts("nothing to compare: neither trace has whole callbacks, turns or spans.");
+		puts("nothing to compare: neither trace has complete callbacks, turns or spans.");
 	else if (!d->compared)
 		puts("not enough data: nothing happened often enough in both traces.");
 	else if (!d->changed)
-		puts("no change: what differs is no more than chance makes.");
+		puts("no change: the differences are no larger than chance makes them.");
 	for (uint32_t i = 0; i < d->count && i < d->changed; i++) {
 		printf("%s%s: ", cli_colour(stdout, CLI_BOLD),
 		       tacho__change_name(d->rows[i].change));
@@ -333,12 +333,12 @@ const struct cli_command cli_diff = {
 	.summary = "what changed between two traces",
 	.help = "Usage: tacho diff A B [OPTIONS]\n\n"
 		"Compares how long callbacks and spans of the same name take in two traces, and\n"
-		"says which differences are more than chance makes. Each is a trace file, a\n"
+		"says which differences are larger than chance makes. Each is a trace file, a\n"
 		"folder of them, a box or a PID. What is slower for most is the machine or the\n"
 		"load, and is taken out first.\n\n"
 		"  --fail-on slower|change  exit with 1 when there is such a difference\n"
 		"  --least PERCENT          smaller differences do not count (default 10%)\n"
-		"  --absolute               take out nothing that most have in common\n"
+		"  --absolute               count also what most of them have in common\n"
 		"  --top N                  rows of the table (default 20)\n"
 		"  --json                   for programs\n\n"
 		"Example:\n"

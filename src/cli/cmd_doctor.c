@@ -188,7 +188,7 @@ const struct cli_command cli_doctor = {
 	.name = "doctor",
 	.summary = "what can be recorded here, and what to do about the rest",
 	.help = "Usage: tacho doctor [--json] [-- COMMAND]\n\n"
-		"Tries what recording needs of this machine, and records a process for a second "
+		"Tries what recording needs on this machine, and records a process for a second "
 		"to\n"
 		"compare what it did with what arrived. With COMMAND also says how it is linked,\n"
 		"what can be seen of it, and which names its functions have; COMMAND is not "

@@ -160,7 +160,7 @@ static int run(int argc, char **argv)
 	if (d.out && !d.out[0])
 		return cli_usage("-o needs the name of a file, or - for standard output.");
 	if (d.force && !d.out)
-		return cli_usage("--force needs -o FILE: names of tacho's own are always new.");
+		return cli_usage("--force needs -o FILE: a name that tacho chooses is always new.");
 	if (d.out && strcmp(d.out, "-") == 0) {
 		if (d.force)
 			return cli_usage("--force and -o - contradict each other.");
@@ -185,7 +185,7 @@ const struct cli_command cli_dump = {
 		"       [--debuginfod]\n\n"
 		"Writes what the box holds now into a trace file. The process is not asked:\n"
 		"it may be running, stopped, hung or dead.\n\n"
-		"  -o FILE      where to (default tacho-NAME-PID-TIME.tacho here; -: a pipe)\n"
+		"  -o FILE      trace file (default tacho-NAME-PID-TIME.tacho here; -: stdout)\n"
 		"  --last TIME  only this long before the last event: 500ms, 5s, 2m\n"
 		"  --force      replace FILE if it exists\n"
 		"  --no-symbols leave code addresses as they are: no functions, files, lines\n"

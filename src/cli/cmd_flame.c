@@ -68,8 +68,8 @@ static int say_empty(const struct asked *a)
 	else if (a->stacks.off_cpu)
 		cli_error("the trace has no waits for locks, no blocking calls and no switches.");
 	else
-		cli_error("the trace has no CPU samples. 'tacho run' records them; see --off-cpu "
-			  "for what was waited for.");
+		cli_error("the trace has no CPU samples. 'tacho run' records them; --off-cpu shows "
+			  "waits instead.");
 	return CLI_FAILED;
 }
 
@@ -200,9 +200,8 @@ const struct cli_command cli_flame = {
 		"  --force            replace the file if it is there\n"
 		"  --off-cpu          time spent waiting: for locks, in blocking calls, switched "
 		"out\n"
-		"  --from TIME        from there: 1.5s after the first event, or -1s before the "
-		"last\n"
-		"  --to TIME          up to there\n"
+		"  --from TIME        begin here: 1.5s is from the first event, -1s from the last\n"
+		"  --to TIME          end here, counted in the same way\n"
 		"  --task ID          only while this task ran\n"
 		"  --kind NAME        only in callbacks of this kind or function\n"
 		"  --loop NAME        only on this loop (its name, or #ID)\n"

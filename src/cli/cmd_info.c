@@ -546,8 +546,8 @@ static int show(const char *path, bool json)
 static int run(int argc, char **argv)
 {
 	return cli_show_one(argc, argv, &cli_info,
-			    "what? Give a trace file, a folder of them, a box or a PID.",
-			    "one trace at a time; a folder of traces is one.", show);
+			    "which trace? Give a trace file, a folder of them, a box or a PID.",
+			    "one trace at a time; a folder of traces counts as one.", show);
 }
 
 const struct cli_command cli_info = {

@@ -253,8 +253,8 @@ static void print_none(const struct tacho__box_list *list)
 		putchar('\n');
 	}
 	puts("'tacho run -- COMMAND' records a program as it is; one that is linked with -ltacho "
-	     "calls tacho_start(NULL), see tacho.h.\n"
-	     "A box that was made elsewhere is found with TACHO_BOX_DIR=FOLDER.");
+	     "calls tacho_start(NULL), see tacho.h.\nTACHO_BOX_DIR=FOLDER finds boxes that were "
+	     "made in another folder.");
 }
 
 static int list_boxes(bool all, bool paths, bool json)

@@ -107,7 +107,7 @@ static void recover_open(struct recover *r, struct item *item, struct tacho_read
 		snprintf(item->message, sizeof(item->message), "%s; use 'tacho dump %" PRIu32 "'.",
 			 process->alive == TACHO_ALIVE_YES
 				 ? "its process runs"
-				 : "it cannot be told whether its process runs",
+				 : "it is not known whether its process runs",
 			 process->pid);
 	} else if (write_trace(r, item, reader) == 0) {
 		item->outcome = RECOVERED;

@@ -355,7 +355,7 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 			fputs(cli_colour(stdout, CLI_PLAIN), stdout);
 		}
 	if (hidden)
-		printf("\n%u more of no weight: --all shows them.", hidden);
+		printf("\n%u more of severity info: --all shows them.", hidden);
 	putchar('\n');
 }
 
@@ -525,7 +525,7 @@ static int report(void *arg, const char *path)
 	e = tacho__explain(reader, &options, &error);
 	cli_progress_end(&progress);
 	if (!e) {
-		cli_error("cannot look at %s: %s.", path, strerror(-error));
+		cli_error("cannot report on %s: %s.", path, strerror(-error));
 		tacho_read_close(reader);
 		return CLI_FAILED;
 	}
@@ -566,10 +566,9 @@ static int run(int argc, char **argv)
 			return CLI_USAGE;
 	}
 	if (a.list && (a.json || optind < argc))
-		return cli_usage(
-			"--rules lists rules and thresholds, as text and of no trace; leave "
-			"out %s.",
-			a.json ? "--json" : argv[optind]);
+		return cli_usage("--rules lists rules and thresholds as text, and reads no trace; "
+				 "leave out %s.",
+				 a.json ? "--json" : argv[optind]);
 	if (a.list)
 		return list_rules(&a);
 	return cli_with_trace(argc, argv, report, &a);
@@ -583,13 +582,13 @@ const struct cli_command cli_report = {
 		"then findings, the most costly first, each with its place in the code, evidence\n"
 		"and what to do.\n\n"
 		"  --json                 for programs\n"
-		"  --all                  also findings of no weight\n"
-		"  --since TIME           only from there: 1.5s after the first event, or -1s\n"
-		"                         before the last\n"
-		"  --until TIME           only up to there\n"
+		"  --all                  also findings of severity info\n"
+		"  --since TIME           begin here: 1.5s is from the first event,\n"
+		"                         -1s from the last\n"
+		"  --until TIME           end here, counted in the same way\n"
 		"  --fail-on RULE[:SEVERITY]  exit with 1 when this is found (any: every rule;\n"
 		"                         severities: info, warning, critical; default warning)\n"
-		"  --threshold NAME=VALUE change what a rule compares with\n"
+		"  --threshold NAME=VALUE change a number that a rule compares with\n"
 		"  --rules                list rules and thresholds\n\n"
 		"Examples:\n"
 		"  tacho report slow.tacho\n"

@@ -16,7 +16,7 @@ static void say_hindrance(const struct tacho__program *p)
 	switch (p->hindrance) {
 	case TACHO__HINDRANCE_STATIC:
 		cli_warn("%s is linked statically, so nothing inside it will be recorded; programs "
-			 "that it starts will be, where they are linked dynamically.",
+			 "that it starts will be, if they are linked dynamically.",
 			 p->elf);
 		break;
 	case TACHO__HINDRANCE_SETID:
@@ -94,16 +94,17 @@ const struct cli_command cli_run = {
 		"Starts COMMAND so that its loops are recorded, waits for it, and saves the last\n"
 		"window of each recorded process when it has ended, crashed or been killed.\n"
 		"Signals are passed on; the exit status is that of COMMAND.\n\n"
-		"  -o FILE|DIR            where to (default: tacho-NAME-PID-TIME.tacho here)\n"
+		"  -o FILE|DIR            file or folder (default: tacho-NAME-PID-TIME.tacho "
+		"here)\n"
 		"  -f, --force            replace FILE if it exists\n"
 		"  -q, --quiet            say only what went wrong\n"
 		"  --memory BYTES         memory for one process, such as 64M (default 32M)\n"
-		"  --min-age TIME         say so when the window gets shorter than this\n"
+		"  --min-age TIME         count a loss when the window gets shorter than this\n"
 		"  --poll-threshold TIME  count shorter polls instead of recording them\n"
 		"  --call-threshold TIME  record blocking calls from this length on\n"
 		"  --exclude NAMES        do not record programs of these names (a,b,c)\n"
-		"  --service NAME         a name for all of it, shown by tacho ls\n"
-		"  --trigger-signal NAME  this signal to tacho run saves a snapshot\n"
+		"  --service NAME         name of the service, stored in its boxes and traces\n"
+		"  --trigger-signal NAME  save a snapshot when tacho run gets this signal\n"
 		"  --no-wait-children     return when COMMAND ends, whatever it left "
 		"running\n" WATCH_OPTIONS_HELP
 		"                         also 'exit!=0': keep the last window only then\n\n"

@@ -28,7 +28,8 @@ static int run(int argc, char **argv)
 			return cli_usage("--format: '%s' is none of table, csv, json.", form);
 	}
 	if (optind == argc)
-		return cli_usage("of what? Give a trace file, a folder of them, a box or a PID.");
+		return cli_usage(
+			"which trace? Give a trace file, a folder of them, a box or a PID.");
 	if (!sql_session_exists()) {
 		cli_error(
 			"this tacho was built without SQLite; build it with -Dsql=enabled, or use "
@@ -49,11 +50,11 @@ const struct cli_command cli_sql = {
 	.help = "Usage: tacho sql FILE|FOLDER|BOX|PID [OPTIONS] ['SELECT ...' ...]\n\n"
 		"Answers SQL queries over the polls, wakes, tasks, turns, loops, locks, calls,\n"
 		"pool, spans, samples, frames, counters and losses of a trace, and more. Without\n"
-		"a query it asks for them, or reads them from standard input. Nothing is\n"
+		"a query it prompts for them, or reads them from standard input. Nothing is\n"
 		"imported: a table is read when a query needs it. Times are nanoseconds of\n"
 		"CLOCK_MONOTONIC.\n\n"
 		"  --format table|csv|json  json: one object per line (default table)\n"
-		"  --csv, --json            the same\n\n"
+		"  --csv, --json            short for --format csv and --format json\n\n"
 		"In place of a query:\n"
 		"  .tables                  what there is\n"
 		"  .schema [TABLE]          columns, their types and what they say\n\n"

@@ -42,7 +42,7 @@ int exporting_begin(struct exporting *e, const char *path, bool force, bool bina
 	if (!path || strcmp(path, "-") == 0) {
 		if (!binary || !isatty(STDOUT_FILENO))
 			return 0;
-		cli_error("this is no text for a terminal. Name a file with -o, or redirect the "
+		cli_error("this format is not for a terminal. Name a file with -o, or redirect the "
 			  "output.");
 		return -EINVAL;
 	}
@@ -71,7 +71,7 @@ int exporting_end(struct exporting *e, int error)
 		return error ? CLI_FAILED : CLI_OK;
 	}
 	if (error) {
-		cli_error("cannot write %s: %s. Nothing is left of it.", e->output.path,
+		cli_error("cannot write %s: %s. The unfinished file is deleted.", e->output.path,
 			  strerror(-error));
 		output_abandon(&e->output);
 		return CLI_FAILED;

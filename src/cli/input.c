@@ -49,9 +49,8 @@ static void say_no_box(uint32_t pid, const struct tacho__box_list *list)
 			  pid, folders);
 	else
 		cli_error("process %" PRIu32
-			  " runs but has no box in %s: it is not recorded, or by "
-			  "another user. Start it with 'tacho run -- COMMAND', or let it call "
-			  "tacho_start.",
+			  " runs but has no box in %s: it is not recorded, or another user records "
+			  "it. Start it with 'tacho run -- COMMAND', or let it call tacho_start.",
 			  pid, folders);
 }
 
@@ -105,8 +104,9 @@ static int with_one(int argc, char **argv, const char *none, const char *many,
 
 int cli_with_trace(int argc, char **argv, int (*use)(void *arg, const char *path), void *arg)
 {
-	return with_one(argc, argv, "of what? Give a trace file, a folder of them, a box or a PID.",
-			"one trace at a time; a folder of traces is one.", use, arg);
+	return with_one(argc, argv,
+			"which trace? Give a trace file, a folder of them, a box or a PID.",
+			"one trace at a time; a folder of traces counts as one.", use, arg);
 }
 
 struct shown {
@@ -196,8 +196,8 @@ int cli_open_between(struct tacho_reader **out, const char *path, const struct p
 			to_ns = 1; /* 0 would be no limit */
 		if (to_ns && from_ns > to_ns) {
 			snprintf(message, sizeof(message),
-				 "what was asked for begins after its end: there is nothing "
-				 "between them.");
+				 "the time that was asked for ends before it begins: nothing is in "
+				 "it.");
 			error = -EINVAL;
 		} else {
 			error = tacho__read_limit(*out, from_ns, to_ns);
@@ -217,7 +217,7 @@ void cli_warn_missed(const struct tacho__tracker_limits *m)
 
 	if (facts)
 		cli_warn("%" PRIu64 " events are left out: more tasks, locks, spans or threads "
-			 "were in use at one time than are kept track of.",
+			 "were in use at one time than tacho keeps track of.",
 			 facts);
 }
 

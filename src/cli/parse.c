@@ -55,10 +55,9 @@ static bool read_duration(const char *option, const char *text, size_t start, ui
 	if (tacho__duration_unit(number + used) == 0)
 		return parse_complain(option, text, start + used,
 				      "has a unit that is none of ns, us, ms, s, m, h");
-	return parse_complain(
-		option, text, start,
-		"is no duration that can be told: a point has one to nine digits behind it, "
-		"and 292 years are too long");
+	return parse_complain(option, text, start,
+			      "is not a duration: give one to nine digits after the point, and "
+			      "less than 292 years");
 }
 
 bool parse_duration(const char *option, const char *text, uint64_t *ns)
@@ -66,7 +65,7 @@ bool parse_duration(const char *option, const char *text, uint64_t *ns)
 	if (!read_duration(option, text, 0, ns))
 		return false;
 	if (*ns == 0)
-		return parse_complain(option, text, 0, "is no time at all: give more than 0");
+		return parse_complain(option, text, 0, "is 0: give a longer time");
 	return true;
 }
 

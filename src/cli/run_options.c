@@ -158,8 +158,8 @@ int run_check_folder(const char *folder)
 		uint64_t left = (uint64_t)fs.f_frsize * (geteuid() == 0 ? fs.f_bfree : fs.f_bavail);
 
 		if (left < ROOM_WANTED)
-			cli_warn("only %s are free for windows in %s. What finds no room stays in "
-				 "its box, for 'tacho recover'.",
+			cli_warn("only %s are free for windows in %s. A window that finds no room "
+				 "stays in its box, for 'tacho recover'.",
 				 text_bytes(room, left), folder);
 	}
 	return 0;
@@ -308,15 +308,14 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 		return cli_usage("which command? Give it after --, as in 'tacho run -- "
 				 "redis-server'.");
 	if (off && strcmp(off, "off") == 0)
-		return cli_usage("TACHO=off in the environment forbids what 'tacho run' is for; "
-				 "unset it.");
+		return cli_usage("TACHO=off in the environment forbids all recording; unset it.");
 	status = watch_options_check(&o->watch);
 	if (status == 0)
 		status = run_check_box_dir();
 	if (status)
 		return status;
 	if (o->watch.engine.replace && (!out || o->watch.engine.continuous))
-		return cli_usage("--force needs -o FILE: names of tacho's own are always new.");
+		return cli_usage("--force needs -o FILE: a name that tacho chooses is always new.");
 	if (o->watch.engine.continuous) {
 		if (!o->watch.engine.service)
 			o->watch.engine.service = getenv("TACHO_SERVICE");
@@ -331,6 +330,6 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 	}
 	status = read_output(o, out);
 	if (status == 0 && o->watch.engine.replace && !o->watch.engine.file)
-		return cli_usage("--force needs -o FILE: names of tacho's own are always new.");
+		return cli_usage("--force needs -o FILE: a name that tacho chooses is always new.");
 	return status;
 }

@@ -133,7 +133,7 @@ int cli_option(int argc, char **argv, const char *short_options, const struct op
 	else if (optopt)
 		cli_usage("there is no option -%c.", optopt);
 	else
-		cli_usage("there is no option %s, or it is short for several.", given);
+		cli_usage("there is no option %s, or it can mean several.", given);
 	return '?';
 }
 

@@ -54,7 +54,7 @@ static int read_condition(struct watch_options *o, const char *text)
 	n = strlen(message);
 	if (n > 0 && message[n - 1] == '.')
 		message[n - 1] = 0;
-	cli_error("--on: %s.", message[0] ? message : "this is no condition");
+	cli_error("--on: %s.", message[0] ? message : "this is not a condition");
 	parse_point_at(text, at);
 	return CLI_USAGE;
 }
@@ -131,9 +131,8 @@ static int check_flight(const struct tacho__engine_options *e)
 				 "segments.",
 				 e->segment_bytes ? "bytes" : "time");
 	if (e->max_bytes && e->rules.sentinels.count == 0)
-		return cli_usage("--max-bytes is about files that are kept by --on or "
-				 "--continuous, and neither is given; memory of a process is "
-				 "--memory.");
+		return cli_usage("--max-bytes limits the files that --on or --continuous keeps, "
+				 "and neither is given; --memory limits the memory of a process.");
 	return 0;
 }
 
@@ -168,8 +167,7 @@ int watch_options_check(struct watch_options *o)
 	if (status)
 		return status;
 	if (e->keep && e->rules.sentinels.count == 0)
-		return cli_usage("--keep needs --on: without a condition, no windows are kept "
-				 "that could become too many.");
+		return cli_usage("--keep needs --on: it limits the windows that conditions keep.");
 	if ((e->sched || e->kernel) && o->no_kernel)
 		return cli_usage("--%s and --no-kernel contradict each other.",
 				 e->sched ? "sched" : "kernel");

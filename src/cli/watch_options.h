@@ -53,22 +53,22 @@ enum {
 	{"debuginfod", no_argument, NULL, WATCH_DEBUGINFOD}
 /* clang-format on */
 
-#define WATCH_OPTIONS_HELP                                                                     \
-	"  --on CONDITION         keep a window when it holds: 'poll>50ms', 'wake>20ms',\n"    \
-	"                         'lag>100ms', 'sched>10ms', 'queue>1000', 'stall>2s';\n"      \
-	"                         joined by 'and', 'or'; may be given again\n"                 \
-	"  --cooldown TIME        no other window of that process for so long (60s)\n"         \
-	"  --after TIME           take it so long after the condition held (1s)\n"             \
-	"  --keep N               keep at most so many of these windows\n"                     \
-	"  --max-bytes BYTES      ... or bytes of them; with --continuous: of segments (1G)\n" \
-	"  --exec COMMAND         run this in a shell for each finished file, $1\n"            \
-	"  --continuous           write all to segments in the folder -o DIR\n"                \
-	"  --segment-bytes BYTES  a segment is finished at this size (64M)\n"                  \
-	"  --segment-time TIME    ... or this age (60s)\n"                                     \
-	"  --sched                record context switches of loop threads, with perf\n"        \
-	"  --kernel               CPU samples with frames of the kernel, with perf\n"          \
-	"  --no-kernel            take nothing from the kernel with perf (the default)\n"      \
-	"  --no-symbols           leave code addresses as they are\n"                          \
+#define WATCH_OPTIONS_HELP                                                                  \
+	"  --on CONDITION         keep a window when it holds: 'poll>50ms', 'wake>20ms',\n" \
+	"                         'lag>100ms', 'sched>10ms', 'queue>1000', 'stall>2s';\n"   \
+	"                         joined by 'and', 'or'; may be given again\n"              \
+	"  --cooldown TIME        then keep no other window of it for TIME (60s)\n"         \
+	"  --after TIME           take the window TIME after the condition held (1s)\n"     \
+	"  --keep N               keep at most N of these windows\n"                        \
+	"  --max-bytes BYTES      keep at most BYTES of them, or of segments (1G)\n"        \
+	"  --exec COMMAND         run this in a shell for each finished file, $1\n"         \
+	"  --continuous           write all to segments in the folder -o DIR\n"             \
+	"  --segment-bytes BYTES  a segment is finished at this size (64M)\n"               \
+	"  --segment-time TIME    a segment is finished at this age (60s)\n"                \
+	"  --sched                record context switches of loop threads, with perf\n"     \
+	"  --kernel               CPU samples with frames of the kernel, with perf\n"       \
+	"  --no-kernel            take nothing from the kernel with perf (the default)\n"   \
+	"  --no-symbols           leave code addresses as they are\n"                       \
 	"  --debuginfod           fetch missing debug files from DEBUGINFOD_URLS\n"
 
 /* One of the above, with optarg. 0 or CLI_USAGE after saying what is wrong. */

@@ -61,20 +61,22 @@ static int env_numbers(struct tacho__options *o, char *reason, size_t size)
 
 	v = env("TACHO_MAX_BYTES");
 	if (v && tacho__parse_bytes(v, &o->max_bytes))
-		return refuse(reason, size, "TACHO_MAX_BYTES", v, "give bytes, as 64M.");
+		return refuse(reason, size, "TACHO_MAX_BYTES", v, "give bytes, such as 64M.");
 	v = env("TACHO_MIN_AGE");
 	if (v && tacho__parse_duration(v, &o->min_age_ns))
-		return refuse(reason, size, "TACHO_MIN_AGE", v, "give a duration, as 10s.");
+		return refuse(reason, size, "TACHO_MIN_AGE", v, "give a duration, such as 10s.");
 	v = env("TACHO_POLL_THRESHOLD");
 	if (v && tacho__parse_duration(v, &o->poll_threshold_ns))
-		return refuse(reason, size, "TACHO_POLL_THRESHOLD", v, "give a duration, as 50us.");
+		return refuse(reason, size, "TACHO_POLL_THRESHOLD", v,
+			      "give a duration, such as 50us.");
 	v = env("TACHO_CALL_THRESHOLD");
 	if (v && tacho__parse_duration(v, &o->call_threshold_ns))
-		return refuse(reason, size, "TACHO_CALL_THRESHOLD", v, "give a duration, as 1ms.");
+		return refuse(reason, size, "TACHO_CALL_THRESHOLD", v,
+			      "give a duration, such as 1ms.");
 	v = env("TACHO_SLOW_POLL");
 	if (v && tacho__parse_duration(v, &o->slow_poll_ns))
 		return refuse(reason, size, "TACHO_SLOW_POLL", v,
-			      "give a duration, as 10ms, or 0 for never.");
+			      "give a duration, such as 10ms, or 0 for never.");
 	v = env("TACHO_KEEP_BOX");
 	if (v) {
 		if (tacho__parse_u64(v, &n) || n > 1)
@@ -107,7 +109,7 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 	v = env("TACHO_ON");
 	if (v && tacho__sentinels_parse(v, o->limit))
 		return refuse(reason, size, "TACHO_ON", v,
-			      "tacho run sets it, as poll>50ms,queue>1000.");
+			      "'tacho run --on' sets it, for example to poll>50ms,queue>1000.");
 	v = env("TACHO_CLOCK");
 	if (v) {
 		if (!strcmp(v, "auto"))
@@ -137,9 +139,9 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 
 static int refuse_unknown(char *reason, size_t size)
 {
-	return refuse_option(reason, size,
-			     "tacho_options holds options that this version of "
-			     "libtacho does not know: update it.");
+	return refuse_option(
+		reason, size,
+		"tacho_options holds options that this libtacho does not know: update libtacho.");
 }
 
 static int take_given(const struct tacho_options *g, struct tacho__options *o, char *reason,

@@ -95,15 +95,15 @@ static void judge(struct tacho__doctor *d)
 		snprintf(d->summary, sizeof(d->summary), "Recording does not work here.");
 	} else if (count(&d->program, TACHO__CHECK_CANNOT)) {
 		d->verdict = TACHO__VERDICT_CANNOT;
-		snprintf(d->summary, sizeof(d->summary), "Recording works here, but not of %s.",
+		snprintf(d->summary, sizeof(d->summary), "Recording works here, but not for %s.",
 			 what);
 	} else {
 		d->verdict = d->warnings ? TACHO__VERDICT_DEGRADED : TACHO__VERDICT_OK;
 		snprintf(d->summary, sizeof(d->summary), "Recording works here%s%s%s.",
-			 d->command ? ", also of " : "", what,
-			 !d->warnings	    ? ", with all that tacho knows"
-			 : d->warnings == 1 ? "; one thing is less than it could be"
-					    : "; some things are less than they could be");
+			 d->command ? ", also for " : "", what,
+			 !d->warnings	    ? ", with everything that tacho can record"
+			 : d->warnings == 1 ? "; one thing could be better"
+					    : "; some things could be better");
 	}
 }
 

@@ -152,7 +152,7 @@ static void check_space(struct tacho__checks *checks, const struct statfs *fs)
 
 	tacho__check_bytes(c, unused);
 	if (!all) /* tmpfs without a limit */
-		tacho__check_means(c, "that tmpfs has no limit but memory");
+		tacho__check_means(c, "only memory limits that tmpfs");
 	else
 		tacho__check_means(c,
 				   "%" PRIu64 " MiB of %" PRIu64 " MiB are free; a recorded "
@@ -227,8 +227,7 @@ static void check_limits(struct tacho__checks *checks)
 		 "raise it: ulimit -v unlimited", "; or record with less: tacho run --memory 8M"},
 		{"limit-sigpending", RLIMIT_SIGPENDING, false, 512, 0,
 		 "pending signals (ulimit -i); each sampled thread has a timer that counts here",
-		 "raise it: ulimit -i 4096; threads above it are not sampled, which is counted",
-		 ""},
+		 "raise it: ulimit -i 4096; threads above it are not sampled, and are counted", ""},
 	};
 
 	for (size_t i = 0; i < sizeof(limits) / sizeof(limits[0]); i++) {
@@ -271,14 +270,14 @@ static void check_perf(struct tacho__checks *checks)
 		put_sentence(c, message);
 	else
 		tacho__check_means(c,
-				   "CPU samples with kernel frames can be had from perf (tacho run "
-				   "--kernel; kernel.perf_event_paranoid is %s)",
+				   "perf gives CPU samples with kernel frames (tacho run --kernel; "
+				   "kernel.perf_event_paranoid is %s)",
 				   c->value[0] ? c->value : "not known");
 	c = tacho__check_add(checks, "cpu-samples", TACHO__CHECK_OK);
 	tacho__check_value(c, "%s", err ? "timers" : "perf and timers");
 	tacho__check_means(c, "CPU samples of the program are taken %s",
-			   err ? "by timers inside of it, without kernel frames"
-			       : "by timers inside of it, and by perf where that is asked for");
+			   err ? "by timers inside it, without kernel frames"
+			       : "by timers inside it, and by perf on request");
 	err = tacho__kernel_possible(&switches, message, sizeof(message));
 	c = tacho__check_add(checks, "switches", err ? TACHO__CHECK_WARNING : TACHO__CHECK_OK);
 	if (err)
@@ -328,13 +327,14 @@ static void check_schedstat(struct tacho__checks *checks)
 
 	if (err) {
 		tacho__check_means(c,
-				   "/proc/thread-self/schedstat cannot be read (%s), so slow "
-				   "callbacks don't tell how long they were kept from running",
+				   "/proc/thread-self/schedstat cannot be read (%s), so it is not "
+				   "recorded how long slow callbacks were kept from running",
 				   strerror(-err));
 		tacho__check_todo(c, "use a kernel with CONFIG_SCHED_INFO; tacho run --sched is "
 				     "another way, where perf works");
 	} else {
-		tacho__check_means(c, "slow callbacks tell how long they were kept from running");
+		tacho__check_means(c,
+				   "it is recorded how long slow callbacks were kept from running");
 	}
 }
 
@@ -363,11 +363,10 @@ static void check_seccomp(struct tacho__checks *checks)
 	if (mode >= 0)
 		tacho__check_number(c, (uint64_t)mode);
 	tacho__check_means(c, "%s",
-			   mode == 0 ? "no filter refuses system calls"
-			   : mode < 0
-				   ? "whether a filter refuses system calls is not known"
-				   : "a filter may refuse system calls; what it refuses of those "
-				     "that tacho makes is told in its own line");
+			   mode == 0  ? "no filter refuses system calls"
+			   : mode < 0 ? "it is not known whether a filter refuses system calls"
+				      : "a filter may refuse system calls; those that tacho needs "
+					"have lines of their own");
 	c = tacho__check_add(checks, "ptrace-scope", TACHO__CHECK_OK);
 	if (read_line("/proc/sys/kernel/yama/ptrace_scope", scope, sizeof(scope)) == 0)
 		tacho__check_value(c, "%s", scope);
@@ -398,8 +397,8 @@ static void check_calls(struct tacho__checks *checks)
 	fd = syscall(SYS_pidfd_open, getpid(), 0);
 	c = tacho__check_add(checks, "pidfd", fd < 0 ? TACHO__CHECK_WARNING : TACHO__CHECK_OK);
 	tacho__check_means(c, "%s",
-			   fd < 0 ? "pidfd_open is refused, so that a process has ended is noticed "
-				    "up to half a second later"
+			   fd < 0 ? "pidfd_open is refused, so the end of a process is noticed up "
+				    "to half a second late"
 				  : "the ends of processes are noticed at once (pidfd_open)");
 	if (fd < 0)
 		tacho__check_todo(c, "use Linux 5.3 or newer, or allow the call in the filter");
@@ -444,7 +443,7 @@ static void check_symbols(struct tacho__checks *checks)
 #else
 	struct tacho__check *c = tacho__check_add(checks, "symbols", TACHO__CHECK_WARNING);
 
-	tacho__check_means(c, "this tacho was built without libdw: traces have addresses and no "
+	tacho__check_means(c, "this tacho was built without libdw: traces have addresses but no "
 			      "names of functions");
 	tacho__check_todo(c, "install libdw-dev and libiberty-dev, and build tacho again");
 #endif

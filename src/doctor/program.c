@@ -190,8 +190,8 @@ static void check_hindrance(struct tacho__checks *checks, const struct tacho__pr
 			c->state = TACHO__CHECK_UNKNOWN;
 			tacho__check_value(c, "unknown");
 			tacho__check_means(
-				c, p->is_text ? "the shell runs it; what it starts is "
-						"recorded where it is linked dynamically"
+				c, p->is_text ? "the shell runs it; the programs that it starts "
+						"are recorded if they are linked dynamically"
 					      : "the file cannot be read, so nothing more is "
 						"known of it");
 			return;
@@ -205,7 +205,7 @@ static void check_hindrance(struct tacho__checks *checks, const struct tacho__pr
 		tacho__check_value(c, "static");
 		tacho__check_means(c,
 				   "linked statically, so nothing inside it is recorded; programs "
-				   "that it starts are, where they are linked dynamically");
+				   "that it starts are recorded if they are linked dynamically");
 		tacho__check_todo(c,
 				  "link it dynamically (without -static), or call tacho.h in it");
 		return;
@@ -260,7 +260,7 @@ static void check_runtime(struct tacho__checks *checks, size_t i, const struct l
 	} else if (!l->known) {
 		c->state = TACHO__CHECK_UNKNOWN;
 		tacho__check_value(c, "unknown");
-		tacho__check_means(c, "the dynamic linker did not tell what the program loads");
+		tacho__check_means(c, "the dynamic linker did not say what the program loads");
 	} else {
 		tacho__check_value(c, "none");
 		tacho__check_means(c, "not linked; if the program loads it later, %s", r->seen);
@@ -299,7 +299,7 @@ static void check_stacks(struct tacho__checks *checks, const struct tacho__elf_f
 	if (f->functions < 8 || (percent >= FRAMED_FEW && percent < FRAMED_MOST)) {
 		c->state = TACHO__CHECK_UNKNOWN;
 		tacho__check_value(c, "unknown");
-		tacho__check_means(c, "%u of %u functions begin as if they kept one", f->framed,
+		tacho__check_means(c, "%u of %u functions seem to keep one", f->framed,
 				   f->functions);
 	} else if (percent >= FRAMED_MOST) {
 		tacho__check_value(c, "yes");
@@ -358,7 +358,7 @@ static void check_names(struct tacho__checks *checks, const char *elf,
 	} else if (separate) {
 		tacho__check_means(c, "functions, files and lines are in %s", path);
 	} else {
-		tacho__check_means(c, "%s have names, and no files and lines",
+		tacho__check_means(c, "%s have names, but no files and lines",
 				   f->symtab ? "functions" : "only exported functions");
 		tacho__check_todo(c, "install its debug symbols (package NAME-dbgsym), let "
 				     "tacho dump --debuginfod fetch them, or compile with -g");

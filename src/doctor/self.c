@@ -209,7 +209,7 @@ static void record(struct tacho__self *s)
 	s->took_ns = tacho__clock_ns(CLOCK_MONOTONIC) - begin;
 	read_box(s, (uint32_t)pid, &begin_real);
 	if (!did && s->ran) {
-		fail(s, "the process that was to do known work did not come to its end");
+		fail(s, "the process that should do known work did not finish it");
 		s->ran = false;
 	}
 }
@@ -228,9 +228,8 @@ static void compare(struct tacho__checks *checks, const char *name, const char *
 	tacho__check_means(c, "%" PRIu64 " of %" PRIu64 " %s were recorded",
 			   recorded < did || exact ? recorded : did, did, what);
 	if (!good)
-		tacho__check_todo(c,
-				  "this should not be: report it, with the output of tacho doctor "
-				  "--json");
+		tacho__check_todo(c, "this should not happen: report it, with the output of tacho "
+				     "doctor --json");
 }
 
 static void compare_samples(struct tacho__checks *checks, const struct tacho__self *s)
@@ -260,9 +259,9 @@ void tacho__doctor_self(struct tacho__checks *checks, struct tacho__self *s)
 	works = s->ran && s->recorded.waits > 0;
 	c = tacho__check_add(checks, "self-check", works ? TACHO__CHECK_OK : TACHO__CHECK_CANNOT);
 	if (!works) {
-		tacho__check_means(c, "a process that was to record did not: %s",
+		tacho__check_means(c, "a process that should record did not: %s",
 				   s->reason[0] ? s->reason : "its box holds no wait of a loop");
-		tacho__check_todo(c, "put right what this line and those above name");
+		tacho__check_todo(c, "fix what this line and the lines above name");
 		return;
 	}
 	tacho__check_means(c, "a process recorded for %s and was killed; its box was read (%s)",
@@ -273,8 +272,8 @@ void tacho__doctor_self(struct tacho__checks *checks, struct tacho__self *s)
 	compare_samples(checks, s);
 	c = tacho__check_add(checks, "self-sched",
 			     s->sched ? TACHO__CHECK_OK : TACHO__CHECK_WARNING);
-	tacho__check_means(c, "slow turns %s how the scheduler treated them",
-			   s->sched ? "told" : "did not tell");
+	tacho__check_means(c, "what the scheduler did to slow turns %s recorded",
+			   s->sched ? "was" : "was not");
 	if (!s->sched)
 		tacho__check_todo(c, "see schedstat");
 }

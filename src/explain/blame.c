@@ -40,7 +40,7 @@ static void blame_delay(struct tacho__blaming *b, uint32_t thread, uint64_t from
 		if (p->depth == depth && p->owner == TACHO__OWNER_IO) {
 			p->owner = TACHO__OWNER_DESCHEDULED;
 			snprintf(p->text, sizeof(p->text),
-				 "its loop was parked, and the kernel took so long to run it");
+				 "its loop was parked, and the kernel took this long to run it");
 		}
 	}
 }

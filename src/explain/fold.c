@@ -160,7 +160,7 @@ static void judge(const struct tacho__explaining *x, struct tacho__explanation *
 		e->verdict.category = "none";
 		snprintf(e->verdict.summary, sizeof(e->verdict.summary),
 			 "nothing is wrong with the loops in this window%s",
-			 tacho__is_idle(x) ? ": they had next to nothing to do" : "");
+			 tacho__is_idle(x) ? ": they had almost nothing to do" : "");
 	}
 }
 

@@ -250,11 +250,10 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	else
 		tacho__say_summary(f, "descriptor %llu, one of %u, takes %.0f %% of loop %s",
 				   (unsigned long long)flood.top->what, flood.count, share, name);
-	tacho__say_advice(f,
-			  "Bound what one connection gets in one turn (read budget), and slow down "
-			  "who sends too much.");
+	tacho__say_advice(f, "Limit what one connection gets in one turn (a read budget), and slow "
+			     "down peers that send too much.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, (double)flood.top->count,
-			    "times", "ready %llu times, for %s in all, against %s of the next",
+			    "times", "ready %llu times, for %s in all; the next one took %s",
 			    (unsigned long long)flood.top->count,
 			    tacho__ns_text(ns, (double)flood.top->ns),
 			    tacho__ns_text(next, (double)flood.second));
@@ -329,11 +328,10 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 			   (unsigned long long)k->seen, share,
 			   tacho__id_text(x, name, l->process, l->loop),
 			   tacho__id_text(x, kind, k->process, k->kind));
-	tacho__say_advice(f,
-			  "Bound what one connection gets in one turn (read budget), and slow down "
-			  "who sends too much.");
+	tacho__say_advice(f, "Limit what one connection gets in one turn (a read budget), and slow "
+			     "down peers that send too much.");
 	tacho__say_evidence(f, l->thread, k->busiest.first_ns, k->busiest.last_ns, top, "ns",
-			    "in %llu callbacks of task 0x%llx, against %.1f ms of the next",
+			    "in %llu callbacks of task 0x%llx; the next one took %.1f ms",
 			    (unsigned long long)k->busiest.polls,
 			    (unsigned long long)k->busiest.task, (double)k->next_busy_ns / 1e6);
 }

@@ -122,10 +122,9 @@ static void find_unseen(struct tacho__explaining *x, const struct tacho__group *
 		return;
 	if (p->kind)
 		tacho__where_id(x, f, p->kind, g->worst->last_ns);
-	tacho__say_summary(f,
-			   "%s keeps its loop for up to %s and hardly runs: what it waits for was "
-			   "not seen",
-			   callback_text(x, name, p), tacho__ns_text(ns, (double)g->longest_ns));
+	tacho__say_summary(
+		f, "%s keeps its loop for up to %s but hardly runs: what it waits for was not seen",
+		callback_text(x, name, p), tacho__ns_text(ns, (double)g->longest_ns));
 	tacho__say_advice(f,
 			  "Record with --sched, which shows where it leaves its CPU: page faults, "
 			  "and calls that tacho does not know, wait in the kernel.");
@@ -157,10 +156,11 @@ static void find_code(struct tacho__explaining *x, const struct tacho__group *g)
 	callback_text(x, name, p);
 	tacho__ns_text(ns, (double)g->longest_ns);
 	if (sampled && f->where_count)
-		tacho__say_summary(f, "%s keeps its loop for up to %s, in %s", name, ns,
+		tacho__say_summary(f, "%s keeps its loop busy for up to %s, in %s", name, ns,
 				   tacho__where_text(where, f));
 	else
-		tacho__say_summary(f, "%s keeps its loop for up to %s; what it did was not seen",
+		tacho__say_summary(f,
+				   "%s keeps its loop busy for up to %s; what it did was not seen",
 				   name, ns);
 	tacho__say_advice(f, "Split the work, or give it to a pool of threads, so that other "
 			     "callbacks of the loop can run in between.");
@@ -217,7 +217,7 @@ static void find_lock(struct tacho__explaining *x, const struct tacho__group *g)
 	kept_text(all, g, l->end_ns - l->begin_ns, g->top[0]->spent.lock_ns, g->top[0]->spent.locks,
 		  "waits");
 	if (l->release_ns && f->where_count)
-		tacho__say_summary(f, "%s waits up to %s for a lock that %s keeps in %s", name, all,
+		tacho__say_summary(f, "%s waits up to %s for a lock that %s holds in %s", name, all,
 				   tacho__thread_text(x, holder, g->process, l->releaser.thread),
 				   tacho__where_text(where, f));
 	else
@@ -255,11 +255,11 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__group *
 		f->where_count ? ", in " : "", f->where_count ? tacho__where_text(where, f) : "");
 	if (l->release_ns && is_kept_by_many(l->end_ns - l->begin_ns, g->top[0]->spent.lock_ns,
 					     g->top[0]->spent.locks))
-		tacho__say_advice(f,
-				  "See what %s does meanwhile: it keeps what this loop waits for "
-				  "over and over, as the lock of an interpreter, and hands it over "
-				  "late.",
-				  tacho__thread_text(x, who, g->process, l->releaser.thread));
+		tacho__say_advice(
+			f,
+			"See what %s does meanwhile: it holds what this loop waits for again and "
+			"again, such as the lock of an interpreter, and hands it over late.",
+			tacho__thread_text(x, who, g->process, l->releaser.thread));
 	else
 		tacho__say_advice(f, "Return to the loop, and let the other thread tell it when it "
 				     "is done (uv_async_send, event_active, an eventfd): while it "
@@ -468,14 +468,14 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 			   f->where_count ? " in " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(f,
-			  waits	 ? "Find who holds this lock; two threads that take two locks in "
-				   "different order wait for each other for ever."
+			  waits	 ? "Find who holds this lock; two threads that take the same two "
+				   "locks in different order wait for each other for ever."
 			  : runs ? "Let it yield: return to the loop now and then, or run it in a "
 				   "pool of threads."
-			  : p->kind ? "See what it waits for with a debugger, or with --sched for "
-				      "switches; a call without time-out is the usual reason."
-				    : "See what it waits for with a debugger, or with --sched for "
-				      "switches; a call without time-out is the usual reason. A "
+			  : p->kind ? "See with a debugger what it waits for, or record with "
+				      "--sched; the usual reason is a call without a time-out."
+				    : "See with a debugger what it waits for, or record with "
+				      "--sched; the usual reason is a call without a time-out. A "
 				      "thread that has left its loop for good looks the same.");
 	tacho__say_evidence(f, p->at.thread, p->begin_ns, end_ns, ns, "ns",
 			    "no return to the loop since then");

@@ -41,9 +41,8 @@ static void find_crash(struct tacho__explaining *x, const struct tacho_crash_inf
 	tacho__say_summary(f, "thread %s crashed with %s (%d)%s%s", c->thread_name,
 			   signal_name(c->signal), c->signal, f->where_count ? " in " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
-	tacho__say_advice(
-		f, "The stack above and the last events of this thread ('tacho cat') show how "
-		   "it came there.");
+	tacho__say_advice(f, "The stack above and the last events of this thread ('tacho cat') "
+			     "show how it got there.");
 	tacho__say_evidence(f, 0, c->ns, c->ns, (double)c->signal, "", "at address 0x%llx",
 			    (unsigned long long)c->address);
 }
@@ -186,14 +185,13 @@ static void find_bad_clock(struct tacho__explaining *x, uint32_t process)
 	if (!f)
 		return;
 	if (unknown)
-		tacho__say_summary(f, "nothing says how fast the clock of the recording went: "
-				      "times, and what is found by them, mean nothing");
+		tacho__say_summary(f, "nothing says how fast the recording's clock went: times, "
+				      "and the findings that rest on them, mean nothing");
 	else
-		tacho__say_summary(f, "the clock of the recording went back: times, and what is "
-				      "found by them, may be wrong");
-	tacho__say_advice(
-		f, "Record again. A machine that is moved or restored can do that; where the "
-		   "CPU's own clock does it, TACHO_CLOCK=monotonic helps.");
+		tacho__say_summary(f, "the recording's clock went back: times, and the findings "
+				      "that rest on them, may be wrong");
+	tacho__say_advice(f, "Record again. This happens when a virtual machine is moved or "
+			     "restored; if it is the CPU's own clock, set TACHO_CLOCK=monotonic.");
 	if (!back && !unknown)
 		tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, equal, "records",
 				    "%.0f records have the time of the one before", equal);
@@ -221,9 +219,9 @@ static void find_throttled(struct tacho__explaining *x, const struct tacho__coun
 			   "the CPU quota of its cgroup stopped the process for %s, %.0f %% of the "
 			   "window",
 			   tacho__ns_text(text, ns), share);
-	tacho__say_advice(f, "Raise the quota (cpu.max, a CPU limit of the container), or let it "
-			     "use fewer threads at once: a period's share that is used up early "
-			     "stops all of them until the next.");
+	tacho__say_advice(f, "Raise the quota (cpu.max, the CPU limit of the container), or use "
+			     "fewer threads at once: when a period's share is used up, all of them "
+			     "stop until the next period.");
 	tacho__say_evidence(f, 0, k->first_ns, k->last_ns, ns, "ns", "stopped by the quota for %s",
 			    text);
 }
@@ -263,7 +261,7 @@ static void find_not_enough(struct tacho__explaining *x)
 	if (!f)
 		return;
 	if (enough(x))
-		tacho__say_summary(f, "no loop was seen, so nothing can be said of any");
+		tacho__say_summary(f, "no loop was seen, so there is nothing to judge");
 	else
 		tacho__say_summary(
 			f, "%llu events in %s are too few to tell",

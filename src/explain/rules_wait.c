@@ -76,8 +76,8 @@ static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
 		tacho__where_id(x, f, w->worst.at[0].kind, x->sum->last_ns);
 	}
 	tacho__say_summary(f,
-			   "%.0f wakes per second were for tasks that were woken already: only one "
-			   "in %.0f leads to a poll",
+			   "%.0f wakes per second were for tasks that had already been woken: only "
+			   "one in %.0f leads to a poll",
 			   rate, (double)(w->again + w->count) / (double)w->count);
 	tacho__say_advice(f,
 			  "Wake once for a batch: remember that a wake is under way until the task "
@@ -151,12 +151,11 @@ static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_
 	f->task = k->stuck.task;
 	tacho__where_id(x, f, k->place, x->sum->last_ns);
 	tacho__where_id(x, f, k->kind, x->sum->last_ns);
-	tacho__say_summary(
-		f,
-		"tasks of kind %s pile up: of %llu that were spawned %.0f have not ended, "
-		"more all the time",
-		tacho__id_text(x, name, k->process, k->kind), (unsigned long long)k->spawned,
-		alive);
+	tacho__say_summary(f,
+			   "tasks of kind %s pile up: %llu were spawned, %.0f of them have not "
+			   "ended, and their number grows",
+			   tacho__id_text(x, name, k->process, k->kind),
+			   (unsigned long long)k->spawned, alive);
 	tacho__say_advice(
 		f, "See what they wait for: give each a way to end (time-out, cancel, close).");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, alive, "tasks",
@@ -216,11 +215,10 @@ static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum
 			"a tenth of that",
 			name, text, t->waits_for ? " for " : "",
 			t->waits_for ? tacho__id_text(x, what, k->process, t->waits_for) : "");
-	tacho__say_advice(
-		f, woken ? "See whether its loop still runs, and whether it took the task out "
-			   "of its queue."
-			 : "Look for a path on which the wake is lost: a wake before the "
-			   "wait, a waker that was dropped, a missing time-out.");
+	tacho__say_advice(f, woken ? "See whether its loop still runs, and whether the loop took "
+				     "the task out of its queue."
+				   : "Look for a path on which the wake is lost: a wake before the "
+				     "wait, a waker that was dropped, a missing time-out.");
 	tacho__say_evidence(f, 0, woken ? t->woken_ns : t->last_ns, x->sum->last_ns, ns, "ns",
 			    "task %llu", (unsigned long long)t->task);
 }
@@ -347,7 +345,7 @@ static void find_pool(struct tacho__explaining *x, uint32_t process)
 		"busy%s%s",
 		tacho__ns_text(ns, waits(p.sufferer, 1)), threads,
 		tacho__id_text(x, name, process, p.taker->kind),
-		p.sufferer != p.taker ? "; it is most felt by " : "",
+		p.sufferer != p.taker ? "; hit hardest is " : "",
 		p.sufferer != p.taker ? other : "");
 	tacho__say_advice(f, "Give long work (name look-ups above all) a pool of its own, or raise "
 			     "UV_THREADPOOL_SIZE.");
@@ -402,8 +400,8 @@ static void find_stuck_pool(struct tacho__explaining *x, uint32_t process)
 	f->kind = keeper->kind;
 	tacho__where_id(x, f, keeper->kind, x->sum->last_ns);
 	tacho__say_summary(f,
-			   "%llu works have waited for a thread of the pool for up to %s: %s has "
-			   "kept it since before that and does not end",
+			   "%llu pieces of work have waited up to %s for a thread of the pool: %s "
+			   "has kept it busy since before that and does not end",
 			   (unsigned long long)count, tacho__ns_text(ns, (double)waited),
 			   tacho__id_text(x, name, process, keeper->kind));
 	tacho__say_advice(f, "See what it waits for: a file system or a peer that does not answer. "
@@ -499,7 +497,7 @@ static void counter_finding(struct tacho__explaining *x, const struct tacho__cou
 		f->where_count = 0;
 	if (!f->where_count)
 		tacho__where_id(x, f, k->kind, x->sum->last_ns);
-	tacho__say_summary(f, "%s %s: from %.0f to %.0f in the window, more all the time", what,
+	tacho__say_summary(f, "%s %s: from %.0f to %.0f in the window, and it grows", what,
 			   tacho__id_text(x, name, k->process, k->name), k->first, k->last);
 	tacho__say_advice(f, "%s", advice);
 	tacho__say_evidence(f, 0, k->first_ns, k->last_ns, k->most, "", "at most %.0f", k->most);

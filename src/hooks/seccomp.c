@@ -244,8 +244,8 @@ void tacho__restricts(unsigned long mode, const void *filter)
 	if (tacho__rec &&
 	    (mode == SECCOMP_MODE_STRICT ||
 	     (mode == SECCOMP_MODE_FILTER && filter && !can_go_on(filter))) &&
-	    !tacho__give_up(-EPERM, "The program restricts its system calls to some that recording "
-				    "can not do with: nothing is recorded from there on."))
+	    !tacho__give_up(-EPERM, "The program forbids itself some system calls that recording "
+				    "needs (seccomp): nothing is recorded from there on."))
 		tacho__samples_end();
 	errno = saved;
 }

@@ -221,8 +221,8 @@ int tacho__new_file_commit(struct tacho__new_file *f)
 	if (fsync(f->folder) < 0 && errno != EINVAL) {
 		result = -errno;
 		snprintf(f->message, sizeof(f->message),
-			 "wrote %s but cannot make sure that its folder is on the disk: %s.",
-			 f->path, strerror(-result));
+			 "wrote %s, but its folder could not be synced to the disk: %s.", f->path,
+			 strerror(-result));
 	}
 	close(f->folder);
 	f->folder = -1;

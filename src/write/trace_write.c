@@ -66,8 +66,7 @@ static void put_records(struct writing *w, const struct tacho__records *records,
 	if (err == -ENOMEM)
 		tacho__output_no_memory(&w->out);
 	else if (err)
-		tacho__output_fail(&w->out, err,
-				   "cannot read the records that were to be written: %s",
+		tacho__output_fail(&w->out, err, "cannot read the records for the trace: %s",
 				   strerror(-err));
 	if (err)
 		return;
@@ -168,10 +167,10 @@ int tacho__trace_write(struct tacho_reader *reader, int fd,
 	if (message && message_size)
 		message[0] = 0;
 	if (options->process >= tacho_read_process_count(reader))
-		return tacho__output_fail(&w.out, -EINVAL,
-					  "cannot write the trace: there is no "
-					  "process number %u in what was opened",
-					  options->process);
+		return tacho__output_fail(
+			&w.out, -EINVAL,
+			"cannot write the trace: the input has no process number %u",
+			options->process);
 	err = put_all(&w);
 	w.result.bytes = w.out.offset;
 	w.result.blocks = w.out.blocks;

@@ -23,7 +23,7 @@ PYTHON = os.path.realpath(sys.executable)
 ROOT = os.geteuid() == 0
 HERE = os.path.dirname(os.path.abspath(__file__))
 MEMORY = str(256 << 20)  # of one window: nothing of a test's load is overwritten
-NOTES = (": window of ", " itself used ", " go on and are recorded")  # where all is well
+NOTES = (": window of ", " itself used ", "still running and recorded: ")  # where all is well
 WAITS = "epoll_wait,epoll_pwait,epoll_pwait2"
 
 

@@ -55,7 +55,7 @@ def serve(name, more, strace=False):
               f"{status} for {answers}")
         check(f"{name}: tacho waits for it", runs and not os.path.exists(f"/proc/{daemon.process}"))
         if background:
-            check(f"{name}: a daemon is told", "go on and are recorded" in daemon.log(),
+            check(f"{name}: a daemon is told", "still running and recorded" in daemon.log(),
                   daemon.log())
         found = ended(name, daemon, end, traces=2)
         verify(name, found, requests, accepts, daemon if strace else None)

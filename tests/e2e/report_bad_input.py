@@ -145,7 +145,7 @@ def test_blame(out):
         p = subprocess.run([BIN, "blame", path, "--span", "none", *options], capture_output=True,
                            text=True, timeout=120)
         check(f"blame of what is not there fails {' '.join(options)}", p.returncode == 1 and
-              "nothing of that kind" in p.stderr and
+              "nothing that was asked for" in p.stderr and
               (not options or json.loads(p.stdout)["subjects"] == []), said(p))
     p = subprocess.run([BIN, "blame", path, "--trace-id", "00"], capture_output=True, text=True,
                        timeout=120)

@@ -72,7 +72,7 @@ def test_pid_namespace(tmp):
     p = run("-o", out, "--", "unshare", "-pf", PYTHON, "-c",
             LOOP + "assert os.getpid() == 1\nturn()\nsys.exit(9)", cwd=tmp)
     check("pid_namespace_is_followed_to_its_end", p.returncode == 9 and count(out, "park") == 6 and
-          boxes() == [] and "go on" not in p.stderr, (said(p), count(out, "park")))
+          boxes() == [] and "still running" not in p.stderr, (said(p), count(out, "park")))
 
 
 def test_address_sanitizer(tmp):

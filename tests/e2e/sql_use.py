@@ -200,7 +200,7 @@ def errors(path, base):
     check("sql_caret_in_a_query_of_several_lines", lines[1].index("tsak") == lines[2].index("^"),
           lines)
     for name, arguments, status, text in (
-            ("no_argument", [], 2, "of what?"), ("form", [path, "--format", "xml"], 2, "none of"),
+            ("no_argument", [], 2, "which trace?"), ("form", [path, "--format", "xml"], 2, "none of"),
             ("option", [path, "--frob"], 2, "--frob"),
             ("no_file", [os.path.join(base, "nothing.tacho"), "SELECT 1"], 1, "nothing.tacho"),
             ("no_trace", [__file__, "SELECT 1"], 1, "sql_use.py"),

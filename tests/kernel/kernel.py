@@ -268,7 +268,7 @@ def refused(place):
         out = subprocess.run([place.follow, 'trace', '1', 'x', 'x', '0', '1', '1000'], user=NOBODY,
                              capture_output=True, text=True, timeout=60)
         check("another user's process: refused with a sentence",
-              out.returncode == 3 and "another user's" in out.stdout, out.stdout)
+              out.returncode == 3 and 'belongs to another user' in out.stdout, out.stdout)
     out = subprocess.run(['sh', '-c', f'ulimit -n 6; exec {place.follow} possible 0 1'],
                          capture_output=True, text=True, timeout=60)
     check('no more descriptors: refused with a sentence',

@@ -110,7 +110,7 @@ static void an_error_names_what_was_expected_and_where(void **state)
 		{"polls>5ms", 0, "no such sentinel"},
 		{"Poll>5ms", 0, "no such sentinel"},
 		{"poll<5ms", 4, "expected \">\""},
-		{"poll>=5ms", 5, "not \">=\""},
+		{"poll>=5ms", 5, "no \">=\""},
 		{"poll=5ms", 4, "expected \">\""},
 		{"poll>", 5, "expected a time"},
 		{"poll>ms", 5, "expected a time"},
