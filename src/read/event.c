@@ -69,7 +69,7 @@ int tacho_read_text(const struct tacho_event *event, const char **text, size_t *
 
 	if (event->type != TACHO_EV_LOG || !event->words)
 		return -EINVAL;
-	data = event->word[0] >> 16;
+	data = TACHO_GET(event, LOG, text);
 	bytes = data & (TEXT_CUT - 1);
 	if (bytes > (event->words - 1) * sizeof(uint64_t))
 		return -EBADMSG;
@@ -130,7 +130,7 @@ int tacho_read_field(const struct tacho_reader *reader, const struct tacho_event
 		return -ENOENT;
 	if (index >= schema->count)
 		return -EINVAL;
-	present = event->word[0] >> 16;
+	present = TACHO_GET(event, EVENT, fields);
 	if (!(present >> index & 1))
 		return 0;
 	for (uint32_t i = 0; i <= index; i++) {

@@ -234,21 +234,11 @@ static void definitions(struct tb *t)
 	free(p.data);
 }
 
-static const uint8_t types[] = {
-	TACHO_REC_PARK,	       TACHO_REC_UNPARK,	TACHO_REC_POLL_END,
-	TACHO_REC_SPAN_BEGIN,  TACHO_REC_SPAN_END,	TACHO_REC_PAUSE,
-	TACHO_REC_LOOP,	       TACHO_REC_SWITCH_OUT,	TACHO_REC_SWITCH_IN,
-	TACHO_REC_POLL_BEGIN,  TACHO_REC_POLL_SWITCH,	TACHO_REC_WAKE,
-	TACHO_REC_TASK_END,    TACHO_REC_LOCK_WAIT,	TACHO_REC_LOCK_WAITED,
-	TACHO_REC_QUEUE_DEPTH, TACHO_REC_COUNTER,	TACHO_REC_ASYNC_END,
-	TACHO_REC_TRIGGER,     TACHO_REC_WORK_SUBMIT,	TACHO_REC_WORK_BEGIN,
-	TACHO_REC_WORK_END,    TACHO_REC_READY,		TACHO_REC_LATE,
-	TACHO_REC_STACK,       TACHO_REC_SAMPLE,	TACHO_REC_LOCK_RELEASE,
-	TACHO_REC_STEAL,       TACHO_REC_ASYNC_BEGIN,	TACHO_REC_SCHED,
-	TACHO_REC_SPAWN,       TACHO_REC_TASK_WAITS,	TACHO_REC_TRACE_ID,
-	TACHO_REC_LOG,	       TACHO_REC_EVENT,		TACHO_REC_POLL_HIST,
-	TACHO_REC_CALL,	       TACHO_REC_SAMPLE_FRAMES, TACHO_REC_KERNEL_SAMPLE,
-};
+/* clang-format off */
+#define TYPE(name, number, ...) number,
+static const uint8_t types[] = {TACHO_EVENTS(TYPE, TACHO__NO_FIELD) TACHO_PACKED(TYPE)};
+#undef TYPE
+/* clang-format on */
 
 /* { u8 type, u8 pause, u8 arg, words }; a type beyond the list ends the chunk. */
 static int record(struct input *in, struct tacho_chunk *c, uint64_t *now)
