@@ -187,7 +187,7 @@ static void examine(int fd, bool finished)
 		FUZZ_CHECK(at <= facts.size);
 	}
 	for (uint32_t i = 1; i < facts.streams.count; i++) {
-		const struct tacho__stream *s = &facts.streams.items[i];
+		const struct tacho__delivery *s = &facts.streams.items[i];
 
 		FUZZ_CHECK(s->thread > s[-1].thread ||
 			   (s->thread == s[-1].thread && s->stream > s[-1].stream));
