@@ -31,7 +31,7 @@ struct tacho__demand {
 	uint32_t trigger; /* its number in the box; 0: none */
 	char why[TACHO__WHY_MAX];
 	uint64_t quiet_ns;   /* cooldown until then; 0: none */
-	uint64_t arm_ns;     /* the recorder is to be heard again then; 0: it is */
+	uint64_t arm_ns;     /* when the recorder is listened to again; 0: it is now */
 	uint64_t unheard;    /* in the cooldown, that we know of */
 	uint64_t suppressed; /* what the recorder had counted by the last one */
 };

@@ -2,9 +2,9 @@
  * What one followed box wants: windows for its triggers, a look at its loops, its records in
  * segments.
  *
- * No time is waited for but for these: a loop that has unparked and might stall, a window that
- * is to be taken later, the end of a cooldown, a segment that is due, and what could not be
- * saved.
+ * The agent wakes up by time only for these: a loop that has unparked and might stall, a window
+ * that must be taken later, the end of a cooldown, a segment that is due, and a window that could
+ * not be saved.
  */
 #include <errno.h>
 #include <inttypes.h>

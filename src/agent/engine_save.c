@@ -340,8 +340,8 @@ static bool is_wanted(struct tacho__engine *e, struct tacho__followed *box)
 
 	if (tacho__sentinels_watch(&e->options.rules.sentinels, TACHO__WATCH_EXIT))
 		return ended_as_wanted(e, box, in_order) || box->demand.wanted;
-	/* `tacho agent` cares for what its owner did not expect, and for what a `tacho run`
-	   that is gone was to save. */
+	/* `tacho agent` saves the ends that nobody expected, and those that a `tacho run` would
+	   have saved if it were not gone. */
 	return e->options.recording || !in_order || e->options.all_ends || box->demand.wanted ||
 	       tacho__follow_super(box->follow)->recording != 0;
 }

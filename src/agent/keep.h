@@ -1,6 +1,6 @@
 /*
- * How much of what sentinels had written stays on disk: at most so many files and so many
- * bytes, the oldest go first.
+ * Limits how many of the files that sentinels caused stay on disk, and how many bytes. The oldest
+ * go first.
  *
  * Only files that it was told of are ever deleted, and only while the path still leads to the
  * very file that was there then: one that was moved away, replaced or made a link of is left

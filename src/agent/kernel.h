@@ -44,8 +44,8 @@ void tacho__kernel_drain(struct tacho__kernel *k);
  * What is kept, as stretches for struct tacho__trace_options, one or more for each thread that
  * `thread` knows: it gives the number of a thread in the box, 0: none. They live until the
  * next call of any function here but tacho__kernel_delivered. *lost: samples and switches that
- * the kernel dropped so far. It stays kept: what two traces share is told by its number, as with
- * chunks.
+ * the kernel dropped so far. What is taken stays kept: readers tell by its number what two traces share, as
+ * with chunks.
  */
 int tacho__kernel_take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid),
 		       void *arg, const struct tacho__records **out, uint32_t *count,

@@ -32,8 +32,8 @@ struct tacho__start {
 	char *const *argv;
 	char *const *environment;
 	sigset_t mask;	  /* that this process was started with */
-	sigset_t ignored; /* likewise: of those whose disposition was changed since */
-	sigset_t changed; /* those */
+	sigset_t ignored; /* of `changed`, those that were ignored at its start */
+	sigset_t changed; /* signals whose disposition was changed since */
 };
 
 /* The process id of the command, or what execve(2) or fork(2) said, negative. */

@@ -69,8 +69,8 @@ static const char *watched_inside(const struct tacho__sentinels *s, char *out, s
 
 /*
  * Programs that gcc built with AddressSanitizer refuse to start where another library comes before
- * the sanitizer's, unless they are told that it is meant so. What was said before comes last and
- * counts.
+ * the sanitizer's, unless this option allows it. What was in the variable before comes last, and
+ * so takes precedence.
  */
 static const char *sanitizer_options(char *out, size_t size)
 {

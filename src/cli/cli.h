@@ -100,8 +100,8 @@ int cli_list_boxes(struct tacho__box_list *list, bool all_users);
 /* A number is the newest box of that process, anything else a path. Returns a path to
    free, or NULL after saying why not. */
 char *cli_resolve(const char *argument);
-/* The one trace that stands behind the options: says so when there is none or more than one,
-   else `use` gets its path. */
+/* `use` gets the path of the one trace that follows the options. If there is none, or more than
+   one, this says so instead. */
 int cli_with_trace(int argc, char **argv, int (*use)(void *arg, const char *path), void *arg);
 /* A command that takes one such argument and --json; `none` and `many` are said when there is
    none or more than one. */
@@ -111,12 +111,11 @@ int cli_show_one(int argc, char **argv, const struct cli_command *command, const
    record; the reason is then in `message` and nothing has been said. */
 int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,
 	     uint64_t last_ns, char *message, size_t message_size);
-/* Opens what lies between two instants and says why when that fails, also that there is nothing in
-   it. */
+/* Opens what lies between two instants. Says why when that fails or nothing lies between them. */
 struct parse_instant;
 int cli_open_between(struct tacho_reader **out, const char *path, const struct parse_instant *from,
 		     const struct parse_instant *to);
-/* The whole of it, likewise; progress is shown. */
+/* Opens the whole trace in the same way, and shows progress. */
 int cli_open_whole(struct tacho_reader **out, const char *path, struct cli_progress *progress);
 /* Says what the model had no room for. */
 struct tacho__tracker_limits;

@@ -295,7 +295,7 @@ static void put_histogram(const struct tacho__summary *s)
 	for (uint32_t i = first; i <= last; i++) {
 		uint32_t width = (uint32_t)(powers[i] * HISTOGRAM_WIDTH / most);
 
-		/* Nothing for long: what comes after it stands apart. */
+		/* A long empty stretch is shown as one line of dots. */
 		if (!powers[i] && !powers[i - 1] && !powers[i + 1]) {
 			if (powers[i - 2])
 				puts("         ...");

@@ -84,8 +84,8 @@ void tacho__heed_config(struct tacho__writer *w)
 		return;
 	/* Acquire: the limits are those of this config or of a later one. */
 	config = __atomic_load_n(&c->config, __ATOMIC_ACQUIRE);
-	/* What could not be done now is tried again at the next unpark: with `idle` 0 the word
-	   never is what stands for that. */
+	/* What could not be done now is tried again at the next unpark: the word is never
+	   UINT64_MAX while `idle` is 0. */
 	w->calls_heeded = apply(c, config) ? config : UINT64_MAX;
 }
 

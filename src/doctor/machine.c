@@ -1,6 +1,6 @@
 /*
- * Each check tries what recording will do, where that leaves nothing behind; what a file in
- * /proc/sys says is told beside it, as it is what can be changed.
+ * Each check tries what recording will do, where that leaves nothing behind. The value of the
+ * file in /proc/sys is shown as well, because that is what a user can change.
  */
 #include <errno.h>
 #include <fcntl.h>

@@ -232,7 +232,7 @@ static double spread_of(double *values, uint32_t n)
 	return median > 0 ? (values[n - 1 - n / 4] - values[n / 4]) / median : 0;
 }
 
-/* 1 slower, -1 faster, 0 neither, by what lies at `share` of the blocks; *chance is that of it. */
+/* 1 slower, -1 faster, 0 neither, by the quantile `share` of each block; *chance: that it is chance. */
 static int changed_at(const struct tacho__diff *d, const struct tacho__diff_row *r, double share,
 		      double least, double level, double *chance)
 {

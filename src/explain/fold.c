@@ -10,7 +10,7 @@ struct fold {
 	const char *category; /* of the verdict, when it comes first */
 	int first;	      /* when critical, before all others: largest first */
 	int cause;	      /* 1: explains symptoms of the same loop or process */
-	int symptom;	      /* may be explained, by what has less: 0 never */
+	int symptom;	      /* 0: nothing explains it; else what is ranked before it may */
 };
 
 static const struct fold folds[] = {
@@ -66,7 +66,7 @@ static int by_rank(const void *a, const void *b)
 		return first;
 	if ((f->severity >= TACHO__SEVERITY_WARNING) != (g->severity >= TACHO__SEVERITY_WARNING))
 		return f->severity >= TACHO__SEVERITY_WARNING ? -1 : 1;
-	/* A symptom comes after all causes, so that one that explains it stands before it. */
+	/* A symptom comes after all causes, so that the cause that explains it comes before it. */
 	if (fold_of(f)->symptom != fold_of(g)->symptom)
 		return fold_of(f)->symptom - fold_of(g)->symptom;
 	return (f->cost_ns < g->cost_ns) - (f->cost_ns > g->cost_ns);

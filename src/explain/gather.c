@@ -11,7 +11,7 @@
 #define CASES 2048u
 #define PROCESSES 4096u
 #define FUNCTIONS 256u
-/* So many samples say what a poll spent its time on. */
+/* This many samples are enough to say what a poll spent its time on. */
 #define SAMPLES_TO_TELL 4u
 #define THREADS 4096u
 #define LOOPS 1024u
@@ -305,7 +305,7 @@ static int others_ran(const struct tacho__gathered *g, const struct tacho__poll 
 		if (a->ns > p->begin_ns + edge && a->ns < p->end_ns - edge)
 			return 1;
 	}
-	/* So many did so much that what they did in the middle is not kept. */
+	/* If too many threads did too much, what they did in the middle is not kept. */
 	return others && count == TACHO__ACTIVITY && oldest > p->begin_ns + edge;
 }
 

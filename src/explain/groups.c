@@ -161,7 +161,7 @@ static int by_cost(const void *a, const void *b)
 	return (c->entry.index > d->entry.index) - (c->entry.index < d->entry.index);
 }
 
-/* The dearest first; what comes after the first TACHO__GROUPS that are told apart matters to nobody. */
+/* The most costly cases come first; groups beyond TACHO__GROUPS are left out. */
 uint32_t tacho__group_cases(const struct tacho__explaining *x, struct tacho__group *groups)
 {
 	const struct tacho__case *cases[CASES_LOOKED_AT];

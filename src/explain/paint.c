@@ -124,7 +124,7 @@ static const struct stroke *top_at(struct sweep *w, uint64_t ns)
 
 		if (k->to <= ns)
 			continue;
-		/* So many at one time are of no trace that was recorded: the last is left out. */
+		/* No recorded trace has more than ACTIVE at one time; if one does, the last is left out. */
 		w->active[w->count < ACTIVE ? w->count++ : ACTIVE - 1] = k;
 	}
 	for (uint32_t i = 0; i < w->count; i++)

@@ -66,9 +66,9 @@ void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__findi
 struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t process,
 				     uint32_t id, uint64_t ns);
 /*
- * The function of the program in which most was sampled: the innermost, if half of the time or
- * more was spent in it, or if nothing is asked for that many have in `common`; else the innermost
- * that three quarters go through, if there is one. Code without names is told by its addresses.
+ * The function of the program with most samples: the innermost one, if it took half of the time or
+ * more, or if `common` is 0; else the innermost one that three quarters of the samples go through,
+ * if there is one. Code without names is named by its addresses.
  * 0: there are no samples.
  */
 int tacho__find_hottest(const struct tacho__explaining *x, uint32_t process,

@@ -406,8 +406,8 @@ static void find_pause(struct tacho__explaining *x, const struct tacho__group *g
 /* --------------------------------------------------- what still goes on at the end */
 
 /*
- * Whether a thread that is in no wait has left its loop, and does something else: it was none for
- * long, or it idles. Only where callbacks are not seen: these belong to a loop.
+ * Whether a thread that is in no wait has left its loop and does something else: it was a loop
+ * only briefly, or it idles. Only asked where callbacks are not seen, as callbacks belong to a loop.
  */
 static int has_left_loop(const struct tacho__explaining *x, const struct tacho__case *c, double ns)
 {

@@ -1,5 +1,5 @@
 /*
- * A new file whose name never stands for half of it.
+ * A new file that gets its name only when it is complete.
  */
 #define _GNU_SOURCE 1 /* renameat2 */
 #include <errno.h>

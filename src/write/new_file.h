@@ -1,6 +1,6 @@
 /*
- * A new file whose name never stands for half of it: the bytes go to a temporary name in the
- * same folder, reach the disk, and only then get their name.
+ * A new file that gets its name only when it is complete: the bytes go to a temporary name in the
+ * same folder and reach the disk, then the file is renamed.
  */
 #ifndef TACHO_WRITE_NEW_FILE_H
 #define TACHO_WRITE_NEW_FILE_H

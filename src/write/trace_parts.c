@@ -32,7 +32,7 @@ static void meta_text(struct tacho__bytes *b, uint16_t key, const char *text)
 		meta(b, key, text, strlen(text));
 }
 
-/* `known`: a 0 is one that was measured, not one that stands for nothing. */
+/* `known`: a 0 was measured; otherwise 0 means that nothing is known. */
 static void meta_number(struct tacho__bytes *b, uint16_t key, uint64_t value, int known)
 {
 	if (value || known)
