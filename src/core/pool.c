@@ -235,6 +235,8 @@ static int split(uint32_t slot)
 			return 0;
 		}
 	} while (!slot_cas(slot, &s, slot_word(TACHO_SLOT_SPLIT, PARTS, PARTS, count)));
+	/* Who sees a part emptied sees the new count of shapes as well. */
+	__atomic_thread_fence(__ATOMIC_RELEASE);
 	TACHO_TESTPOINT("pool-split");
 	for (unsigned i = 0; i < TACHO_SMALL_PER_SLOT; i++) {
 		if (!(free_parts >> i & 1) || !has_memory(slot, i))
