@@ -113,7 +113,7 @@ struct tacho_event_info {
 	const char *text; /* how it reads */
 	const struct tacho_event_field *fields;
 	uint32_t field_count;
-	uint32_t words; /* that it has at least */
+	uint32_t words; /* that every event of it has at least: others are damage */
 };
 /* NULL: not known. */
 TACHO_READ_API const struct tacho_event_info *tacho_read_event_info(unsigned type);

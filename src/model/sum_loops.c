@@ -76,7 +76,7 @@ void tacho__sum_short_polls(void *arg, const struct tacho__at *at, const struct 
 	if (e->type != TACHO_EV_POLL_HIST)
 		return;
 	k = tacho__sum_get(g, &g->sum->kinds, tacho__key(e->process, e->arg), 0);
-	if (!k || !e->arg || e->words < 4)
+	if (!k || !e->arg)
 		return;
 	k->process = e->process;
 	k->kind = e->arg;

@@ -127,12 +127,9 @@ static void spawned(const struct tacho_event *e, struct tacho__tracked_task *k)
 void tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
 		       const struct tacho_event *e)
 {
-	int variable = TACHO_EV_IS_VARIABLE(e->type);
-	struct tacho__tracked_task *k;
+	struct tacho__tracked_task *k =
+		task_of(t, s->process, e->word[TACHO_EV_IS_VARIABLE(e->type) ? 1 : 0]);
 
-	if (e->words < (variable ? 3u : 1u))
-		return;
-	k = task_of(t, s->process, e->word[variable ? 1 : 0]);
 	if (!k)
 		return;
 	switch (e->type) {

@@ -211,12 +211,9 @@ static void resumes(struct tacho__tracker *t, struct tacho__thread *s, const str
 
 static void sched(struct tacho__thread *s, const struct tacho_event *e)
 {
+	uint64_t delay = TACHO_GET(e, SCHED, runnable_ns);
 	struct tacho__spent *p;
-	uint64_t delay;
 
-	if (e->words < 2)
-		return;
-	delay = TACHO_GET(e, SCHED, runnable_ns);
 	/* Right after a wait it is of that. */
 	if (!s->has_ended) {
 		if (s->in_turn && s->turn.begin_ns == s->last_ns)
@@ -241,21 +238,6 @@ static int may_get_sched(const struct tacho__thread *s, const struct tacho_event
 
 	return e->type == TACHO_EV_PARK && s->level == TACHO_LEVEL_API && !s->ended.depth &&
 	       s->ended.end_ns - s->ended.begin_ns >= (e->ns - since) / 2;
-}
-
-/* Payload words that the type must have. */
-static uint32_t words_of(uint8_t type)
-{
-	switch (type) {
-	case TACHO_EV_CALL:
-	case TACHO_EV_TRACE_ID:
-		return 4;
-	case TACHO_EV_SAMPLE_FRAMES:
-	case TACHO_EV_KERNEL_SAMPLE:
-		return 2;
-	default:
-		return type >> 6 == 3 ? 1 : type >> 6;
-	}
 }
 
 static tacho__handler *const handlers[256] = {
@@ -284,8 +266,7 @@ static void hand_on(struct tacho__tracker *t, struct tacho__thread *s, const str
 {
 	tacho__handler *handler = handlers[e->type] ? handlers[e->type] : tacho__other;
 
-	if (e->words >= words_of(e->type))
-		handler(t, s, e);
+	handler(t, s, e);
 }
 
 static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
@@ -293,14 +274,14 @@ static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
 {
 	switch (e->type) {
 	case TACHO_EV_POLL_BEGIN:
-		tacho__poll_begins(t, s, e->arg, e->words ? e->word[0] : 0, e->ns, 0);
+		tacho__poll_begins(t, s, e->arg, TACHO_GET(e, POLL_BEGIN, task), e->ns, 0);
 		break;
 	case TACHO_EV_POLL_END:
 		tacho__poll_ends(t, s, e->ns, (uint8_t)e->arg);
 		break;
 	case TACHO_EV_POLL_SWITCH:
 		tacho__poll_ends(t, s, e->ns, 0);
-		tacho__poll_begins(t, s, e->arg, e->words ? e->word[0] : 0, e->ns, 0);
+		tacho__poll_begins(t, s, e->arg, TACHO_GET(e, POLL_SWITCH, task), e->ns, 0);
 		break;
 	case TACHO_EV_PARK:
 		parks(t, s, e->arg, e->ns);
@@ -320,7 +301,7 @@ static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
 		tacho__span_ends(t, s, e->ns);
 		break;
 	case TACHO_EV_LATE:
-		s->late_ns = e->words ? TACHO_GET(e, LATE, late_ns) : 0;
+		s->late_ns = TACHO_GET(e, LATE, late_ns);
 		break;
 	case TACHO_EV_WAKE:
 	case TACHO_EV_SPAWN:
