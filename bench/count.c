@@ -2,11 +2,10 @@
  * bench-count PATH: reads a box or a trace file to its end and prints
  *
  *   events N          without those that the reader makes itself
- *   record_bytes N    what these took as records
  *   span_ns N         from the first to the last
  *   clock N           enum tacho_clock
  *   problems N        each named on standard error
- *   type HEX N BYTES  by type
+ *   type HEX N        by type
  */
 #include <inttypes.h>
 #include <stdio.h>
@@ -16,40 +15,33 @@
 #include "tacho_read.h"
 
 struct tally {
-	uint64_t events, bytes;
+	uint64_t events;
 	uint64_t by_type[256];
-	uint64_t bytes_by_type[256];
 	uint64_t first_ns, last_ns;
 };
 
 static void add(struct tally *t, const struct tacho_event *e)
 {
-	uint64_t bytes = 8 + 8 * (uint64_t)e->words;
-
 	if (e->type == TACHO_EV_RESUME)
 		return;
 	if (!t->events)
 		t->first_ns = e->ns;
 	t->last_ns = e->ns;
 	t->events++;
-	t->bytes += bytes;
 	t->by_type[e->type]++;
-	t->bytes_by_type[e->type] += bytes;
 }
 
 static void print(struct tacho_reader *r, const struct tally *t)
 {
 	const struct tacho_process *p = tacho_read_process(r, 0);
 
-	printf("events %" PRIu64 "\nrecord_bytes %" PRIu64 "\nspan_ns %" PRIu64 "\n", t->events,
-	       t->bytes, t->last_ns - t->first_ns);
+	printf("events %" PRIu64 "\nspan_ns %" PRIu64 "\n", t->events, t->last_ns - t->first_ns);
 	printf("clock %u\nproblems %u\n", p ? p->clock : 0, tacho_read_problem_count(r));
 	for (uint32_t i = 0; i < tacho_read_problem_count(r); i++)
 		fprintf(stderr, "bench-count: %s\n", tacho_read_problem(r, i)->text);
 	for (unsigned i = 0; i < 256; i++)
 		if (t->by_type[i])
-			printf("type %02x %" PRIu64 " %" PRIu64 "\n", i, t->by_type[i],
-			       t->bytes_by_type[i]);
+			printf("type %02x %" PRIu64 "\n", i, t->by_type[i]);
 }
 
 int main(int argc, char **argv)

@@ -81,6 +81,17 @@ static void poll_switch(uint64_t n)
 	}
 }
 
+/* Two readings of the clock for four events. */
+static void turn(uint64_t n)
+{
+	for (uint64_t i = 0; i < n; i++) {
+		tacho_unpark_poll(&loop_name, 1, &kind, 1 + i % TASKS);
+		BENCH_BARRIER();
+		tacho_poll_end_park(TACHO_PENDING, &loop_name);
+		BENCH_BARRIER();
+	}
+}
+
 static void wake(uint64_t n)
 {
 	for (uint64_t i = 0; i < n; i++) {
@@ -132,6 +143,7 @@ static const struct bench_case cases[] = {
 	{"park", park_pair, 125000, 2, NULL, NULL},
 	{"poll", poll_pair, 125000, 2, NULL, NULL},
 	{"poll_switch", poll_switch, 250000, 1, NULL, NULL},
+	{"turn", turn, 62500, 4, NULL, NULL},
 	{"wake", wake, 250000, 1, NULL, NULL},
 	{"spawn", spawn, 200000, 1, NULL, NULL},
 	{"event", event, 200000, 1, NULL, NULL},

@@ -10,6 +10,7 @@ NAMES = {
     'park': 'park, unpark',
     'poll': 'poll begin, poll end',
     'poll_switch': 'poll switch',
+    'turn': 'unpark with poll, poll end with park',
     'wake': 'wake',
     'spawn': 'task spawn',
     'event': 'event with 2 ints',
@@ -57,8 +58,7 @@ def sizes(results):
         rows.append([name] + [value(w) for w in results['workloads']])
     row('events per second', lambda w: f'{w["events_per_second"]:,.0f}')
     row('loops busy', lambda w: f'{w["busy"] * 100:.0f} %')
-    row('bytes per record', lambda w: f'{w["record_bytes"]:.2f}')
-    row('bytes of the box per record, all in all', lambda w: f'{w["box_bytes"]:.2f}')
+    row('bytes of the box per event, all in all', lambda w: f'{w["box_bytes"]:.2f}')
     row('bytes per event on disk (tacho dump)', lambda w: f'{w["disk_bytes"]:.2f}')
     row('full box: tacho dump, ms', lambda w: f'{w["dump"]["wall_ms"]:.0f}')
     row('full box: tacho dump, ms of CPU', lambda w: f'{w["dump"]["cpu_ms"]:.0f}')

@@ -432,10 +432,12 @@ uint64_t tacho__stream_put(struct tacho__writer *w, unsigned level, uint64_t t, 
 {
 	/* Room for a TIME record in front as well. */
 	if (!tacho__stream_room(w, level, 8 + 8 * count + 16)) {
-		tacho__count(TACHO_LOSS_NO_CHUNK, 1);
+		uint32_t events = tacho_record_events(tacho_record_type(head), count);
+
+		tacho__count(TACHO_LOSS_NO_CHUNK, events);
 		/* None: a handler that knows nothing of libc forked, and this is the child. */
 		if (w->entry)
-			__atomic_fetch_add(&w->entry->drops, 1, __ATOMIC_RELAXED);
+			__atomic_fetch_add(&w->entry->drops, events, __ATOMIC_RELAXED);
 		return 0;
 	}
 	if (!t)
@@ -535,7 +537,8 @@ uint64_t tacho__record_slow_at(uint32_t head, const uint64_t *words, uint32_t co
 			tacho__store(&w->stream[level].busy, (uintptr_t)0);
 	}
 	if (level < 0) {
-		tacho__count(TACHO_LOSS_NESTING, 1);
+		tacho__count(TACHO_LOSS_NESTING,
+			     tacho_record_events(tacho_record_type(head), count));
 		return 0;
 	}
 	if (level == 0)
