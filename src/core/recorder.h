@@ -62,9 +62,9 @@ struct tacho__writer {
 	uint32_t next_free; /* index + 1 in the list of free writers */
 	/* `config` and `idle` of the control area, as one word, and what it was when it was heeded
 	   last. They are compared when a loop unparks, and `called` says that they differed. */
+	uint32_t called;
 	const tacho__calls *calls;
 	uint64_t calls_heeded;
-	uint32_t called;
 	uint64_t pending_ticks; /* poll threshold: a poll begun and not recorded yet */
 	uint64_t pending_task;
 	uint32_t pending_kind; /* 0: none */
