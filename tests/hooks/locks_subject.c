@@ -3,6 +3,7 @@
  * _exit, so that its box stays.
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
 #include <stdint.h>
@@ -106,6 +107,9 @@ static void handover(void)
 {
 	pthread_t t[WAITERS];
 
+	/* The box is there before several threads want it at once, some of which would not wait long
+	   enough for it on a busy machine. */
+	poll(NULL, 0, 0);
 	ADDRESS(use_rwlock ? (void *)&rwlock : (void *)&mutex);
 	print("wait_here", (uint64_t)(uintptr_t)wait_here);
 	print("release_here", (uint64_t)(uintptr_t)release_here);
