@@ -19,10 +19,6 @@ _Static_assert(TACHO_REC_QUEUE_DEPTH == 0x47 && TACHO_REC_STEAL == 0x81 &&
 		       TACHO_REC_ASYNC_END == 0x49 && TACHO_REC_TRACE_ID == 0xc2 &&
 		       TACHO_REC_COUNTER == 0x48,
 	       "record types as in the inline functions");
-_Static_assert((int)TACHO_UNKNOWN == TACHO_UNKNOWN && (int)TACHO_PENDING == TACHO_PENDING &&
-		       (int)TACHO_DONE == TACHO_DONE,
-	       "poll results");
-_Static_assert((int)TACHO_DESCRIPTOR_DEVICE == TACHO_DESCRIPTOR_DEVICE, "kinds of descriptors");
 _Static_assert(TACHO_SCHEMA_FIELDS == 16 && TACHO_RECORD_MAX_WORDS == 128, "as in TACHO_EVENT");
 
 void tacho__loop(uint32_t loop)

@@ -3,7 +3,7 @@
  *
  *   s->busy = frame       from here on, a signal handler that records uses the next stream
  *   room? else slow path
- *   t = clock             the cost of it all
+ *   t = clock             most of the cost; or ticks that were read for what happened just before
  *   header and payload stored at s->cur
  *   s->cur, s->last       for the next record
  *   chunk->commit = ...   release: readers in other processes that see this commit see the
@@ -125,8 +125,8 @@ tacho__record(uint32_t head, const uint64_t *words, uint32_t count)
 	return tacho__record_from(head, words, count, 0, tacho__frame());
 }
 
-/* What has a task and nothing else, `packed` into one word where that holds it; 0: it has no such
-   form. The ticks, or 0. */
+/* A record with one payload word, or where that is small the `packed` one that has it as its
+   argument; 0: there is none. The ticks, or 0. */
 static inline __attribute__((always_inline)) uint64_t
 tacho__record_word(uint32_t head, uint64_t word, uint32_t packed, uintptr_t frame)
 {

@@ -142,14 +142,11 @@ static inline int watches(uint32_t what)
 /* Its ticks, or 0. */
 static inline uint64_t poll_begin(uint32_t kind, tacho__word task)
 {
+	uint64_t shared = tacho__shared_last();
 	const struct tacho__writer *w;
-	uint64_t t;
 
-	if (!watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))) {
-		t = tacho__record_poll_begin(kind, task, tacho__shared(), tacho__frame());
-		tacho__hook.edge = 0;
-		return t;
-	}
+	if (!watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE)))
+		return tacho__record_poll_begin(kind, task, shared, tacho__frame());
 	tacho__watched_poll_begin(kind, task, tacho__frame());
 	w = tacho__self;
 	return w->pending_kind ? w->pending_ticks : w->stream[0].last;

@@ -94,6 +94,15 @@ static inline uint64_t tacho__shared(void)
 
 	return edge == tacho__self->stream[0].last ? edge : 0;
 }
+/* The same for a callback that begins: code of the program follows, whether a record of the begin
+   does or not. */
+static inline uint64_t tacho__shared_last(void)
+{
+	uint64_t ticks = tacho__shared();
+
+	tacho__hook.edge = 0;
+	return ticks;
+}
 /* In loop_fd: what the thread waits on next is not known yet. */
 #define TACHO__NO_LOOP_FD (-2)
 

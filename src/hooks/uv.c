@@ -171,7 +171,7 @@ uint32_t tacho__uv_kind(uint16_t type, uv_any_cb fn)
 void tacho__uv_poll_begin(struct tacho__uv_poll *poll, const struct tacho__uv_entry *entry,
 			  const void *task)
 {
-	uint64_t word = (uint64_t)(uintptr_t)task;
+	uint64_t word = (uint64_t)(uintptr_t)task, shared = tacho__shared_last();
 	uint32_t kind;
 
 	tacho__hook.callbacks++;
@@ -186,8 +186,7 @@ void tacho__uv_poll_begin(struct tacho__uv_poll *poll, const struct tacho__uv_en
 		tacho__poll_begin(kind, word);
 		poll->since = tacho__ticks();
 	} else {
-		poll->since = tacho__record_poll_begin(kind, word, tacho__shared(), tacho__frame());
-		tacho__hook.edge = 0;
+		poll->since = tacho__record_poll_begin(kind, word, shared, tacho__frame());
 		if (tacho__unlikely(tacho__load(&tacho__watching) & TACHO__WATCH(WAKE)))
 			tacho__wake_polled(word, poll->since, kind);
 	}

@@ -12,10 +12,10 @@ from libhooks import BIN, BUILD, box_folder, boxes_in, check, finish, hooked, ru
 TURNS, WORK_MS = 200, 20
 
 
-def events_of(name, program, turns, ms):
+def events_of(name, program, turns, ms, more=None):
     """What the thread of the loop recorded, by the order of time."""
     with box_folder() as folder:
-        p = run([program, str(turns), str(ms)], hooked(folder))
+        p = run([program, str(turns), str(ms)], hooked(folder, more))
         boxes = boxes_in(folder)
         if not check(f'{name}: it is recorded', p.returncode == 0 and len(boxes) == 1,
                      (p.returncode, p.stderr[-300:])):
@@ -62,6 +62,22 @@ def tells_work(name, program):
           (len(ends), hidden[:3]))
 
 
+def counts_turns(name, program):
+    """Polls that are only counted leave no record, and their time is still the turn's."""
+    events = events_of(f'{name} with a poll threshold', program, TURNS, 0,
+                       {'TACHO_POLL_THRESHOLD': '10s'})
+    begun, lengths = None, []
+    for kind, ns in events:
+        if kind == 'unpark':
+            begun = ns
+        elif kind == 'park' and begun is not None:
+            lengths.append(ns - begun)
+            begun = None
+    check(f'{name} with a poll threshold: turns have a length',
+          len(lengths) >= TURNS - 2 and sum(n > 0 for n in lengths) >= len(lengths) * 0.95,
+          (len(lengths), sum(n > 0 for n in lengths)))
+
+
 for library in ('event', 'uv'):
     program = os.path.join(BUILD, f'tests/hooks/hooks-clock_{library}')
     if not os.path.exists(program):
@@ -69,4 +85,5 @@ for library in ('event', 'uv'):
         continue
     shares(f'lib{library}', program)
     tells_work(f'lib{library}', program)
+    counts_turns(f'lib{library}', program)
 finish()
