@@ -4,6 +4,7 @@
  */
 #include <errno.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <signal.h>
 #include <stdio.h>
@@ -86,9 +87,12 @@ static void *lock_and_end(void *arg)
 	return NULL;
 }
 
+static int locked;
+
 static void *lock_wait_and_end(void *arg)
 {
 	pthread_mutex_lock(arg);
+	__atomic_store_n(&locked, 1, __ATOMIC_RELEASE);
 	usleep(30000);
 	return NULL;
 }
@@ -105,8 +109,10 @@ static void owner_dies(pthread_mutex_t *m)
 	say("timedlock after owner's end", timed(m, CLOCK_REALTIME));
 	say("consistent", pthread_mutex_consistent(m));
 	say("unlock", pthread_mutex_unlock(m));
+	locked = 0;
 	pthread_create(&t, NULL, lock_wait_and_end, m);
-	usleep(10000);
+	while (!__atomic_load_n(&locked, __ATOMIC_ACQUIRE))
+		sched_yield();
 	say("lock while the owner ends", pthread_mutex_lock(m));
 	pthread_join(t, NULL);
 	say("unlock without consistent", pthread_mutex_unlock(m));
@@ -191,6 +197,8 @@ static void recursion_ends(void)
 
 /* -------------------------------------------------------------- rwlocks */
 
+#define WRITER 2u /* in glibc's count of readers: a writer has the lock, or is the next one */
+
 static int read_timed(pthread_rwlock_t *l, clockid_t clock)
 {
 	struct timespec t = in_ms(clock, 5);
@@ -261,7 +269,8 @@ static void rwlocks(void)
 		say("read again", pthread_rwlock_rdlock(&l));
 		in_thread(rwlock_of_another, &l);
 		pthread_create(&writer, NULL, write_once, &l);
-		usleep(20000);
+		while (!(__atomic_load_n(&l.__data.__readers, __ATOMIC_ACQUIRE) & WRITER))
+			sched_yield();
 		in_thread(read_beside_writer, &l);
 		say("unlock", pthread_rwlock_unlock(&l));
 		say("unlock", pthread_rwlock_unlock(&l));

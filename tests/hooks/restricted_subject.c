@@ -10,6 +10,7 @@
 #include <linux/seccomp.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -60,10 +61,12 @@ static struct sock_filter code[] = {
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile unsigned sink;
+static int held;
 
 static void *hold(void *arg)
 {
 	pthread_mutex_lock(&lock);
+	__atomic_store_n(&held, 1, __ATOMIC_RELEASE);
 	poll(NULL, 0, 20);
 	pthread_mutex_unlock(&lock);
 	poll(NULL, 0, -1);
@@ -104,9 +107,13 @@ int main(int argc, char **argv)
 		       : !strcmp(answer, "error") ? SECCOMP_RET_ERRNO | EPERM
 						  : SECCOMP_RET_KILL_PROCESS;
 	epoll_wait(epoll, &event, 1, 5);
-	/* In strict mode there is no way to end but one by one. */
-	if (strcmp(argv[1], "strict") != 0)
+	/* In strict mode there is no way to end but one by one. What a thread calls when it begins
+	   is not allowed either. */
+	if (strcmp(argv[1], "strict") != 0) {
 		pthread_create(&t, NULL, hold, NULL);
+		while (!__atomic_load_n(&held, __ATOMIC_ACQUIRE))
+			sched_yield();
+	}
 	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 	/* How programs ask whether there are filters. */
 	if (!prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, NULL) || errno != EFAULT)
