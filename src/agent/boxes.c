@@ -289,6 +289,29 @@ int tacho__box_lock(const char *path, struct stat *st)
 	return fd;
 }
 
+void tacho__box_folder_make(void)
+{
+	const char *given = getenv("TACHO_BOX_DIR");
+	char folder[64];
+
+	snprintf(folder, sizeof(folder), "/dev/shm/tacho-%u", (unsigned)geteuid());
+	mkdir(given && given[0] ? given : folder, 0700);
+}
+
+void tacho__box_folders_tidy(bool all_users)
+{
+	const char *given = getenv("TACHO_BOX_DIR");
+	struct tacho__box_list list;
+
+	/* One that somebody chose is theirs. */
+	if ((given && given[0]) || tacho__box_list_read(&list, all_users) < 0)
+		return;
+	for (size_t i = 0; i < list.folder_count; i++)
+		if (list.folders[i].state == TACHO__BOX_FOLDER_SEARCHED)
+			rmdir(list.folders[i].path);
+	tacho__box_list_free(&list);
+}
+
 int tacho__box_remove(const char *path, const struct stat *was, char *message, size_t message_size)
 {
 	struct stat now;

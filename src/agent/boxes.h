@@ -53,6 +53,10 @@ int tacho__box_list_read(struct tacho__box_list *list, bool all_users);
 void tacho__box_list_tell(const struct tacho__box_list *list,
 			  void (*tell)(void *arg, const char *sentence), void *arg);
 void tacho__box_list_free(struct tacho__box_list *list);
+/* Makes this user's folder for boxes, as the first box would: so that it can be waited for there.
+   The other deletes such folders where they are empty; recorders make them again. */
+void tacho__box_folder_make(void);
+void tacho__box_folders_tidy(bool all_users);
 
 /* The newest box of a process, a real one before a note; NULL: none. */
 const struct tacho__box_file *tacho__box_list_find(const struct tacho__box_list *list,

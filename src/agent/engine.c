@@ -37,8 +37,6 @@ int tacho__engine_open(struct tacho__engine *e, const struct tacho__engine_optio
 
 int tacho__engine_begin(struct tacho__engine *e)
 {
-	const char *given = getenv("TACHO_BOX_DIR");
-	char folder[64];
 	int error;
 
 	e->begun_ns = tacho__clock_ns(CLOCK_MONOTONIC);
@@ -52,9 +50,6 @@ int tacho__engine_begin(struct tacho__engine *e)
 	error = tacho__attend_setup(e);
 	if (error)
 		return error;
-	/* What the first box would do, so that it can be waited for there. */
-	snprintf(folder, sizeof(folder), "/dev/shm/tacho-%u", (unsigned)geteuid());
-	mkdir(given && given[0] ? given : folder, 0700);
 	tacho__engine_scan(e);
 	return 0;
 }
@@ -319,6 +314,8 @@ void tacho__engine_end(struct tacho__engine *e)
 	if (e->segments)
 		tacho__segments_close(e->segments);
 	e->segments = NULL;
+	if (e->options.recording)
+		tacho__box_folders_tidy(e->options.all_users);
 	if (e->inotify >= 0)
 		close(e->inotify);
 	if (e->poke >= 0)

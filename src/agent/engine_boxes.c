@@ -279,6 +279,7 @@ void tacho__engine_scan(struct tacho__engine *e)
 
 	drain(e->inotify);
 	forget_others(e);
+	tacho__box_folder_make(); /* also again: a `tacho run` that ends deletes it when it is empty */
 	result = tacho__box_list_read(&list, e->options.all_users);
 	e->pending = e->waiting = false;
 	if (result == 0) {

@@ -68,7 +68,9 @@ static int search_path(char *out, size_t size, const char *name)
 			found = check_executable(out);
 			if (found == 0)
 				return 0;
-			if (found != -ENOENT && found != -ENOTDIR && result == -ENOENT)
+			/* As shells do: a file that is not executable is told, once nothing better
+			   was found; folders, and what cannot be looked at, are passed over. */
+			if (found == -EACCES && access(out, F_OK) == 0 && result == -ENOENT)
 				result = found;
 		}
 		if (!list[n])
@@ -187,10 +189,11 @@ static int explain_missing(const char *name, int error, char *message, size_t si
 	else if (error == -EISDIR)
 		snprintf(message, size, "cannot start %s: it is a folder.", name);
 	else if (error == -EACCES)
-		snprintf(message, size,
-			 "cannot start %s: it is not executable for this user (see 'ls -l'; 'chmod "
-			 "+x' makes it so).",
-			 name);
+		snprintf(
+			message, size,
+			"cannot start %s: it is not executable for this user ('namei -l' shows the "
+			"rights on its way, 'chmod +x' makes it executable).",
+			name);
 	else
 		snprintf(message, size, "cannot start %s: %s.", name, strerror(-error));
 	return error == -ENOTDIR ? -ENOENT : error;

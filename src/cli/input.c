@@ -32,26 +32,17 @@ int cli_list_boxes(struct tacho__box_list *list, bool all_users)
 	return error;
 }
 
-static void say_no_box(uint32_t pid, const struct tacho__box_list *list)
+static void say_no_box(uint32_t pid)
 {
-	char folders[CLI_MESSAGE] = "";
-	size_t used = 0;
-
-	for (size_t i = 0; i < list->folder_count && used < sizeof(folders); i++) {
-		int n = snprintf(folders + used, sizeof(folders) - used, "%s%s", i ? ", " : "",
-				 list->folders[i].path);
-
-		used += n > 0 ? (size_t)n : 0;
-	}
 	if (kill((pid_t)pid, 0) < 0 && errno == ESRCH)
-		cli_error("process %" PRIu32 " does not run and left no box in %s. "
-			  "Try 'tacho ls' for the boxes there are.",
-			  pid, folders);
+		cli_error("process %" PRIu32
+			  " does not run and left no box. 'tacho ls' lists the boxes there are.",
+			  pid);
 	else
 		cli_error("process %" PRIu32
-			  " runs but has no box in %s: it is not recorded, or another user records "
-			  "it. Start it with 'tacho run -- COMMAND', or let it call tacho_start.",
-			  pid, folders);
+			  " runs but has no box: it is not recorded, or another user records it. "
+			  "Start it with 'tacho run -- COMMAND', or let it call tacho_start.",
+			  pid);
 }
 
 char *cli_resolve(const char *argument)
@@ -76,7 +67,7 @@ char *cli_resolve(const char *argument)
 		return NULL;
 	file = tacho__box_list_find(&list, pid);
 	if (!file) {
-		say_no_box(pid, &list);
+		say_no_box(pid);
 	} else {
 		path = strdup(file->path);
 		if (!path)

@@ -30,6 +30,7 @@
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
 #endif
+#define MAKE_TRIES 10
 
 /* The box before this one: of this process before tacho_stop, or of the parent. Not
    emptied by fork. */
@@ -425,19 +426,22 @@ static int make(struct tacho__recorder *r, const struct tacho__options *o, int d
 int tacho__box_make(const struct tacho__options *o, char *reason, size_t reason_size)
 {
 	struct tacho__recorder *r = tacho__rec;
-	int dir, err;
+	int dir, err, tries = 0;
 
 	r->base = NULL;
 	r->control = NULL;
 	r->losses = NULL;
 	memset(r->filled, 0, sizeof(*r) - offsetof(struct tacho__recorder, filled));
 	choose_clock(o->clock);
-	dir = tacho__box_dir_open(o, dir_path, sizeof(dir_path), reason, reason_size);
-	if (dir < 0)
-		return dir;
-	tacho__box_dir_prune(dir, o->dead_boxes);
-	err = make(r, o, dir, reason, reason_size);
-	tacho__close(dir);
+	do {
+		dir = tacho__box_dir_open(o, dir_path, sizeof(dir_path), reason, reason_size);
+		if (dir < 0)
+			return dir;
+		tacho__box_dir_prune(dir, o->dead_boxes);
+		err = make(r, o, dir, reason, reason_size);
+		tacho__close(dir);
+		/* The folder was empty, and a `tacho run` that ended has deleted it. */
+	} while (err == -ENOENT && ++tries < MAKE_TRIES);
 	if (err)
 		return err;
 	tacho__sentinels_ask(r->control, o->limit);

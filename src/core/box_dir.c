@@ -8,6 +8,8 @@
 #include "base/sys.h"
 #include "base/text.h"
 
+#define FOLDER_TRIES 10 /* at making a folder that somebody else deletes */
+
 static int fail(int error, char *reason, size_t size, const char *what, const char *path,
 		const char *why)
 {
@@ -31,10 +33,14 @@ static int fail(int error, char *reason, size_t size, const char *what, const ch
  */
 static int open_own_dir(const char *path, char *reason, size_t size)
 {
-	int made = tacho__mkdir(path, 0700);
-	int fd = tacho__openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	int made, fd, tries = 0;
 	struct stat st;
 
+	/* A `tacho run` that ends deletes the folder when it is empty: also just now. */
+	do {
+		made = tacho__mkdir(path, 0700);
+		fd = tacho__openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	} while (fd == -ENOENT && (!made || made == -EEXIST) && ++tries < FOLDER_TRIES);
 	if (fd == -ENOENT && made < 0)
 		fd = made; /* why it could not be made says more */
 	if (fd < 0)

@@ -154,7 +154,8 @@ int tacho__new_file_begin_in(struct tacho__new_file *f, const char *folder,
 	tacho__plain_name(comm, sizeof(comm), process->comm);
 	text_stamp(stamp, process->taken_real_ns ? process->taken_real_ns
 						 : tacho__clock_ns(CLOCK_REALTIME));
-	if ((size_t)snprintf(path, sizeof(path), "%s/tacho-%s-%" PRIu32 "-%s.tacho", folder,
+	if ((size_t)snprintf(path, sizeof(path), "%s%stacho-%s-%" PRIu32 "-%s.tacho", folder,
+			     folder[0] && folder[strlen(folder) - 1] == '/' ? "" : "/",
 			     comm[0] ? comm : "unknown", process->pid, stamp) >= sizeof(path)) {
 		memset(f, 0, sizeof(*f));
 		f->fd = f->folder = -1;

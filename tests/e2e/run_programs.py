@@ -5,6 +5,7 @@ import resource
 import signal
 import subprocess
 import sys
+import threading
 import time
 
 from librun import (BIN, LOOP, PYTHON, alive, boxes, check, count, end, environment, finish,
@@ -47,6 +48,46 @@ def test_few_descriptors(tmp):
             preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (40, 40)))
     check("few_descriptors_are_enough", p.returncode == 0 and len(traces(place)) == 41 and
           boxes() == [], (len(traces(place)), len(boxes()), p.stderr[-500:]))
+
+
+def test_folder_of_boxes(tmp):
+    """It is made when it is needed and gone at the end, also while others begin to record."""
+    if os.geteuid() != 0 or not librun.others_may_run() or not librun.watched():
+        skip("folder_of_boxes_is_tidied", "needs root, and a build that others may run")
+        return
+    user = 2000000000 + os.getpid()
+    boxes_of_user = f"/dev/shm/tacho-{user}"
+    out = fresh(tmp, "tidy")
+    os.chown(out, user, user)
+    command = ["--", librun.watched(), "turns:3", "park:1"]
+    how = {"cwd": "/", "user": user, "env": {"TACHO_BOX_DIR": None}}
+    p = run("-o", out + "/", *command, **how)
+    check("folder_of_boxes_is_tidied", p.returncode == 0 and len(traces(out)) == 1 and
+          out + "/tacho-" in p.stderr and not os.path.exists(boxes_of_user), said(p))
+    # Who deletes it whenever it is empty takes the part of many that end.
+    sweeping = threading.Event()
+    sweeping.set()
+
+    def sweep():
+        while sweeping.is_set():
+            time.sleep(0.0005)
+            try:
+                os.rmdir(boxes_of_user)
+            except OSError:
+                pass
+
+    sweeper = threading.Thread(target=sweep)
+    sweeper.start()
+    try:
+        ended = [run("-q", "-o", out, *command, **how) for _ in range(40)]
+    finally:
+        sweeping.clear()
+        sweeper.join()
+    if os.path.isdir(boxes_of_user):
+        os.rmdir(boxes_of_user)
+    check("folder_of_boxes_may_go_at_any_time", len(traces(out)) == 41 and
+          all(p.returncode == 0 and not p.stderr for p in ended),
+          (len(traces(out)), {p.stderr for p in ended}))
 
 
 def test_deleted_box(tmp):
@@ -271,6 +312,7 @@ def main():
         os.chmod(tmp, 0o755)
         test_worker_that_cannot_record(tmp)
         test_few_descriptors(tmp)
+        test_folder_of_boxes(tmp)
         test_deleted_box(tmp)
         test_refused_option(tmp)
         test_pid_namespace(tmp)

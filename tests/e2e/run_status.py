@@ -75,11 +75,31 @@ def test_commands(tmp):
         lines = [x for x in p.stderr.splitlines() if "warning" not in x]
         check(f"{name}_is_{status}", p.returncode == status and len(lines) == 1 and
               words in lines[0], said(p))
+    test_path(tmp, bad)
     p = run("--", make("nothing", b"echo $1; exit 4\n"), "word", cwd=tmp)
     check("text_without_first_line_is_for_the_shell", p.returncode == 4 and p.stdout == "word\n",
           said(p))
     p = run("--", make("shebang", b"#! /bin/sh\nexit 5\n"), cwd=tmp)
     check("scripts_run", p.returncode == 5, said(p))
+
+
+def test_path(tmp, bad):
+    """What is found in PATH, as shells find it."""
+    os.mkdir(os.path.join(bad, "a-folder"))
+    path = bad + ":" + os.environ["PATH"]
+    for name, command, status, words in [
+        ("path_skips_folders", "a-folder", 127, "no command a-folder"),
+        ("path_tells_what_is_not_executable", "plain", 126, "not executable"),
+    ]:
+        p = run("--", command, cwd=tmp, env={"PATH": path})
+        check(name, p.returncode == status and words in p.stderr, said(p))
+    if os.geteuid() != 0 or not others_may_run():
+        skip("path_skips_closed_folders", "needs root, and a build that others may run")
+        return
+    os.chmod(bad, 0o700)
+    p = run("-o", "/dev/shm", "--", "no-such-command-here", cwd="/", user=65534,
+            env={"PATH": path, "TACHO_BOX_DIR": None})
+    check("path_skips_closed_folders", p.returncode == 127 and "no command" in p.stderr, said(p))
 
 
 def test_usage(tmp):
