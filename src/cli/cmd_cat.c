@@ -1,9 +1,7 @@
 /*
  * tacho cat: the events, one line each.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 

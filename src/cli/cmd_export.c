@@ -1,8 +1,6 @@
 /*
  * tacho export: a trace for the tools of others.
  */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/exporting.h"

@@ -1,9 +1,7 @@
 /*
  * tacho flame: where time goes, as collapsed stacks or as a flame graph.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/exporting.h"

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "export/text.h"
 #include "model/place.h"
 
 #define INLINED_MAX 32u

@@ -1,10 +1,8 @@
 /*
  * From facts to stacks.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/stacks.h"

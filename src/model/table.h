@@ -5,7 +5,6 @@
 #ifndef TACHO_MODEL_TABLE_H
 #define TACHO_MODEL_TABLE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* A part of the key's hash beside the entry keeps most others from being looked at. */
