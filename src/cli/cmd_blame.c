@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "text/json.h"
 #include "cli/parse.h"
 #include "text/text.h"
@@ -147,8 +148,6 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 static void put_piece_json(struct json *j, const struct tacho_reader *reader,
 			   const struct tacho__piece *p)
 {
-	const struct tacho_thread *t = tacho_read_thread_by_number(reader, p->process, p->thread);
-
 	json_object(j);
 	json_put_string(j, "owner", tacho__owner_name(p->owner));
 	json_put_u64(j, "depth", p->depth);
@@ -156,34 +155,13 @@ static void put_piece_json(struct json *j, const struct tacho_reader *reader,
 	json_put_u64(j, "parts", p->parts);
 	json_put_u64(j, "from_ns", p->from_ns);
 	json_put_u64(j, "to_ns", p->to_ns);
-	json_key(j, "tid");
-	if (t)
-		json_u64(j, t->tid);
-	else
-		json_null(j);
-	json_key(j, "lock");
-	if (p->lock)
-		json_address(j, p->lock);
-	else
-		json_null(j);
+	describe_thread_json(j, "tid", tacho_read_thread_by_number(reader, p->process, p->thread));
+	json_put_address_if(j, "lock", p->lock, p->lock);
 	json_put_known(j, "text", p->text);
-	json_key(j, "where");
-	json_array(j);
+	json_put_array(j, "where");
 	for (uint32_t i = 0; i < p->where_count; i++) {
 		json_object(j);
-		json_put_known(j, "function", p->where[i].function);
-		json_put_known(j, "file", p->where[i].file);
-		json_key(j, "line");
-		if (p->where[i].line)
-			json_u64(j, p->where[i].line);
-		else
-			json_null(j);
-		json_put_known(j, "module", p->where[i].module);
-		json_key(j, "offset");
-		if (p->where[i].module[0])
-			json_u64(j, p->where[i].offset);
-		else
-			json_null(j);
+		describe_place_json(j, &p->where[i]);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -207,8 +185,7 @@ static void put_json(struct asked *a, const struct tacho_reader *reader,
 	json_put_u64(j, "ns", s->to_ns - s->from_ns);
 	json_put_bool(j, "cut", s->cut != 0);
 	json_put_u64(j, "not_observed_ns", b->not_observed_ns);
-	json_key(j, "pieces");
-	json_array(j);
+	json_put_array(j, "pieces");
 	for (uint32_t i = 0; i < b->count; i++)
 		put_piece_json(j, reader, &b->pieces[i]);
 	json_array_end(j);
@@ -256,8 +233,7 @@ static int blame(void *arg, const char *path)
 		json_begin(&a->j, stdout, true);
 		json_object(&a->j);
 		json_put_u64(&a->j, "version", 1);
-		json_key(&a->j, "subjects");
-		json_array(&a->j);
+		json_put_array(&a->j, "subjects");
 	}
 	if (!count) {
 		cli_error("%s holds nothing that was asked for. 'tacho stats' lists what it holds.",

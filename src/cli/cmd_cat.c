@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "cli/event.h"
 #include "text/json.h"
 #include "text/names.h"
@@ -164,11 +165,7 @@ static void print_json(const struct cat *c, const struct tacho_event *e)
 	json_put_time(&j, "wall", tacho_read_real_ns(c->reader, e->process, e->ns));
 	json_put_u64(&j, "pid", p ? p->pid : 0);
 	json_put_u64(&j, "thread", e->thread);
-	json_key(&j, "tid");
-	if (t)
-		json_u64(&j, t->tid);
-	else
-		json_null(&j);
+	describe_thread_json(&j, "tid", t);
 	json_put_known(&j, "thread_name", t ? t->name : "");
 	json_put_u64(&j, "stream", e->stream);
 	json_put_string(&j, "type", type ? type : "unknown");

@@ -82,8 +82,7 @@ static void print_text(const struct tacho__doctor *d)
 
 static void json_checks(struct json *j, const char *key, const struct tacho__checks *c)
 {
-	json_key(j, key);
-	json_array(j);
+	json_put_array(j, key);
 	for (size_t i = 0; i < c->count; i++) {
 		const struct tacho__check *check = &c->items[i];
 
@@ -104,8 +103,7 @@ static void json_checks(struct json *j, const char *key, const struct tacho__che
 static void json_counts(struct json *j, const char *key, const struct tacho__self_counts *c,
 			bool samples)
 {
-	json_key(j, key);
-	json_object(j);
+	json_put_object(j, key);
 	json_put_u64(j, "waits", c->waits);
 	json_put_u64(j, "locks", c->locks);
 	json_put_u64(j, "calls", c->calls);
@@ -134,8 +132,7 @@ static void print_json(const struct tacho__doctor *d)
 	}
 	json_checks(&j, "machine", &d->machine);
 	json_checks(&j, "self", &d->self);
-	json_key(&j, "self_check");
-	json_object(&j);
+	json_put_object(&j, "self_check");
 	json_put_bool(&j, "ran", d->ran.ran);
 	json_put_known(&j, "reason", d->ran.reason);
 	json_put_u64(&j, "took_ns", d->ran.took_ns);

@@ -351,8 +351,7 @@ static int run(int argc, char **argv)
 	if (r.json) {
 		json_begin(&r.j, stdout, true);
 		json_object(&r.j);
-		json_key(&r.j, "boxes");
-		json_array(&r.j);
+		json_put_array(&r.j, "boxes");
 	}
 	status = r.named ? recover_named(&r, argc - optind, argv + optind) : recover_found(&r, all);
 	print_summary(&r);

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "text/json.h"
 #include "cli/parse.h"
 #include "text/text.h"
@@ -363,22 +364,8 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 
 static void put_place_json(struct json *j, const struct tacho__finding *f, uint32_t index)
 {
-	const struct tacho__place *p = &f->where[index];
-
 	json_object(j);
-	json_put_known(j, "function", p->function);
-	json_put_known(j, "file", p->file);
-	json_key(j, "line");
-	if (p->line)
-		json_u64(j, p->line);
-	else
-		json_null(j);
-	json_put_known(j, "module", p->module);
-	json_key(j, "offset");
-	if (p->module[0])
-		json_u64(j, p->offset);
-	else
-		json_null(j);
+	describe_place_json(j, &f->where[index]);
 	json_put_bool(j, "called_the_one_before", index && !(f->where_other >> index & 1));
 	json_object_end(j);
 }
@@ -390,41 +377,28 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 	json_put_string(j, "rule", f->rule);
 	json_put_string(j, "severity", tacho__severity_name(f->severity));
 	json_put_string(j, "summary", f->summary);
-	json_key(j, "where");
-	json_array(j);
+	json_put_array(j, "where");
 	for (uint32_t i = 0; i < f->where_count; i++)
 		put_place_json(j, f, i);
 	json_array_end(j);
-	json_key(j, "evidence");
-	json_array(j);
+	json_put_array(j, "evidence");
 	for (uint32_t i = 0; i < f->evidence_count; i++) {
 		const struct tacho__evidence *v = &f->evidence[i];
-		const struct tacho_thread *t =
-			tacho_read_thread_by_number(reader, v->process, v->thread);
 
 		json_object(j);
 		json_put_u64(j, "from_ns", v->from_ns);
 		json_put_u64(j, "to_ns", v->to_ns);
-		json_key(j, "tid");
-		if (t)
-			json_u64(j, t->tid);
-		else
-			json_null(j);
-		json_key(j, "value");
-		json_f64(j, v->value);
+		describe_thread_json(j, "tid",
+				     tacho_read_thread_by_number(reader, v->process, v->thread));
+		json_put_f64(j, "value", v->value);
 		json_put_known(j, "unit", v->unit);
 		json_put_string(j, "text", v->text);
 		json_object_end(j);
 	}
 	json_array_end(j);
 	json_put_string(j, "advice", f->advice);
-	json_key(j, "cost_ns");
-	json_f64(j, f->cost_ns);
-	json_key(j, "explained_by");
-	if (f->folded_into >= 0)
-		json_u64(j, (uint64_t)f->folded_into);
-	else
-		json_null(j);
+	json_put_f64(j, "cost_ns", f->cost_ns);
+	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
 	json_object_end(j);
 }
 
@@ -433,8 +407,7 @@ static void put_trace_json(struct json *j, const struct tacho_reader *reader,
 {
 	const struct tacho_process *p = tacho_read_process(reader, 0);
 
-	json_key(j, "trace");
-	json_object(j);
+	json_put_object(j, "trace");
 	json_put_u64(j, "events", e->summary->events);
 	json_put_u64(j, "from_ns", e->summary->first_ns);
 	json_put_u64(j, "to_ns", e->summary->last_ns);
@@ -455,8 +428,7 @@ static void put_losses_json(struct json *j, const struct tacho_reader *reader,
 		missing += e->summary->process[i].missing;
 		dropped += e->summary->process[i].dropped;
 	}
-	json_key(j, "losses");
-	json_object(j);
+	json_put_object(j, "losses");
 	json_put_u64(j, "missing_records", missing);
 	json_put_u64(j, "dropped_records", dropped);
 	json_put_u64(j, "problems", tacho_read_problem_count(reader));
@@ -471,21 +443,17 @@ static void put_json(const struct tacho_reader *reader, const struct tacho__expl
 	json_object(&j);
 	json_put_u64(&j, "version", 1);
 	put_trace_json(&j, reader, e);
-	json_key(&j, "verdict");
-	json_object(&j);
+	json_put_object(&j, "verdict");
 	json_put_string(&j, "category", e->verdict.category);
 	json_put_string(&j, "summary", e->verdict.summary);
 	json_object_end(&j);
-	json_key(&j, "findings");
-	json_array(&j);
+	json_put_array(&j, "findings");
 	for (uint32_t i = 0; i < e->count; i++)
 		put_finding_json(&j, reader, &e->findings[i]);
 	json_array_end(&j);
-	json_key(&j, "coverage");
-	json_object(&j);
+	json_put_object(&j, "coverage");
 	for (uint32_t i = 0; i < e->coverage_count; i++) {
-		json_key(&j, e->coverage[i].rule);
-		json_object(&j);
+		json_put_object(&j, e->coverage[i].rule);
 		json_put_bool(&j, "checked", e->coverage[i].checked);
 		json_put_known(&j, "why", e->coverage[i].why);
 		json_object_end(&j);

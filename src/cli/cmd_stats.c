@@ -123,8 +123,7 @@ static void put_hist_json(struct json *j, const struct tacho__hist *h)
 
 static void put_rows_json(struct asked *a, const char *title, const struct rows *rows)
 {
-	json_key(&a->j, title);
-	json_array(&a->j);
+	json_put_array(&a->j, title);
 	for (uint32_t i = 0; i < rows->count && i < a->top; i++) {
 		const struct row *r = &rows->at[i];
 
@@ -134,8 +133,7 @@ static void put_rows_json(struct asked *a, const char *title, const struct rows 
 		json_put_u64(&a->j, "id", r->id);
 		put_hist_json(&a->j, r->hist);
 		for (uint32_t k = 0; k < r->extras; k++) {
-			json_key(&a->j, r->extra_name[k]);
-			json_f64(&a->j, r->extra[k]);
+			json_put_f64(&a->j, r->extra_name[k], r->extra[k]);
 		}
 		json_object_end(&a->j);
 	}

@@ -230,16 +230,7 @@ static void put_fields(struct json *j, const struct tacho_reader *reader,
 		if (tacho_read_field(reader, e, i, &value) <= 0)
 			continue;
 		json_key(j, d->fields[i].name);
-		if (value.type == TACHO_FIELD_U64)
-			json_u64(j, value.number.u64);
-		else if (value.type == TACHO_FIELD_I64)
-			json_i64(j, value.number.i64);
-		else if (value.type == TACHO_FIELD_F64)
-			json_f64(j, value.number.f64);
-		else if (value.type == TACHO_FIELD_BOOL)
-			json_bool(j, value.number.u64 != 0);
-		else
-			json_string_n(j, value.text, value.text_size);
+		json_field_value(j, &value);
 	}
 	json_object_end(j);
 }
