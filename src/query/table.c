@@ -60,14 +60,6 @@ uint32_t tacho__sql_column_fields(const struct tacho__sql_column *c)
 
 /* ------------------------------------------------------------------ filling */
 
-void tacho__sql_put(struct tacho__sql_filling *f, const uint64_t *values)
-{
-	int error = f->error ? 0 : tacho__sql_row_add(f->rows, values);
-
-	if (error)
-		f->error = error;
-}
-
 void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at)
 {
 	v[F_PROCESS] = at->process;
@@ -92,14 +84,6 @@ int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *fact
 	if (error >= 0 && s->stop && s->stop(s->stop_arg, 0))
 		error = -EINTR;
 	return error;
-}
-
-int tacho__sql_fill(struct tacho__sql_source *s, struct tacho__sql_rows *rows,
-		    const struct tacho__facts *facts)
-{
-	struct tacho__sql_filling f = {.source = s, .rows = rows};
-
-	return tacho__sql_run(&f, facts);
 }
 
 static uint8_t width_of(uint64_t most)
@@ -177,7 +161,7 @@ static int put_value(struct tacho__sql_field *f, uint32_t row, uint64_t value)
 	return row % SQL_BLOCK == SQL_BLOCK - 1 ? seal(f, SQL_BLOCK) : 0;
 }
 
-int tacho__sql_row_add(struct tacho__sql_rows *rows, const uint64_t *values)
+static int add_row(struct tacho__sql_rows *rows, const uint64_t *values)
 {
 	if (rows->count >= SQL_ROWS_MAX)
 		return -EOVERFLOW;
@@ -190,6 +174,14 @@ int tacho__sql_row_add(struct tacho__sql_rows *rows, const uint64_t *values)
 	}
 	rows->count++;
 	return 0;
+}
+
+void tacho__sql_put(struct tacho__sql_filling *f, const uint64_t *values)
+{
+	int error = f->error ? 0 : add_row(f->rows, values);
+
+	if (error)
+		f->error = error;
 }
 
 static int finish(struct tacho__sql_rows *rows)
@@ -225,11 +217,13 @@ int tacho__sql_need(struct tacho__sql_source *s, uint32_t table, uint32_t wanted
 {
 	struct tacho__sql_rows *rows = &s->rows[table];
 	struct tacho__sql_rows more = {.has = wanted & ~rows->has};
+	struct tacho__sql_filling f = {.source = s, .rows = &more};
+	const struct tacho__sql_table *t = tacho__sql_table_at(table);
 	int error;
 
 	if (rows->filled && !more.has)
 		return 0;
-	error = tacho__sql_table_at(table)->fill(s, &more);
+	error = t->fill ? t->fill(&f) : tacho__sql_run(&f, &t->facts);
 	if (!error)
 		error = finish(&more);
 	if (!error && rows->filled && rows->count != more.count)
