@@ -13,6 +13,7 @@
 #include "explain/explain.h"
 #include "model/place.h"
 #include "model/summary.h"
+#include "read/memory.h"
 
 #define TOP_DEFAULT 10u
 #define NAME_WIDTH 44u
@@ -47,15 +48,8 @@ struct rows {
 static struct row *row_add(struct rows *rows, const struct tacho__hist *hist, uint64_t rank,
 			   uint32_t process, uint32_t id)
 {
-	if (rows->count == rows->capacity) {
-		uint32_t capacity = rows->capacity ? 2 * rows->capacity : 64;
-		struct row *at = realloc(rows->at, capacity * sizeof(*at));
-
-		if (!at)
-			return NULL;
-		rows->at = at;
-		rows->capacity = capacity;
-	}
+	if (TACHO__GROW(rows->at, rows->capacity, rows->count + 1))
+		return NULL;
 	memset(&rows->at[rows->count], 0, sizeof(rows->at[0]));
 	rows->at[rows->count].hist = hist;
 	rows->at[rows->count].rank = rank;

@@ -10,6 +10,7 @@
 
 #include "export/code.h"
 #include "query/fill.h"
+#include "read/memory.h"
 
 #define STACKS_MAX (1u << 20)
 #define FRAMES_MAX (1u << 26) /* of all of them together */
@@ -34,35 +35,11 @@ struct tacho__sql_stacks {
 
 /* ------------------------------------------------------------------- stacks */
 
-static int reserve(struct tacho__sql_stacks *k, uint32_t frames)
-{
-	if (k->count == k->capacity) {
-		uint32_t capacity = k->capacity ? 2 * k->capacity : 256;
-		struct stored *stored = realloc(k->stored, capacity * sizeof(*stored));
-
-		if (!stored)
-			return -ENOMEM;
-		k->stored = stored;
-		k->capacity = capacity;
-	}
-	if (k->frame_capacity - k->frame_count < frames) {
-		uint32_t capacity = k->frame_capacity ? 2 * k->frame_capacity : 1u << 14;
-		uint64_t *all = realloc(k->frames, capacity * sizeof(*all));
-
-		if (!all)
-			return -ENOMEM;
-		k->frames = all;
-		k->frame_capacity = capacity;
-	}
-	return 0;
-}
-
 static int store(struct tacho__sql_stacks *k, struct stack *entry, const struct tacho__stack *stack)
 {
-	int error = reserve(k, stack->count);
-
-	if (error)
-		return error;
+	if (TACHO__GROW(k->stored, k->capacity, k->count + 1) ||
+	    TACHO__GROW(k->frames, k->frame_capacity, k->frame_count + stack->count))
+		return -ENOMEM;
 	memcpy(k->frames + k->frame_count, stack->frames, stack->count * sizeof(*k->frames));
 	k->stored[k->count++] = (struct stored){stack->ns, stack->process, k->frame_count,
 						stack->count, stack->kernel};

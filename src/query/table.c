@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "query/fill.h"
+#include "read/memory.h"
 
 /* A search costs less than an order, ten of them do not. */
 #define SEARCHES 4u
@@ -122,15 +123,8 @@ static int seal(struct tacho__sql_field *f, uint32_t count)
 	uint64_t least = UINT64_MAX, most = 0;
 	struct tacho__sql_block *b;
 
-	if (f->count == f->capacity) {
-		uint32_t capacity = f->capacity ? 2 * f->capacity : 16;
-		struct tacho__sql_block *blocks = realloc(f->blocks, capacity * sizeof(*blocks));
-
-		if (!blocks)
-			return -ENOMEM;
-		f->blocks = blocks;
-		f->capacity = capacity;
-	}
+	if (TACHO__GROW(f->blocks, f->capacity, f->count + 1))
+		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
 		least = f->tail[i] < least ? f->tail[i] : least;
 		most = f->tail[i] > most ? f->tail[i] : most;
