@@ -31,8 +31,9 @@ struct asked {
 
 /* ------------------------------------------------------------------- options */
 
-static bool parse_trace_id(const char *text, struct tacho__subject_filter *f)
+static bool take_trace_id(void *arg, const char *text)
 {
+	struct tacho__subject_filter *f = arg;
 	size_t size = strlen(text);
 	char half[17];
 	char *end;
@@ -50,26 +51,6 @@ static bool parse_trace_id(const char *text, struct tacho__subject_filter *f)
 	}
 	f->trace_low = strtoull(text, &end, 16);
 	return true;
-}
-
-static bool take_option(struct asked *a, int option)
-{
-	switch (option) {
-	case 'j':
-		a->json = true;
-		return true;
-	case 'n':
-		return parse_count("--slowest", optarg, &a->most);
-	case 't':
-		return parse_task("--task", optarg, &a->filter.task);
-	case 's':
-		a->filter.span = optarg;
-		return true;
-	case 'i':
-		return parse_trace_id(optarg, &a->filter);
-	default:
-		return false;
-	}
 }
 
 /* ------------------------------------------------------------------- output */
@@ -253,23 +234,19 @@ static int blame(void *arg, const char *path)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"slowest", required_argument, NULL, 'n'},
-		{"task", required_argument, NULL, 't'},
-		{"span", required_argument, NULL, 's'},
-		{"trace-id", required_argument, NULL, 'i'},
-		{NULL, 0, NULL, 0},
-	};
 	struct asked a = {.most = SLOWEST_DEFAULT};
-	int option;
+	const struct cli_row options[] = {
+		{"json", .flag = &a.json},
+		{"slowest", .count = &a.most},
+		{"task", .task = &a.filter.task},
+		{"span", .text = &a.filter.span},
+		{"trace-id", .call = take_trace_id, .arg = &a.filter},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_blame, options);
 
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_blame);
-		if (!take_option(&a, option))
-			return CLI_USAGE;
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (a.most > SUBJECTS_MAX)
 		return cli_usage("--slowest: %u at most.", SUBJECTS_MAX);
 	return cli_with_trace(argc, argv, blame, &a);

@@ -26,8 +26,10 @@ struct asked {
 	struct tacho__diff_options options;
 };
 
-static bool take_fail_on(const char *text, enum fail_on *out)
+static bool take_fail_on(void *arg, const char *text)
 {
+	enum fail_on *out = arg;
+
 	if (strcmp(text, "slower") == 0)
 		*out = FAIL_SLOWER;
 	else if (strcmp(text, "change") == 0)
@@ -38,8 +40,9 @@ static bool take_fail_on(const char *text, enum fail_on *out)
 }
 
 /* Percent, above 0 and below 10000. */
-static bool take_least(const char *text, double *out)
+static bool take_least(void *arg, const char *text)
 {
+	double *out = arg;
 	char *end;
 	double value = strtod(text, &end);
 
@@ -48,26 +51,6 @@ static bool take_least(const char *text, double *out)
 		       false;
 	*out = value / 100;
 	return true;
-}
-
-static bool take_option(struct asked *a, int option)
-{
-	switch (option) {
-	case 'j':
-		a->json = true;
-		return true;
-	case 't':
-		return parse_count("--top", optarg, &a->top);
-	case 'f':
-		return take_fail_on(optarg, &a->fail);
-	case 'l':
-		return take_least(optarg, &a->options.least);
-	case 'a':
-		a->options.absolute = 1;
-		return true;
-	default:
-		return false;
-	}
 }
 
 /* ------------------------------------------------------------------- output */
@@ -291,20 +274,19 @@ static int diff(const struct asked *a, char **argv)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},	   {"top", required_argument, NULL, 't'},
-		{"fail-on", required_argument, NULL, 'f'}, {"least", required_argument, NULL, 'l'},
-		{"absolute", no_argument, NULL, 'a'},	   {NULL, 0, NULL, 0},
-	};
 	struct asked a = {.top = TOP_DEFAULT};
-	int option;
+	const struct cli_row options[] = {
+		{"json", .flag = &a.json},
+		{"top", .count = &a.top},
+		{"fail-on", .call = take_fail_on, .arg = &a.fail},
+		{"least", .call = take_least, .arg = &a.options.least},
+		{"absolute", .flag = &a.options.absolute},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_diff, options);
 
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_diff);
-		if (!take_option(&a, option))
-			return CLI_USAGE;
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (argc - optind != 2)
 		return cli_usage("give two traces: the one before and the one after (%d given).",
 				 argc - optind);

@@ -146,28 +146,19 @@ static void print_json(const struct tacho__doctor *d)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"known-work", no_argument, NULL, 'k'}, /* what the self-check starts */
-		{NULL, 0, NULL, 0},
-	};
 	static struct tacho__doctor d;
-	bool json = false, failed;
-	int c;
+	bool json = false, known_work = false, failed;
+	const struct cli_row options[] = {
+		{"json", .flag = &json},
+		{"known-work", .flag = &known_work}, /* what the self-check starts */
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_doctor, options);
 
-	while ((c = cli_option(argc, argv, "+", options)) != -1) {
-		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'k':
-			return tacho__doctor_subject(STDOUT_FILENO) < 0 ? CLI_FAILED : CLI_OK;
-		case 'h':
-			return cli_show_help(&cli_doctor);
-		default:
-			return CLI_USAGE;
-		}
-	}
+	if (status != CLI_TAKEN)
+		return status;
+	if (known_work)
+		return tacho__doctor_subject(STDOUT_FILENO) < 0 ? CLI_FAILED : CLI_OK;
 	failed = tacho__doctor(&d, optind < argc ? argv[optind] : NULL) < 0;
 	if (d.ran.warning[0])
 		cli_warn("%s", d.ran.warning);
@@ -195,4 +186,5 @@ const struct cli_command cli_doctor = {
 		"Example:\n"
 		"  tacho doctor -- memcached\n",
 	.run = run,
+	.stops = true,
 };

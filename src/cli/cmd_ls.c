@@ -264,32 +264,17 @@ static int list_boxes(bool all, bool paths, bool json)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"all", no_argument, NULL, 'a'},
-		{"paths", no_argument, NULL, 'p'},
-		{"json", no_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0},
-	};
 	bool all = false, paths = false, json = false;
-	int c;
+	const struct cli_row options[] = {
+		{"all", .flag = &all},
+		{"paths", .flag = &paths},
+		{"json", .flag = &json},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_ls, options);
 
-	while ((c = cli_option(argc, argv, "", options)) != -1) {
-		switch (c) {
-		case 'a':
-			all = true;
-			break;
-		case 'p':
-			paths = true;
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			return cli_show_help(&cli_ls);
-		default:
-			return CLI_USAGE;
-		}
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (optind < argc)
 		return cli_usage("'%s' is too much: ls takes no arguments. For one box use "
 				 "'tacho status'.",

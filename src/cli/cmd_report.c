@@ -43,8 +43,9 @@ static bool find_rule(const char *name, size_t size, const char **rule)
 }
 
 /* RULE or RULE:SEVERITY; "any" is every rule. */
-static bool take_fail_on(struct asked *a, const char *text)
+static bool take_fail_on(void *arg, const char *text)
 {
+	struct asked *a = arg;
 	const char *colon = strchr(text, ':');
 	size_t size = colon ? (size_t)(colon - text) : strlen(text);
 	struct fail_on *f = &a->fail[a->fail_count];
@@ -76,8 +77,9 @@ static bool take_fail_on(struct asked *a, const char *text)
 }
 
 /* A plain number, or a time where the threshold is one. */
-static bool take_threshold(struct asked *a, const char *text)
+static bool take_threshold(void *arg, const char *text)
 {
+	const struct asked *a = arg;
 	const char *equals = strchr(text, '=');
 	size_t size = equals ? (size_t)(equals - text) : strlen(text);
 	char *end;
@@ -105,31 +107,6 @@ static bool take_threshold(struct asked *a, const char *text)
 		"values, as NAME=VALUE.",
 		(int)size, text);
 	return false;
-}
-
-static bool take_option(struct asked *a, int option)
-{
-	switch (option) {
-	case 'j':
-		a->json = true;
-		return true;
-	case 'a':
-		a->all = true;
-		return true;
-	case 'r':
-		a->list = true;
-		return true;
-	case 'f':
-		return take_fail_on(a, optarg);
-	case 't':
-		return take_threshold(a, optarg);
-	case 's':
-		return parse_instant("--since", optarg, &a->since);
-	case 'u':
-		return parse_instant("--until", optarg, &a->until);
-	default:
-		return false;
-	}
 }
 
 static int list_rules(const struct asked *a)
@@ -511,28 +488,25 @@ static int report(void *arg, const char *path)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"all", no_argument, NULL, 'a'},
-		{"rules", no_argument, NULL, 'r'},
-		{"fail-on", required_argument, NULL, 'f'},
-		{"threshold", required_argument, NULL, 't'},
-		{"since", required_argument, NULL, 's'},
-		{"until", required_argument, NULL, 'u'},
-		{NULL, 0, NULL, 0},
-	};
 	static double thresholds[64];
 	struct asked a = {.thresholds = thresholds};
-	int option;
+	const struct cli_row options[] = {
+		{"json", .flag = &a.json},
+		{"all", .flag = &a.all},
+		{"rules", .flag = &a.list},
+		{"fail-on", .call = take_fail_on, .arg = &a},
+		{"threshold", .call = take_threshold, .arg = &a},
+		{"since", .instant = &a.since},
+		{"until", .instant = &a.until},
+		{0},
+	};
+	int status;
 
 	for (uint32_t i = 0; i < tacho__threshold_count && i < 64; i++)
 		thresholds[i] = tacho__thresholds[i].value;
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_report);
-		if (!take_option(&a, option))
-			return CLI_USAGE;
-	}
+	status = cli_take_options(argc, argv, &cli_report, options);
+	if (status != CLI_TAKEN)
+		return status;
 	if (a.list && (a.json || optind < argc))
 		return cli_usage("--rules lists rules and thresholds as text, and reads no trace; "
 				 "leave out %s.",

@@ -387,22 +387,16 @@ static int stats(void *arg, const char *path)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"top", required_argument, NULL, 't'},
-		{NULL, 0, NULL, 0},
-	};
 	struct asked a = {.top = TOP_DEFAULT};
-	int option;
+	const struct cli_row options[] = {
+		{"json", .flag = &a.json},
+		{"top", .count = &a.top},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_stats, options);
 
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_stats);
-		if (option == 'j')
-			a.json = true;
-		else if (option != 't' || !parse_count("--top", optarg, &a.top))
-			return CLI_USAGE;
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	return cli_with_trace(argc, argv, stats, &a);
 }
 
