@@ -124,15 +124,12 @@ struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule
 				   enum tacho__severity severity, uint32_t process, double cost_ns)
 {
 	struct tacho__explanation *e = x->out;
-	struct tacho__finding *f;
+	struct tacho__finding *f = &x->unkept;
 
-	if (e->count == FINDINGS_MAX)
-		return NULL;
-	if (TACHO__GROW(e->findings, x->capacity, e->count + 1)) {
+	if (TACHO__GROW(e->findings, x->capacity, e->count + 1))
 		x->error = -ENOMEM;
-		return NULL;
-	}
-	f = &e->findings[e->count++];
+	else if (e->count < FINDINGS_MAX)
+		f = &e->findings[e->count++];
 	memset(f, 0, sizeof(*f));
 	f->rule = rule;
 	f->severity = severity;

@@ -58,8 +58,6 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 		return;
 	f = tacho__find(x, "loop-saturated", TACHO__SEVERITY_WARNING, l->process,
 			(double)l->busy_ns / 2);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	if (share > 100)
@@ -87,8 +85,6 @@ static void find_futile(struct tacho__explaining *x, const struct tacho__loop_su
 		return;
 	f = tacho__find(x, "futile-wakeups", TACHO__SEVERITY_WARNING, l->process,
 			(double)l->busy_ns * share / 100);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	tacho__where_busy(x, f, l);
@@ -122,8 +118,6 @@ static void find_timer_storm(struct tacho__explaining *x, const struct tacho__ki
 		return;
 	f = tacho__find(x, "timer-storm", TACHO__SEVERITY_WARNING, k->process,
 			(double)k->ns.sum + (double)k->ns.count * 2000);
-	if (!f)
-		return;
 	f->kind = k->kind;
 	f->loop = k->worst.at[0].at.loop;
 	f->thread = k->worst.at[0].at.thread;
@@ -173,8 +167,6 @@ static void find_timer_late(struct tacho__explaining *x, const struct tacho__kin
 	    tacho__hist_above(&k->late, (uint64_t)warn) < late_enough(k))
 		return;
 	f = tacho__find(x, "timer-late", TACHO__SEVERITY_WARNING, k->process, (double)k->late.sum);
-	if (!f)
-		return;
 	f->kind = k->kind;
 	f->loop = p->at.loop;
 	f->thread = p->at.thread;
@@ -235,8 +227,6 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 		return;
 	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process,
 			(double)l->busy_ns * share / 100);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	tacho__where_busy(x, f, l);
@@ -317,8 +307,6 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 	    flood_is_known(x, l))
 		return;
 	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process, top);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	f->kind = k->kind;
@@ -387,8 +375,6 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 		return;
 	f = tacho__find(x, "worker-imbalance", TACHO__SEVERITY_WARNING, l->process,
 			(double)(l->busy_ns - median) / 2);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	tacho__where_busy(x, f, l);

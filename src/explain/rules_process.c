@@ -31,8 +31,6 @@ static void find_crash(struct tacho__explaining *x, const struct tacho_crash_inf
 	struct tacho__finding *f =
 		tacho__find(x, "crash", TACHO__SEVERITY_CRITICAL, c->process, tacho__window_ns(x));
 
-	if (!f)
-		return;
 	n = tacho__places_of_frames(x->reader, c->process, c->frames, c->frame_count, 1, c->ns,
 				    places, TACHO__PLACES_MAX);
 	own = tacho__places_own(places, n);
@@ -77,8 +75,6 @@ static void find_downstream(struct tacho__explaining *x, const struct tacho__spa
 		return;
 	f = tacho__find(x, "downstream-wait", TACHO__SEVERITY_WARNING, k->process,
 			(double)k->ns.sum / 2);
-	if (!f)
-		return;
 	tacho__where_id(x, f, k->name, x->sum->last_ns);
 	tacho__say_summary(f,
 			   "%s takes up to %s while the loops idle: it waits for something outside "
@@ -104,8 +100,6 @@ static void find_outlier(struct tacho__explaining *x, uint32_t process, uint32_t
 	    most < tacho__limit(x, "outlier.ratio") * p50)
 		return;
 	f = tacho__find(x, "outlier", TACHO__SEVERITY_INFO, process, most);
-	if (!f)
-		return;
 	f->kind = id;
 	f->thread = thread;
 	tacho__where_id(x, f, id, to_ns);
@@ -148,8 +142,6 @@ static void find_loss(struct tacho__explaining *x, uint32_t process)
 			: share >= tacho__limit(x, "recorder-loss.warn") ? TACHO__SEVERITY_WARNING
 									 : TACHO__SEVERITY_INFO,
 			process, 0);
-	if (!f)
-		return;
 	tacho__say_summary(f,
 			   "%.0f %% of the records are missing (%.0f): the box was too small for "
 			   "all threads",
@@ -182,8 +174,6 @@ static void find_bad_clock(struct tacho__explaining *x, uint32_t process)
 	if (!back && !unknown && share < tacho__limit(x, "recorder-loss.warn"))
 		return;
 	f = tacho__find(x, "recorder-loss", TACHO__SEVERITY_CRITICAL, process, 0);
-	if (!f)
-		return;
 	if (unknown)
 		tacho__say_summary(f, "nothing says how fast the recording's clock went: times, "
 				      "and the findings that rest on them, mean nothing");
@@ -213,8 +203,6 @@ static void find_throttled(struct tacho__explaining *x, const struct tacho__coun
 				? TACHO__SEVERITY_CRITICAL
 				: TACHO__SEVERITY_WARNING,
 			k->process, ns);
-	if (!f)
-		return;
 	tacho__say_summary(f,
 			   "the CPU quota of its cgroup stopped the process for %s, %.0f %% of the "
 			   "window",
@@ -258,8 +246,6 @@ static void find_not_enough(struct tacho__explaining *x)
 	if ((enough(x) && loops) || tacho__is_idle(x))
 		return;
 	f = tacho__find(x, "not-enough-data", TACHO__SEVERITY_INFO, 0, 0);
-	if (!f)
-		return;
 	if (enough(x))
 		tacho__say_summary(f, "no loop was seen, so there is nothing to judge");
 	else

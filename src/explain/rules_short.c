@@ -46,8 +46,6 @@ static void find_busy_lock(struct tacho__explaining *x, const struct tacho__lock
 			return;
 	f = tacho__find(x, "lock-contention", TACHO__SEVERITY_WARNING, k->process,
 			(double)(inside > 0 ? k->inside.sum : k->ns.sum));
-	if (!f)
-		return;
 	f->lock = k->lock;
 	f->loop = l->at.loop;
 	f->thread = l->at.thread;
@@ -78,8 +76,6 @@ static void find_busy_call(struct tacho__explaining *x, const struct tacho__call
 	    share < SHORT_ONES * tacho__limit(x, "blocked.share") || k->ns.count < 10)
 		return;
 	f = tacho__find(x, "blocking-call", TACHO__SEVERITY_WARNING, k->process, (double)k->ns.sum);
-	if (!f)
-		return;
 	f->loop = c->at.loop;
 	f->kind = c->at.kind;
 	f->thread = c->at.thread;
