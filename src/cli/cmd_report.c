@@ -253,12 +253,8 @@ static void put_histogram(const struct tacho__summary *s)
 	uint32_t first = 64, last = 0;
 	char text[TACHO__TEXT];
 
-	for (uint32_t i = 0; i < s->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&s->kinds, i);
-
-		if (k)
-			tacho__hist_merge(&all, &k->ns);
-	}
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&s->kinds, k));)
+		tacho__hist_merge(&all, &k->ns);
 	tacho__hist_powers(&all, powers);
 	tacho__hist_free(&all);
 	for (uint32_t i = 0; i < 64; i++)

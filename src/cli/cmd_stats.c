@@ -182,13 +182,10 @@ static void put_kinds(struct asked *a)
 {
 	struct rows rows = {0}, wakes = {0}, late = {0};
 
-	for (uint32_t i = 0; i < a->sum->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&a->sum->kinds, i);
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&a->sum->kinds, k));) {
 		char name[160];
 		struct row *r;
 
-		if (!k)
-			continue;
 		if (k->kind) {
 			name_id(a, name, sizeof(name), k->process, k->kind);
 		} else {
@@ -225,11 +222,9 @@ static void put_loops(struct asked *a)
 {
 	struct rows rows = {0};
 
-	for (uint32_t i = 0; i < a->sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&a->sum->loops, i);
-		struct row *r = l && l->loop
-					? row_add(&rows, &l->ns, l->busy_ns, l->process, l->loop)
-					: NULL;
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&a->sum->loops, l));) {
+		struct row *r =
+			l->loop ? row_add(&rows, &l->ns, l->busy_ns, l->process, l->loop) : NULL;
 		double all, busy;
 
 		if (!r)
@@ -251,10 +246,9 @@ static void put_locks(struct asked *a)
 {
 	struct rows rows = {0};
 
-	for (uint32_t i = 0; i < a->sum->locks.used; i++) {
-		const struct tacho__lock_sum *k = tacho__table_at(&a->sum->locks, i);
+	for (const struct tacho__lock_sum *k = NULL; (k = tacho__table_next(&a->sum->locks, k));) {
 		struct row *r =
-			k && k->ns.count ? row_add(&rows, &k->ns, k->ns.sum, k->process, 0) : NULL;
+			k->ns.count ? row_add(&rows, &k->ns, k->ns.sum, k->process, 0) : NULL;
 		char place[120];
 
 		if (!r)
@@ -275,9 +269,8 @@ static void put_calls(struct asked *a)
 {
 	struct rows rows = {0};
 
-	for (uint32_t i = 0; i < a->sum->calls.used; i++) {
-		const struct tacho__call_sum *k = tacho__table_at(&a->sum->calls, i);
-		struct row *r = k ? row_add(&rows, &k->ns, k->ns.sum, k->process, k->name) : NULL;
+	for (const struct tacho__call_sum *k = NULL; (k = tacho__table_next(&a->sum->calls, k));) {
+		struct row *r = row_add(&rows, &k->ns, k->ns.sum, k->process, k->name);
 		char name[64], place[90];
 
 		if (!r)
@@ -294,12 +287,9 @@ static void put_works(struct asked *a)
 {
 	struct rows wait = {0}, run = {0};
 
-	for (uint32_t i = 0; i < a->sum->works.used; i++) {
-		const struct tacho__work_sum *k = tacho__table_at(&a->sum->works, i);
+	for (const struct tacho__work_sum *k = NULL; (k = tacho__table_next(&a->sum->works, k));) {
 		struct row *r;
 
-		if (!k)
-			continue;
 		r = k->wait.count ? row_add(&wait, &k->wait, k->wait.sum, k->process, k->kind)
 				  : NULL;
 		if (r)
@@ -316,9 +306,8 @@ static void put_spans(struct asked *a)
 {
 	struct rows rows = {0};
 
-	for (uint32_t i = 0; i < a->sum->spans.used; i++) {
-		const struct tacho__span_sum *k = tacho__table_at(&a->sum->spans, i);
-		struct row *r = k ? row_add(&rows, &k->ns, k->ns.sum, k->process, k->name) : NULL;
+	for (const struct tacho__span_sum *k = NULL; (k = tacho__table_next(&a->sum->spans, k));) {
+		struct row *r = row_add(&rows, &k->ns, k->ns.sum, k->process, k->name);
 
 		if (!r)
 			continue;

@@ -197,10 +197,8 @@ static struct flood flood_of(const struct tacho__explaining *x, const struct tac
 {
 	struct flood f = {0};
 
-	for (uint32_t i = 0; i < x->sum->ready.used; i++) {
-		const struct tacho__ready_sum *r = tacho__table_at(&x->sum->ready, i);
-
-		if (!r || r->process != l->process || r->loop != l->loop)
+	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
+		if (r->process != l->process || r->loop != l->loop)
 			continue;
 		f.sum += r->ns;
 		f.count++;
@@ -267,9 +265,8 @@ static int is_reader(const struct tacho__explaining *x, const struct tacho__task
 static const struct tacho__loop_sum *loop_of_kind(const struct tacho__explaining *x,
 						  uint32_t process, uint32_t kind)
 {
-	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
-		const struct tacho__at *at = k && k->worst.count ? &k->worst.at[0].at : NULL;
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&x->sum->kinds, k));) {
+		const struct tacho__at *at = k->worst.count ? &k->worst.at[0].at : NULL;
 
 		if (at && k->process == process && k->kind == kind)
 			return tacho__table_find(&x->sum->loops, (uint64_t)process << 32 | at->loop,
@@ -357,10 +354,9 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 
 	if (utilisation(l) < 0.8 || l->turns < TURNS_MIN)
 		return;
-	for (uint32_t i = 0; i < x->sum->loops.used && n < LOOPS_MAX; i++) {
-		const struct tacho__loop_sum *o = tacho__table_at(&x->sum->loops, i);
-
-		if (o && o != l && are_peers(x, o, l)) {
+	for (const struct tacho__loop_sum *o = NULL;
+	     n < LOOPS_MAX && (o = tacho__table_next(&x->sum->loops, o));) {
+		if (o != l && are_peers(x, o, l)) {
 			if (o->busy_ns > l->busy_ns)
 				return;
 			others[n++] = o->busy_ns;
@@ -393,27 +389,17 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 
 void tacho__rules_io(struct tacho__explaining *x)
 {
-	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
-
-		if (!l || !l->loop)
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));) {
+		if (!l->loop)
 			continue;
 		find_saturated(x, l);
 		find_futile(x, l);
 		find_flood(x, l);
 		find_imbalance(x, l);
 	}
-	for (uint32_t i = 0; i < x->sum->tasks.used; i++) {
-		const struct tacho__task_sum *k = tacho__table_at(&x->sum->tasks, i);
-
-		if (k)
-			find_busy_client(x, k);
-	}
-	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
-
-		if (!k)
-			continue;
+	for (const struct tacho__task_sum *k = NULL; (k = tacho__table_next(&x->sum->tasks, k));)
+		find_busy_client(x, k);
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&x->sum->kinds, k));) {
 		find_timer_storm(x, k);
 		find_timer_late(x, k);
 	}

@@ -476,10 +476,8 @@ void tacho__rules_loop(struct tacho__explaining *x)
 	for (uint32_t i = 0; i < n; i++)
 		if (groups[i].top[0] && groups[i].cause == TACHO__CAUSE_WOKEN)
 			find_woken(x, &groups[i]);
-	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
-		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);
-
-		if (c && c->cause == TACHO__CAUSE_OPEN)
+	for (const struct tacho__case *c = NULL; (c = tacho__table_next(&x->gathered.cases, c));) {
+		if (c->cause == TACHO__CAUSE_OPEN)
 			find_open(x, c);
 	}
 }

@@ -51,10 +51,8 @@ static double idle_share(const struct tacho__explaining *x, uint32_t process)
 {
 	uint64_t busy = 0, parked = 0;
 
-	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
-
-		if (l && l->process == process) {
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));) {
+		if (l->process == process) {
 			busy += l->busy_ns;
 			parked += l->parked_ns;
 		}
@@ -225,11 +223,9 @@ int tacho__is_idle(const struct tacho__explaining *x)
 {
 	uint64_t busy = 0;
 
-	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
-
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));) {
 		/* One that could run has something to do. */
-		if (l && l->busy_ns + l->delay_ns > busy)
+		if (l->busy_ns + l->delay_ns > busy)
 			busy = l->busy_ns + l->delay_ns;
 	}
 	return x->sum->loops.count &&
@@ -272,15 +268,10 @@ static void cover_told(struct tacho__explaining *x)
 	const struct tacho__summary *s = x->sum;
 	int works = s->works.count != 0, spans = s->spans.count != 0, late = 0, gauges = 0;
 
-	for (uint32_t i = 0; i < s->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&s->kinds, i);
-
-		late |= k && k->late.count;
-	}
-	for (uint32_t i = 0; i < s->counters.used; i++) {
-		const struct tacho__counter_sum *k = tacho__table_at(&s->counters, i);
-
-		if (k && !k->depth) {
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&s->kinds, k));)
+		late |= k->late.count != 0;
+	for (const struct tacho__counter_sum *k = NULL; (k = tacho__table_next(&s->counters, k));) {
+		if (!k->depth) {
 			const struct tacho_definition *d =
 				tacho_read_definition(x->reader, k->process, k->name);
 
@@ -334,25 +325,18 @@ void tacho__rules_process(struct tacho__explaining *x)
 		find_loss(x, p);
 		find_bad_clock(x, p);
 	}
-	for (uint32_t i = 0; i < x->sum->counters.used; i++) {
-		const struct tacho__counter_sum *k = tacho__table_at(&x->sum->counters, i);
-
-		if (k)
-			find_throttled(x, k);
-	}
-	for (uint32_t i = 0; i < x->sum->spans.used; i++) {
-		const struct tacho__span_sum *k = tacho__table_at(&x->sum->spans, i);
-
-		if (!k || !k->worst.count)
+	for (const struct tacho__counter_sum *k = NULL;
+	     (k = tacho__table_next(&x->sum->counters, k));)
+		find_throttled(x, k);
+	for (const struct tacho__span_sum *k = NULL; (k = tacho__table_next(&x->sum->spans, k));) {
+		if (!k->worst.count)
 			continue;
 		find_downstream(x, k);
 		find_outlier(x, k->process, k->name, &k->ns, k->worst.at[0].at.thread,
 			     k->worst.at[0].begin_ns, k->worst.at[0].end_ns);
 	}
-	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
-
-		if (k && k->kind && k->worst.count)
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&x->sum->kinds, k));) {
+		if (k->kind && k->worst.count)
 			find_outlier(x, k->process, k->kind, &k->ns, k->worst.at[0].at.thread,
 				     k->worst.at[0].begin_ns, k->worst.at[0].end_ns);
 	}

@@ -108,16 +108,10 @@ static int call_is_known(const struct tacho__explaining *x, const struct tacho__
 
 void tacho__rules_short(struct tacho__explaining *x)
 {
-	for (uint32_t i = 0; i < x->sum->locks.used; i++) {
-		const struct tacho__lock_sum *k = tacho__table_at(&x->sum->locks, i);
-
-		if (k)
-			find_busy_lock(x, k);
-	}
-	for (uint32_t i = 0; i < x->sum->calls.used; i++) {
-		const struct tacho__call_sum *k = tacho__table_at(&x->sum->calls, i);
-
-		if (k && !call_is_known(x, k))
+	for (const struct tacho__lock_sum *k = NULL; (k = tacho__table_next(&x->sum->locks, k));)
+		find_busy_lock(x, k);
+	for (const struct tacho__call_sum *k = NULL; (k = tacho__table_next(&x->sum->calls, k));) {
+		if (!call_is_known(x, k))
 			find_busy_call(x, k);
 	}
 }

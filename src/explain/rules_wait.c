@@ -272,10 +272,8 @@ static struct pool look_at_pool(const struct tacho__explaining *x, uint32_t proc
 {
 	struct pool p = {NULL, NULL, 0, 0};
 
-	for (uint32_t i = 0; i < x->sum->works.used; i++) {
-		const struct tacho__work_sum *k = tacho__table_at(&x->sum->works, i);
-
-		if (!k || k->process != process ||
+	for (const struct tacho__work_sum *k = NULL; (k = tacho__table_next(&x->sum->works, k));) {
+		if (k->process != process ||
 		    (!k->run.count && !k->at_once.count && !k->crowded.count))
 			continue;
 		p.wait_ns += wait_sum(k);
@@ -362,10 +360,8 @@ static void find_stuck_pool(struct tacho__explaining *x, uint32_t process)
 	struct tacho__finding *f;
 	uint64_t count = 0, waited;
 
-	for (uint32_t i = 0; i < x->sum->works.used; i++) {
-		const struct tacho__work_sum *k = tacho__table_at(&x->sum->works, i);
-
-		if (!k || k->process != process)
+	for (const struct tacho__work_sum *k = NULL; (k = tacho__table_next(&x->sum->works, k));) {
+		if (k->process != process)
 			continue;
 		count += k->left_count;
 		if (k->kept.submit_ns && (!keeper || k->kept.submit_ns < keeper->kept.submit_ns))
@@ -526,17 +522,10 @@ void tacho__rules_wait(struct tacho__explaining *x)
 		find_pool(x, p);
 		find_stuck_pool(x, p);
 	}
-	for (uint32_t i = 0; i < x->sum->counters.used; i++) {
-		const struct tacho__counter_sum *k = tacho__table_at(&x->sum->counters, i);
-
-		if (k)
-			queue |= find_growth(x, k);
-	}
-	for (uint32_t i = 0; i < x->sum->tasks.used; i++) {
-		const struct tacho__task_sum *k = tacho__table_at(&x->sum->tasks, i);
-
-		if (!k)
-			continue;
+	for (const struct tacho__counter_sum *k = NULL;
+	     (k = tacho__table_next(&x->sum->counters, k));)
+		queue |= find_growth(x, k);
+	for (const struct tacho__task_sum *k = NULL; (k = tacho__table_next(&x->sum->tasks, k));) {
 		find_self_wake(x, k);
 		if (!find_task_leak(x, k))
 			find_stuck(x, k, queue);

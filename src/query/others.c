@@ -265,12 +265,10 @@ static int fill_loops(struct tacho__sql_filling *f)
 	if (error < 0)
 		return error;
 	sum = tacho__summary_make(f->source->reader, NULL, NULL, NULL, &error);
-	for (uint32_t i = 0; sum && i < sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&sum->loops, i);
+	for (const struct tacho__loop_sum *l = NULL;
+	     sum && (l = tacho__table_next(&sum->loops, l));) {
 		uint64_t v[SQL_FIELDS] = {0};
 
-		if (!l)
-			continue;
 		v[F_PROCESS] = l->process;
 		v[F_THREAD] = l->thread;
 		v[F_LOOP] = l->loop;
