@@ -90,8 +90,7 @@ void about_losses(const struct tacho_reader *reader, uint32_t process)
 
 void about_sources_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
 {
-	json_key(j, "sources");
-	json_array(j);
+	json_put_array(j, "sources");
 	for (uint32_t i = 0; i < tacho_read_source_count(reader); i++) {
 		struct tacho_source_info s = {.size = sizeof(s)};
 
@@ -109,8 +108,7 @@ void about_sources_json(struct json *j, const struct tacho_reader *reader, uint3
 
 void about_losses_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
 {
-	json_key(j, "losses");
-	json_array(j);
+	json_put_array(j, "losses");
 	for (uint32_t i = 0; i < tacho_read_loss_count(reader); i++) {
 		struct tacho_loss_info l = {.size = sizeof(l)};
 
@@ -132,11 +130,7 @@ void about_process_json(struct json *j, const struct tacho_process *p)
 
 	json_put_u64(j, "pid", p->pid);
 	json_put_u64(j, "uid", p->uid);
-	json_key(j, "parent_pid");
-	if (p->parent_pid)
-		json_u64(j, p->parent_pid);
-	else
-		json_null(j);
+	json_put_not_zero(j, "parent_pid", p->parent_pid);
 	json_put_u64(j, "start_time", p->start_time);
 	json_put_string(j, "boot_id", text_hex(boot, p->boot_id, sizeof(p->boot_id)));
 	json_put_known(j, "program", p->comm);
@@ -151,11 +145,7 @@ void about_process_json(struct json *j, const struct tacho_process *p)
 	json_put_string(j, "clock", name_clock(p->clock));
 	json_put_string(j, "state", name_state(p->state));
 	json_put_known(j, "reason", p->reason);
-	json_key(j, "alive");
-	if (p->alive == TACHO_ALIVE_UNKNOWN)
-		json_null(j);
-	else
-		json_bool(j, p->alive == TACHO_ALIVE_YES);
+	describe_alive_json(j, p->alive);
 	json_put_string(j, "taken_by", name_taken_by(p->taken_by));
 	json_put_time(j, "taken", p->taken_real_ns);
 	json_put_time(j, "since", p->created_real_ns);
@@ -230,26 +220,22 @@ static void crash_json(struct json *j, const struct tacho_reader *reader,
 	json_i64(j, c->signal);
 	json_key(j, "code");
 	json_i64(j, c->code);
-	json_key(j, "address");
-	json_address(j, c->address);
+	json_put_address(j, "address", c->address);
 	json_put_u64(j, "ns", c->ns);
 	json_put_time(j, "wall", tacho_read_real_ns(reader, c->process, c->ns));
 	json_put_u64(j, "tid", c->tid);
 	json_put_known(j, "thread_name", c->thread_name);
 	json_put_bool(j, "unwind_failed", c->unwind_failed != 0);
-	json_key(j, "frames");
-	json_array(j);
+	json_put_array(j, "frames");
 	for (uint32_t i = 0; i < c->frame_count; i++)
 		describe_address_json(j, reader, c->process, c->frames[i], c->ns, i > 0);
 	json_array_end(j);
-	json_key(j, "registers");
-	json_object(j);
+	json_put_object(j, "registers");
 	for (uint32_t i = 0; i < c->reg_count; i++) {
 		const char *name = name_register(c->arch, i);
 
 		snprintf(text, sizeof(text), "r#%" PRIu32, i);
-		json_key(j, name ? name : text);
-		json_address(j, c->regs[i]);
+		json_put_address(j, name ? name : text, c->regs[i]);
 	}
 	json_object_end(j);
 	json_object_end(j);
@@ -257,8 +243,7 @@ static void crash_json(struct json *j, const struct tacho_reader *reader,
 
 void about_crashes_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
 {
-	json_key(j, "crashes");
-	json_array(j);
+	json_put_array(j, "crashes");
 	for (uint32_t i = 0; i < tacho_read_crash_count(reader); i++) {
 		const struct tacho_crash_info *c = tacho_read_crash(reader, i);
 
@@ -321,13 +306,8 @@ void about_agent_json(struct json *j, const struct tacho_reader *reader, uint32_
 {
 	const struct tacho_process *p = tacho_read_process(reader, process);
 
-	json_key(j, "agent_pid");
-	if (about_agent_runs(p))
-		json_u64(j, p->agent_pid);
-	else
-		json_null(j);
-	json_key(j, "sentinels");
-	json_object(j);
+	json_put_u64_if(j, "agent_pid", about_agent_runs(p), p->agent_pid);
+	json_put_object(j, "sentinels");
 	for (uint32_t i = 0; i < tacho_read_sentinel_count(reader); i++) {
 		struct tacho_sentinel_info s = {.size = sizeof(s)};
 

@@ -30,6 +30,7 @@ struct cli_command {
 	const char *summary;		   /* half a line, for `tacho help` */
 	const char *help;		   /* the whole text of `tacho NAME --help` */
 	int (*run)(int argc, char **argv); /* argv[0] is the command's name */
+	bool stops;			   /* the first word that is no option ends them */
 };
 
 extern const struct cli_command cli_run, cli_agent, cli_ls, cli_status, cli_dump, cli_recover,
@@ -54,7 +55,7 @@ __attribute__((format(printf, 1, 2))) int cli_usage(const char *format, ...);
 int cli_finish(int status);
 
 /*
- * getopt_long(3) with messages of ours. Returns -1 after the last option and '?'
+ * options.c: getopt_long(3) with messages of ours. Returns -1 after the last option and '?'
  * for a bad one, after saying what is wrong with it. "--help" and -h need not be
  * listed and return 'h'. With a '+' before the short options, the first word that is no
  * option ends them.
@@ -62,6 +63,25 @@ int cli_finish(int status);
 #define CLI_OPTIONS_MAX 32u
 int cli_option(int argc, char **argv, const char *short_options, const struct option *options);
 int cli_show_help(const struct cli_command *command);
+/* An option, and the one place that it goes to. The table ends with a row without name. */
+struct parse_instant;
+struct cli_row {
+	const char *name;
+	char letter; /* short for it; 0: none */
+	bool *flag;  /* it takes no value */
+	const char **text;
+	struct parse_instant *instant;
+	uint64_t *duration, *count, *task;
+	const char *const *words; /* one of these, up to NULL; `word` gets its index */
+	unsigned *word;
+	bool (*call)(void *arg, const char *text); /* false after saying what is wrong */
+	void (*mark)(void *arg);		   /* without a value */
+	void *arg;
+};
+/* CLI_TAKEN, or the status that the command ends with. */
+#define CLI_TAKEN (-1)
+int cli_take_options(int argc, char **argv, const struct cli_command *command,
+		     const struct cli_row *rows);
 
 /* term.c: escape sequences, or "" where the stream is no terminal or NO_COLOR is set. */
 enum cli_colour { CLI_PLAIN, CLI_BOLD, CLI_DIM, CLI_RED, CLI_GREEN, CLI_YELLOW };
@@ -112,7 +132,6 @@ int cli_show_one(int argc, char **argv, const struct cli_command *command, const
 int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,
 	     uint64_t last_ns, char *message, size_t message_size);
 /* Opens what lies between two instants. Says why when that fails or nothing lies between them. */
-struct parse_instant;
 int cli_open_between(struct tacho_reader **out, const char *path, const struct parse_instant *from,
 		     const struct parse_instant *to);
 /* Opens the whole trace in the same way, and shows progress. */

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "text/json.h"
 #include "cli/parse.h"
 #include "text/text.h"
@@ -30,8 +31,9 @@ struct asked {
 
 /* ------------------------------------------------------------------- options */
 
-static bool parse_trace_id(const char *text, struct tacho__subject_filter *f)
+static bool take_trace_id(void *arg, const char *text)
 {
+	struct tacho__subject_filter *f = arg;
 	size_t size = strlen(text);
 	char half[17];
 	char *end;
@@ -49,26 +51,6 @@ static bool parse_trace_id(const char *text, struct tacho__subject_filter *f)
 	}
 	f->trace_low = strtoull(text, &end, 16);
 	return true;
-}
-
-static bool take_option(struct asked *a, int option)
-{
-	switch (option) {
-	case 'j':
-		a->json = true;
-		return true;
-	case 'n':
-		return parse_count("--slowest", optarg, &a->most);
-	case 't':
-		return parse_task("--task", optarg, &a->filter.task);
-	case 's':
-		a->filter.span = optarg;
-		return true;
-	case 'i':
-		return parse_trace_id(optarg, &a->filter);
-	default:
-		return false;
-	}
 }
 
 /* ------------------------------------------------------------------- output */
@@ -147,8 +129,6 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 static void put_piece_json(struct json *j, const struct tacho_reader *reader,
 			   const struct tacho__piece *p)
 {
-	const struct tacho_thread *t = tacho_read_thread_by_number(reader, p->process, p->thread);
-
 	json_object(j);
 	json_put_string(j, "owner", tacho__owner_name(p->owner));
 	json_put_u64(j, "depth", p->depth);
@@ -156,34 +136,13 @@ static void put_piece_json(struct json *j, const struct tacho_reader *reader,
 	json_put_u64(j, "parts", p->parts);
 	json_put_u64(j, "from_ns", p->from_ns);
 	json_put_u64(j, "to_ns", p->to_ns);
-	json_key(j, "tid");
-	if (t)
-		json_u64(j, t->tid);
-	else
-		json_null(j);
-	json_key(j, "lock");
-	if (p->lock)
-		json_address(j, p->lock);
-	else
-		json_null(j);
+	describe_thread_json(j, "tid", tacho_read_thread_by_number(reader, p->process, p->thread));
+	json_put_address_if(j, "lock", p->lock, p->lock);
 	json_put_known(j, "text", p->text);
-	json_key(j, "where");
-	json_array(j);
+	json_put_array(j, "where");
 	for (uint32_t i = 0; i < p->where_count; i++) {
 		json_object(j);
-		json_put_known(j, "function", p->where[i].function);
-		json_put_known(j, "file", p->where[i].file);
-		json_key(j, "line");
-		if (p->where[i].line)
-			json_u64(j, p->where[i].line);
-		else
-			json_null(j);
-		json_put_known(j, "module", p->where[i].module);
-		json_key(j, "offset");
-		if (p->where[i].module[0])
-			json_u64(j, p->where[i].offset);
-		else
-			json_null(j);
+		describe_place_json(j, &p->where[i]);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -207,8 +166,7 @@ static void put_json(struct asked *a, const struct tacho_reader *reader,
 	json_put_u64(j, "ns", s->to_ns - s->from_ns);
 	json_put_bool(j, "cut", s->cut != 0);
 	json_put_u64(j, "not_observed_ns", b->not_observed_ns);
-	json_key(j, "pieces");
-	json_array(j);
+	json_put_array(j, "pieces");
 	for (uint32_t i = 0; i < b->count; i++)
 		put_piece_json(j, reader, &b->pieces[i]);
 	json_array_end(j);
@@ -256,8 +214,7 @@ static int blame(void *arg, const char *path)
 		json_begin(&a->j, stdout, true);
 		json_object(&a->j);
 		json_put_u64(&a->j, "version", 1);
-		json_key(&a->j, "subjects");
-		json_array(&a->j);
+		json_put_array(&a->j, "subjects");
 	}
 	if (!count) {
 		cli_error("%s holds nothing that was asked for. 'tacho stats' lists what it holds.",
@@ -277,23 +234,19 @@ static int blame(void *arg, const char *path)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"slowest", required_argument, NULL, 'n'},
-		{"task", required_argument, NULL, 't'},
-		{"span", required_argument, NULL, 's'},
-		{"trace-id", required_argument, NULL, 'i'},
-		{NULL, 0, NULL, 0},
-	};
 	struct asked a = {.most = SLOWEST_DEFAULT};
-	int option;
+	const struct cli_row options[] = {
+		{"json", .flag = &a.json},
+		{"slowest", .count = &a.most},
+		{"task", .task = &a.filter.task},
+		{"span", .text = &a.filter.span},
+		{"trace-id", .call = take_trace_id, .arg = &a.filter},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_blame, options);
 
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_blame);
-		if (!take_option(&a, option))
-			return CLI_USAGE;
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (a.most > SUBJECTS_MAX)
 		return cli_usage("--slowest: %u at most.", SUBJECTS_MAX);
 	return cli_with_trace(argc, argv, blame, &a);

@@ -1,20 +1,19 @@
 /*
  * tacho cat: the events, one line each.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "cli/event.h"
 #include "text/json.h"
 #include "text/names.h"
 #include "cli/parse.h"
 #include "text/text.h"
 
-enum time_form { TIME_REL, TIME_MONO, TIME_WALL };
+enum time_form { TIME_REL, TIME_MONO, TIME_WALL, TIME_DEFAULT };
 
 struct cat {
 	/* What was asked for. */
@@ -23,10 +22,9 @@ struct cat {
 	bool by_type;
 	bool types[256];
 	const char *thread;
-	bool by_limit;
 	uint64_t limit;
 	bool json;
-	enum time_form time;
+	unsigned time; /* enum time_form, or TIME_DEFAULT */
 
 	/* What is at hand. */
 	struct tacho_reader *reader;
@@ -166,11 +164,7 @@ static void print_json(const struct cat *c, const struct tacho_event *e)
 	json_put_time(&j, "wall", tacho_read_real_ns(c->reader, e->process, e->ns));
 	json_put_u64(&j, "pid", p ? p->pid : 0);
 	json_put_u64(&j, "thread", e->thread);
-	json_key(&j, "tid");
-	if (t)
-		json_u64(&j, t->tid);
-	else
-		json_null(&j);
+	describe_thread_json(&j, "tid", t);
 	json_put_known(&j, "thread_name", t ? t->name : "");
 	json_put_u64(&j, "stream", e->stream);
 	json_put_string(&j, "type", type ? type : "unknown");
@@ -222,7 +216,7 @@ static int print_events(struct cat *c)
 
 	if (c->from_ns > c->first_ns)
 		result = tacho_read_seek(c->reader, c->from_ns);
-	while (result >= 0 && !(c->by_limit && shown >= c->limit) && !ferror(stdout)) {
+	while (result >= 0 && shown < c->limit && !ferror(stdout)) {
 		result = tacho_read_next(c->reader, &event);
 		if (result <= 0 || event->ns > c->to_ns)
 			break;
@@ -282,76 +276,36 @@ static int cat_path(void *arg, const char *path)
 	return status;
 }
 
-static bool parse_time_form(const char *text, enum time_form *out)
+static bool take_types(void *arg, const char *text)
 {
-	static const char *const forms[] = {"rel", "mono", "wall"};
+	struct cat *c = arg;
 
-	for (unsigned i = 0; i < 3; i++) {
-		if (strcmp(text, forms[i]) == 0) {
-			*out = (enum time_form)i;
-			return true;
-		}
-	}
-	cli_usage("--time: '%s' is none of rel, mono, wall.", text);
-	return false;
-}
-
-/* One option; false when it is no good. */
-static bool take_option(struct cat *c, int option)
-{
-	switch (option) {
-	case 'f':
-		return parse_instant("--from", optarg, &c->from);
-	case 't':
-		return parse_instant("--to", optarg, &c->to);
-	case 'l':
-		return parse_duration("--last", optarg, &c->last_ns);
-	case 'y':
-		c->by_type = true;
-		return parse_types("--type", optarg, c->types);
-	case 'r':
-		c->thread = optarg;
-		return true;
-	case 'n':
-		c->by_limit = true;
-		return parse_count("--limit", optarg, &c->limit);
-	case 'm':
-		return parse_time_form(optarg, &c->time);
-	case 'j':
-		c->json = true;
-		return true;
-	default:
-		return false;
-	}
+	c->by_type = true;
+	return parse_types("--type", text, c->types);
 }
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"from", required_argument, NULL, 'f'},
-		{"to", required_argument, NULL, 't'},
-		{"last", required_argument, NULL, 'l'},
-		{"type", required_argument, NULL, 'y'},
-		{"thread", required_argument, NULL, 'r'},
-		{"limit", required_argument, NULL, 'n'},
-		{"time", required_argument, NULL, 'm'},
-		{"json", no_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0},
+	static const char *const forms[] = {"rel", "mono", "wall", NULL};
+	static struct cat c = {.limit = UINT64_MAX, .time = TIME_DEFAULT};
+	const struct cli_row options[] = {
+		{"from", .instant = &c.from},
+		{"to", .instant = &c.to},
+		{"last", .duration = &c.last_ns},
+		{"type", .call = take_types, .arg = &c},
+		{"thread", .text = &c.thread},
+		{"limit", .count = &c.limit},
+		{"time", .words = forms, .word = &c.time},
+		{"json", .flag = &c.json},
+		{0},
 	};
-	static struct cat c;
-	bool time_given = false;
-	int option;
+	int status = cli_take_options(argc, argv, &cli_cat, options);
 
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_cat);
-		if (!take_option(&c, option))
-			return CLI_USAGE;
-		time_given |= option == 'm';
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (c.last_ns && (c.from.given || c.to.given))
 		return cli_usage("--last and --from or --to contradict each other.");
-	if (c.json && time_given)
+	if (c.json && c.time != TIME_DEFAULT)
 		return cli_usage("--time and --json contradict each other: JSON has all three.");
 	return cli_with_trace(argc, argv, cat_path, &c);
 }

@@ -26,8 +26,10 @@ struct asked {
 	struct tacho__diff_options options;
 };
 
-static bool take_fail_on(const char *text, enum fail_on *out)
+static bool take_fail_on(void *arg, const char *text)
 {
+	enum fail_on *out = arg;
+
 	if (strcmp(text, "slower") == 0)
 		*out = FAIL_SLOWER;
 	else if (strcmp(text, "change") == 0)
@@ -38,8 +40,9 @@ static bool take_fail_on(const char *text, enum fail_on *out)
 }
 
 /* Percent, above 0 and below 10000. */
-static bool take_least(const char *text, double *out)
+static bool take_least(void *arg, const char *text)
 {
+	double *out = arg;
 	char *end;
 	double value = strtod(text, &end);
 
@@ -48,26 +51,6 @@ static bool take_least(const char *text, double *out)
 		       false;
 	*out = value / 100;
 	return true;
-}
-
-static bool take_option(struct asked *a, int option)
-{
-	switch (option) {
-	case 'j':
-		a->json = true;
-		return true;
-	case 't':
-		return parse_count("--top", optarg, &a->top);
-	case 'f':
-		return take_fail_on(optarg, &a->fail);
-	case 'l':
-		return take_least(optarg, &a->options.least);
-	case 'a':
-		a->options.absolute = 1;
-		return true;
-	default:
-		return false;
-	}
 }
 
 /* ------------------------------------------------------------------- output */
@@ -175,21 +158,15 @@ static void put_text(const struct asked *a, const struct tacho__diff *d)
 
 static void put_side(struct json *j, const char *key, const struct tacho__diff_side *s)
 {
-	json_key(j, key);
-	json_object(j);
+	json_put_object(j, key);
 	json_put_u64(j, "count", s->ns.count);
-	json_key(j, "per_second");
-	json_f64(j, s->per_second);
+	json_put_f64(j, "per_second", s->per_second);
 	json_put_u64(j, "total_ns", s->ns.sum);
 	if (!s->ns.count) {
 		json_object_end(j);
 		return;
 	}
-	json_key(j, "median_ns");
-	if (s->median > 0)
-		json_f64(j, s->median);
-	else
-		json_null(j);
+	json_put_f64_if(j, "median_ns", s->median > 0, s->median);
 	json_put_u64(j, "p50_ns", tacho__hist_at(&s->ns, 0.5));
 	json_put_u64(j, "p90_ns", tacho__hist_at(&s->ns, 0.9));
 	json_put_u64(j, "p99_ns", tacho__hist_at(&s->ns, 0.99));
@@ -199,8 +176,7 @@ static void put_side(struct json *j, const char *key, const struct tacho__diff_s
 
 static void put_window(struct json *j, const char *key, uint64_t ns, uint64_t polls)
 {
-	json_key(j, key);
-	json_object(j);
+	json_put_object(j, key);
 	json_put_u64(j, "window_ns", ns);
 	json_put_u64(j, "polls", polls);
 	json_object_end(j);
@@ -216,12 +192,10 @@ static void put_json(const struct tacho__diff *d)
 	json_put_u64(&j, "changed", d->changed);
 	json_put_u64(&j, "compared", d->compared);
 	json_put_u64(&j, "missed", d->missed);
-	json_key(&j, "common");
-	json_f64(&j, d->common);
+	json_put_f64(&j, "common", d->common);
 	put_window(&j, "a", d->a_ns, d->a_count);
 	put_window(&j, "b", d->b_ns, d->b_count);
-	json_key(&j, "rows");
-	json_array(&j);
+	json_put_array(&j, "rows");
 	for (uint32_t i = 0; i < d->count; i++) {
 		const struct tacho__diff_row *r = &d->rows[i];
 
@@ -229,16 +203,8 @@ static void put_json(const struct tacho__diff *d)
 		json_put_string(&j, "name", r->name);
 		json_put_string(&j, "of", r->is_span ? "span" : "poll");
 		json_put_string(&j, "change", tacho__change_name(r->change));
-		json_key(&j, "ratio");
-		if (r->ratio > 0)
-			json_f64(&j, r->ratio);
-		else
-			json_null(&j);
-		json_key(&j, "chance");
-		if (r->change <= TACHO__CHANGE_FASTER)
-			json_f64(&j, r->chance);
-		else
-			json_null(&j);
+		json_put_f64_if(&j, "ratio", r->ratio > 0, r->ratio);
+		json_put_f64_if(&j, "chance", r->change <= TACHO__CHANGE_FASTER, r->chance);
 		put_side(&j, "a", &r->a);
 		put_side(&j, "b", &r->b);
 		json_object_end(&j);
@@ -308,20 +274,19 @@ static int diff(const struct asked *a, char **argv)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},	   {"top", required_argument, NULL, 't'},
-		{"fail-on", required_argument, NULL, 'f'}, {"least", required_argument, NULL, 'l'},
-		{"absolute", no_argument, NULL, 'a'},	   {NULL, 0, NULL, 0},
-	};
 	struct asked a = {.top = TOP_DEFAULT};
-	int option;
+	const struct cli_row options[] = {
+		{"json", .flag = &a.json},
+		{"top", .count = &a.top},
+		{"fail-on", .call = take_fail_on, .arg = &a.fail},
+		{"least", .call = take_least, .arg = &a.options.least},
+		{"absolute", .flag = &a.options.absolute},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_diff, options);
 
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_diff);
-		if (!take_option(&a, option))
-			return CLI_USAGE;
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (argc - optind != 2)
 		return cli_usage("give two traces: the one before and the one after (%d given).",
 				 argc - optind);

@@ -82,8 +82,7 @@ static void print_text(const struct tacho__doctor *d)
 
 static void json_checks(struct json *j, const char *key, const struct tacho__checks *c)
 {
-	json_key(j, key);
-	json_array(j);
+	json_put_array(j, key);
 	for (size_t i = 0; i < c->count; i++) {
 		const struct tacho__check *check = &c->items[i];
 
@@ -104,8 +103,7 @@ static void json_checks(struct json *j, const char *key, const struct tacho__che
 static void json_counts(struct json *j, const char *key, const struct tacho__self_counts *c,
 			bool samples)
 {
-	json_key(j, key);
-	json_object(j);
+	json_put_object(j, key);
 	json_put_u64(j, "waits", c->waits);
 	json_put_u64(j, "locks", c->locks);
 	json_put_u64(j, "calls", c->calls);
@@ -134,8 +132,7 @@ static void print_json(const struct tacho__doctor *d)
 	}
 	json_checks(&j, "machine", &d->machine);
 	json_checks(&j, "self", &d->self);
-	json_key(&j, "self_check");
-	json_object(&j);
+	json_put_object(&j, "self_check");
 	json_put_bool(&j, "ran", d->ran.ran);
 	json_put_known(&j, "reason", d->ran.reason);
 	json_put_u64(&j, "took_ns", d->ran.took_ns);
@@ -149,28 +146,19 @@ static void print_json(const struct tacho__doctor *d)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"known-work", no_argument, NULL, 'k'}, /* what the self-check starts */
-		{NULL, 0, NULL, 0},
-	};
 	static struct tacho__doctor d;
-	bool json = false, failed;
-	int c;
+	bool json = false, known_work = false, failed;
+	const struct cli_row options[] = {
+		{"json", .flag = &json},
+		{"known-work", .flag = &known_work}, /* what the self-check starts */
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_doctor, options);
 
-	while ((c = cli_option(argc, argv, "+", options)) != -1) {
-		switch (c) {
-		case 'j':
-			json = true;
-			break;
-		case 'k':
-			return tacho__doctor_subject(STDOUT_FILENO) < 0 ? CLI_FAILED : CLI_OK;
-		case 'h':
-			return cli_show_help(&cli_doctor);
-		default:
-			return CLI_USAGE;
-		}
-	}
+	if (status != CLI_TAKEN)
+		return status;
+	if (known_work)
+		return tacho__doctor_subject(STDOUT_FILENO) < 0 ? CLI_FAILED : CLI_OK;
 	failed = tacho__doctor(&d, optind < argc ? argv[optind] : NULL) < 0;
 	if (d.ran.warning[0])
 		cli_warn("%s", d.ran.warning);
@@ -198,4 +186,5 @@ const struct cli_command cli_doctor = {
 		"Example:\n"
 		"  tacho doctor -- memcached\n",
 	.run = run,
+	.stops = true,
 };

@@ -119,39 +119,17 @@ static int dump_box(const char *path, const struct dump *d)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'}, {"last", required_argument, NULL, 'l'},
-		{"force", no_argument, NULL, 'f'},	  {"no-symbols", no_argument, NULL, 'S'},
-		{"debuginfod", no_argument, NULL, 'D'},	  {NULL, 0, NULL, 0},
-	};
 	struct dump d = {0};
+	const struct cli_row options[] = {
+		{"output", .letter = 'o', .text = &d.out},  {"last", .duration = &d.last_ns},
+		{"force", .letter = 'f', .flag = &d.force}, {"no-symbols", .flag = &d.no_symbols},
+		{"debuginfod", .flag = &d.debuginfod},	    {0},
+	};
+	int status = cli_take_options(argc, argv, &cli_dump, options);
 	char *path;
-	int c, status;
 
-	while ((c = cli_option(argc, argv, "o:f", options)) != -1) {
-		switch (c) {
-		case 'o':
-			d.out = optarg;
-			break;
-		case 'f':
-			d.force = true;
-			break;
-		case 'S':
-			d.no_symbols = true;
-			break;
-		case 'D':
-			d.debuginfod = true;
-			break;
-		case 'l':
-			if (!parse_duration("--last", optarg, &d.last_ns))
-				return CLI_USAGE;
-			break;
-		case 'h':
-			return cli_show_help(&cli_dump);
-		default:
-			return CLI_USAGE;
-		}
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (argc - optind != 1)
 		return cli_usage(optind == argc ? "which process? Give a PID or the path of a box."
 						: "one process at a time.");

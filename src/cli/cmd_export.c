@@ -1,8 +1,6 @@
 /*
  * tacho export: a trace for the tools of others.
  */
-#include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/exporting.h"
@@ -10,13 +8,15 @@
 #include "export/export.h"
 #include "export/stacks.h"
 
-enum format { FORMAT_NONE, FORMAT_PERFETTO, FORMAT_PPROF, FORMAT_COLLAPSED, FORMAT_JSONL };
+enum format { FORMAT_PERFETTO, FORMAT_PPROF, FORMAT_COLLAPSED, FORMAT_JSONL, FORMAT_NONE };
+#define WEIGHT_NONE (-1)
 
 struct asked {
-	enum format format;
+	unsigned format; /* enum format */
 	struct parse_instant from, to;
 	const char *out;
-	bool force, weight_given, ns;
+	bool force;
+	int ns; /* WEIGHT_NONE: not given */
 	struct cli_progress progress;
 };
 
@@ -45,7 +45,7 @@ static int export_proto(struct asked *a, struct tacho_reader *reader, struct exp
 static int export_collapsed(struct asked *a, struct tacho_reader *reader, struct exporting *e)
 {
 	struct tacho__stacks_options options = {
-		.ns = a->ns, .stop = exporting_progress, .stop_arg = &a->progress};
+		.ns = a->ns == 1, .stop = exporting_progress, .stop_arg = &a->progress};
 	struct tacho__stacks stacks;
 	int error = tacho__stacks_read(&stacks, reader, &options);
 
@@ -97,67 +97,27 @@ static int export_path(void *arg, const char *path)
 	return status;
 }
 
-static bool parse_format(const char *text, enum format *out)
-{
-	static const char *const names[] = {"", "perfetto", "pprof", "collapsed", "jsonl"};
-
-	for (unsigned i = 1; i < 5; i++) {
-		if (strcmp(text, names[i]) == 0) {
-			*out = (enum format)i;
-			return true;
-		}
-	}
-	cli_usage("--format: '%s' is none of perfetto, pprof, collapsed, jsonl.", text);
-	return false;
-}
-
-static bool take_option(struct asked *a, int option)
-{
-	switch (option) {
-	case 'F':
-		return parse_format(optarg, &a->format);
-	case 'f':
-		return parse_instant("--from", optarg, &a->from);
-	case 't':
-		return parse_instant("--to", optarg, &a->to);
-	case 'o':
-		a->out = optarg;
-		return true;
-	case 'x':
-		a->force = true;
-		return true;
-	case 'w':
-		a->weight_given = true;
-		return exporting_weight(optarg, &a->ns);
-	default:
-		return false;
-	}
-}
-
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"format", required_argument, NULL, 'F'},
-		{"from", required_argument, NULL, 'f'},
-		{"to", required_argument, NULL, 't'},
-		{"output", required_argument, NULL, 'o'},
-		{"force", no_argument, NULL, 'x'},
-		{"weight", required_argument, NULL, 'w'},
-		{NULL, 0, NULL, 0},
+	static const char *const formats[] = {"perfetto", "pprof", "collapsed", "jsonl", NULL};
+	static struct asked a = {.format = FORMAT_NONE, .ns = WEIGHT_NONE};
+	const struct cli_row options[] = {
+		{"format", .words = formats, .word = &a.format},
+		{"from", .instant = &a.from},
+		{"to", .instant = &a.to},
+		{"output", .letter = 'o', .text = &a.out},
+		{"force", .flag = &a.force},
+		{"weight", .call = exporting_weight, .arg = &a.ns},
+		{0},
 	};
-	static struct asked a;
-	int option;
+	int status = cli_take_options(argc, argv, &cli_export, options);
 
-	while ((option = cli_option(argc, argv, "o:", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_export);
-		if (!take_option(&a, option))
-			return CLI_USAGE;
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (a.format == FORMAT_NONE)
 		return cli_usage(
 			"which format? Give --format perfetto, pprof, collapsed or jsonl.");
-	if (a.weight_given && a.format != FORMAT_COLLAPSED)
+	if (a.ns != WEIGHT_NONE && a.format != FORMAT_COLLAPSED)
 		return cli_usage("--weight is for --format collapsed; pprof has both weights.");
 	return cli_with_trace(argc, argv, export_path, &a);
 }

@@ -1,9 +1,7 @@
 /*
  * tacho flame: where time goes, as collapsed stacks or as a flame graph.
  */
-#include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/exporting.h"
@@ -120,72 +118,59 @@ static bool ends_in_svg(const char *path)
 	return size > 4 && strcmp(path + size - 4, ".svg") == 0;
 }
 
-static bool take_option(struct asked *a, int option)
+static bool take_task(void *arg, const char *text)
 {
-	bool ns;
+	struct asked *a = arg;
 
-	switch (option) {
-	case 'f':
-		return parse_instant("--from", optarg, &a->from);
-	case 't':
-		return parse_instant("--to", optarg, &a->to);
-	case 'T':
-		a->stacks.task = &a->task;
-		return parse_task("--task", optarg, &a->task);
-	case 'k':
-		a->stacks.kind = optarg;
-		return true;
-	case 'l':
-		a->stacks.loop = optarg;
-		return true;
-	case 'c':
-		a->stacks.off_cpu = a->stacks.ns = 1;
-		return true;
-	case 'w':
-		if (!exporting_weight(optarg, &ns))
-			return false;
-		a->stacks.ns = ns;
-		return true;
-	case 's':
-		a->svg = true;
-		a->out = optarg;
-		return true;
-	case 'o':
-		a->svg = a->svg || ends_in_svg(optarg);
-		a->out = optarg;
-		return true;
-	case 'x':
-		a->force = true;
-		return true;
-	default:
-		return false;
-	}
+	a->stacks.task = &a->task;
+	return parse_task("--task", text, &a->task);
+}
+
+static void take_off_cpu(void *arg)
+{
+	struct asked *a = arg;
+
+	a->stacks.off_cpu = a->stacks.ns = 1;
+}
+
+static bool take_svg(void *arg, const char *text)
+{
+	struct asked *a = arg;
+
+	a->svg = true;
+	a->out = text;
+	return true;
+}
+
+static bool take_output(void *arg, const char *text)
+{
+	struct asked *a = arg;
+
+	a->svg = a->svg || ends_in_svg(text);
+	a->out = text;
+	return true;
 }
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"from", required_argument, NULL, 'f'},
-		{"to", required_argument, NULL, 't'},
-		{"task", required_argument, NULL, 'T'},
-		{"kind", required_argument, NULL, 'k'},
-		{"loop", required_argument, NULL, 'l'},
-		{"off-cpu", no_argument, NULL, 'c'},
-		{"weight", required_argument, NULL, 'w'},
-		{"svg", required_argument, NULL, 's'},
-		{"output", required_argument, NULL, 'o'},
-		{"force", no_argument, NULL, 'x'},
-		{NULL, 0, NULL, 0},
-	};
 	static struct asked a;
-	int option;
+	const struct cli_row options[] = {
+		{"from", .instant = &a.from},
+		{"to", .instant = &a.to},
+		{"task", .call = take_task, .arg = &a},
+		{"kind", .text = &a.stacks.kind},
+		{"loop", .text = &a.stacks.loop},
+		{"off-cpu", .mark = take_off_cpu, .arg = &a},
+		{"weight", .call = exporting_weight, .arg = &a.stacks.ns},
+		{"svg", .call = take_svg, .arg = &a},
+		{"output", .letter = 'o', .call = take_output, .arg = &a},
+		{"force", .flag = &a.force},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_flame, options);
 
-	while ((option = cli_option(argc, argv, "o:", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_flame);
-		if (!take_option(&a, option))
-			return CLI_USAGE;
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	return cli_with_trace(argc, argv, flame_path, &a);
 }
 

@@ -303,8 +303,7 @@ static void print_info(const struct info *in)
 
 static void json_threads(struct json *j, const struct info *in, uint32_t process)
 {
-	json_key(j, "threads");
-	json_array(j);
+	json_put_array(j, "threads");
 	for (uint32_t i = 0; i < tacho_read_thread_count(in->reader); i++) {
 		const struct tacho_thread *t = tacho_read_thread(in->reader, i);
 
@@ -315,11 +314,7 @@ static void json_threads(struct json *j, const struct info *in, uint32_t process
 		json_put_u64(j, "tid", t->tid);
 		json_put_known(j, "name", t->name);
 		json_put_bool(j, "running", t->live != 0);
-		json_key(j, "start_ns");
-		if (t->start_ns)
-			json_u64(j, t->start_ns);
-		else
-			json_null(j);
+		json_put_not_zero(j, "start_ns", t->start_ns);
 		json_object_end(j);
 	}
 	json_array_end(j);
@@ -330,8 +325,7 @@ static void json_modules(struct json *j, const struct info *in, uint32_t process
 	uint32_t limit = tacho_read_definition_limit(in->reader, process);
 	char hex[2 * 255 + 1];
 
-	json_key(j, "modules");
-	json_array(j);
+	json_put_array(j, "modules");
 	for (uint32_t id = 1; id < limit; id++) {
 		const struct tacho_definition *d = tacho_read_definition(in->reader, process, id);
 
@@ -339,12 +333,9 @@ static void json_modules(struct json *j, const struct info *in, uint32_t process
 			continue;
 		json_object(j);
 		json_put_string(j, "path", d->name);
-		json_key(j, "start");
-		json_address(j, d->start);
-		json_key(j, "end");
-		json_address(j, d->end);
-		json_key(j, "offset");
-		json_address(j, d->offset);
+		json_put_address(j, "start", d->start);
+		json_put_address(j, "end", d->end);
+		json_put_address(j, "offset", d->offset);
 		json_put_known(
 			j, "build_id",
 			text_hex(hex, d->build_id, d->build_id_size <= 255 ? d->build_id_size : 0));
@@ -357,8 +348,7 @@ static void json_counts(struct json *j, const struct info *in, uint32_t process)
 {
 	uint64_t by_class[CLASSES];
 
-	json_key(j, "events");
-	json_object(j);
+	json_put_object(j, "events");
 	for (unsigned t = 0; t < 256; t++) {
 		uint64_t count = type_count(in, process, t);
 		const char *name = name_type(t);
@@ -370,8 +360,7 @@ static void json_counts(struct json *j, const struct info *in, uint32_t process)
 	}
 	json_object_end(j);
 	count_definitions(in->reader, process, by_class);
-	json_key(j, "definitions");
-	json_object(j);
+	json_put_object(j, "definitions");
 	for (unsigned c = 0; c < CLASSES; c++)
 		if (by_class[c])
 			json_put_u64(j, c ? name_class(c) : "unknown", by_class[c]);
@@ -380,8 +369,7 @@ static void json_counts(struct json *j, const struct info *in, uint32_t process)
 
 static void json_triggers(struct json *j, const struct info *in, uint32_t process)
 {
-	json_key(j, "triggers");
-	json_array(j);
+	json_put_array(j, "triggers");
 	for (uint32_t i = 0; i < tacho_read_trigger_count(in->reader); i++) {
 		const struct tacho_trigger_info *t = tacho_read_trigger(in->reader, i);
 
@@ -399,32 +387,22 @@ static void json_triggers(struct json *j, const struct info *in, uint32_t proces
 	json_array_end(j);
 }
 
-static void json_not_zero(struct json *j, const char *key, uint64_t value)
-{
-	json_key(j, key);
-	if (value)
-		json_u64(j, value);
-	else
-		json_null(j);
-}
-
 static void json_why(struct json *j, const struct info *in, uint32_t process)
 {
 	const struct tacho_process *p = tacho_read_process(in->reader, process);
 	uint64_t ns = p->why_mono_ns;
 
 	json_put_known(j, "why", p->why);
-	json_not_zero(j, "why_ns", ns);
+	json_put_not_zero(j, "why_ns", ns);
 	json_put_time(j, "why_wall", ns ? tacho_read_real_ns(in->reader, process, ns) : 0);
-	json_not_zero(j, "segment", p->segment);
-	json_not_zero(j, "recording_number", p->recording);
-	json_not_zero(j, "agent_cpu_ns", p->agent_cpu_ns);
+	json_put_not_zero(j, "segment", p->segment);
+	json_put_not_zero(j, "recording_number", p->recording);
+	json_put_not_zero(j, "agent_cpu_ns", p->agent_cpu_ns);
 }
 
 static void json_gaps(struct json *j, const struct info *in, uint32_t process)
 {
-	json_key(j, "gaps");
-	json_array(j);
+	json_put_array(j, "gaps");
 	for (uint32_t i = 0; i < tacho_read_gap_count(in->reader); i++) {
 		const struct tacho_gap *g = tacho_read_gap(in->reader, i);
 
@@ -434,7 +412,7 @@ static void json_gaps(struct json *j, const struct info *in, uint32_t process)
 		json_put_u64(j, "from_ns", g->from_ns);
 		json_put_u64(j, "to_ns", g->to_ns);
 		json_put_time(j, "wall", tacho_read_real_ns(in->reader, process, g->from_ns));
-		json_not_zero(j, "records", g->records);
+		json_put_not_zero(j, "records", g->records);
 		json_put_string(j, "reason", g->reason);
 		json_put_string(j, "text", g->text);
 		json_put_known(j, "error", g->error ? strerror(g->error) : "");
@@ -445,8 +423,7 @@ static void json_gaps(struct json *j, const struct info *in, uint32_t process)
 
 static void json_problems(struct json *j, const struct tacho_reader *reader)
 {
-	json_key(j, "problems");
-	json_array(j);
+	json_put_array(j, "problems");
 	for (uint32_t i = 0; i < tacho_read_problem_count(reader); i++) {
 		const struct tacho_problem *p = tacho_read_problem(reader, i);
 
@@ -481,8 +458,7 @@ static void print_info_json(const struct info *in)
 		json_put_u64(&j, "window_ns", in->last_ns - in->first_ns);
 		json_put_u64(&j, "unbroken_ns", in->last_ns - in->counts.whole_ns);
 	}
-	json_key(&j, "processes");
-	json_array(&j);
+	json_put_array(&j, "processes");
 	for (uint32_t i = 0; i < tacho_read_process_count(in->reader); i++) {
 		const struct tacho_process *p = tacho_read_process(in->reader, i);
 

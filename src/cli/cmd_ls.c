@@ -10,6 +10,7 @@
 #include "agent/boxes.h"
 #include "cli/about.h"
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "text/json.h"
 #include "text/names.h"
 #include "text/text.h"
@@ -175,39 +176,15 @@ static void json_row(struct json *j, const struct row *r, const struct tacho__bo
 	json_put_string(j, "state", r->word);
 	json_put_known(j, "reason", r->reason);
 	json_put_known(j, "crash", r->crash);
-	json_key(j, "alive");
-	if (r->alive == TACHO_ALIVE_UNKNOWN)
-		json_null(j);
-	else
-		json_bool(j, r->alive == TACHO_ALIVE_YES);
-	json_key(j, "agent_pid");
-	if (r->agent_pid)
-		json_u64(j, r->agent_pid);
-	else
-		json_null(j);
+	describe_alive_json(j, r->alive);
+	json_put_not_zero(j, "agent_pid", r->agent_pid);
 	json_put_known(j, "program", r->program);
 	json_put_known(j, "service", r->service);
 	json_put_time(j, "since", r->created_real_ns);
-	json_key(j, "window_ns");
-	if (r->has_window)
-		json_u64(j, r->window_ns);
-	else
-		json_null(j);
-	json_key(j, "unbroken_ns");
-	if (r->has_window)
-		json_u64(j, r->unbroken_ns);
-	else
-		json_null(j);
-	json_key(j, "used_bytes");
-	if (r->read)
-		json_u64(j, r->used);
-	else
-		json_null(j);
-	json_key(j, "max_bytes");
-	if (r->read)
-		json_u64(j, r->budget);
-	else
-		json_null(j);
+	json_put_u64_if(j, "window_ns", r->has_window, r->window_ns);
+	json_put_u64_if(j, "unbroken_ns", r->has_window, r->unbroken_ns);
+	json_put_u64_if(j, "used_bytes", r->read, r->used);
+	json_put_u64_if(j, "max_bytes", r->read, r->budget);
 	json_put_string(j, "path", file->path);
 	json_object_end(j);
 }
@@ -219,13 +196,11 @@ static void print_json(const struct row *rows, const struct tacho__box_list *lis
 
 	json_begin(&j, stdout, true);
 	json_object(&j);
-	json_key(&j, "boxes");
-	json_array(&j);
+	json_put_array(&j, "boxes");
 	for (size_t i = 0; i < list->file_count; i++)
 		json_row(&j, &rows[i], &list->files[i]);
 	json_array_end(&j);
-	json_key(&j, "folders");
-	json_array(&j);
+	json_put_array(&j, "folders");
 	for (size_t i = 0; i < list->folder_count; i++) {
 		json_object(&j);
 		json_put_string(&j, "path", list->folders[i].path);
@@ -289,32 +264,17 @@ static int list_boxes(bool all, bool paths, bool json)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"all", no_argument, NULL, 'a'},
-		{"paths", no_argument, NULL, 'p'},
-		{"json", no_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0},
-	};
 	bool all = false, paths = false, json = false;
-	int c;
+	const struct cli_row options[] = {
+		{"all", .flag = &all},
+		{"paths", .flag = &paths},
+		{"json", .flag = &json},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_ls, options);
 
-	while ((c = cli_option(argc, argv, "", options)) != -1) {
-		switch (c) {
-		case 'a':
-			all = true;
-			break;
-		case 'p':
-			paths = true;
-			break;
-		case 'j':
-			json = true;
-			break;
-		case 'h':
-			return cli_show_help(&cli_ls);
-		default:
-			return CLI_USAGE;
-		}
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (optind < argc)
 		return cli_usage("'%s' is too much: ls takes no arguments. For one box use "
 				 "'tacho status'.",

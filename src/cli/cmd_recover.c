@@ -296,45 +296,21 @@ static bool folder_usable(const char *folder)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'},
-		{"keep", no_argument, NULL, 'k'},
-		{"no-symbols", no_argument, NULL, 'S'},
-		{"all", no_argument, NULL, 'a'},
-		{"debuginfod", no_argument, NULL, 'D'},
-		{"json", no_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0},
-	};
 	struct recover r = {.folder = "."};
 	bool all = false;
-	int c, status;
+	const struct cli_row options[] = {
+		{"output", .letter = 'o', .text = &r.folder},
+		{"keep", .flag = &r.keep},
+		{"no-symbols", .flag = &r.no_symbols},
+		{"all", .flag = &all},
+		{"debuginfod", .flag = &r.debuginfod},
+		{"json", .flag = &r.json},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_recover, options);
 
-	while ((c = cli_option(argc, argv, "o:", options)) != -1) {
-		switch (c) {
-		case 'o':
-			r.folder = optarg;
-			break;
-		case 'k':
-			r.keep = true;
-			break;
-		case 'S':
-			r.no_symbols = true;
-			break;
-		case 'D':
-			r.debuginfod = true;
-			break;
-		case 'a':
-			all = true;
-			break;
-		case 'j':
-			r.json = true;
-			break;
-		case 'h':
-			return cli_show_help(&cli_recover);
-		default:
-			return CLI_USAGE;
-		}
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	r.named = optind < argc;
 	if (all && r.named)
 		return cli_usage("--all and boxes by name contradict each other.");
@@ -351,8 +327,7 @@ static int run(int argc, char **argv)
 	if (r.json) {
 		json_begin(&r.j, stdout, true);
 		json_object(&r.j);
-		json_key(&r.j, "boxes");
-		json_array(&r.j);
+		json_put_array(&r.j, "boxes");
 	}
 	status = r.named ? recover_named(&r, argc - optind, argv + optind) : recover_found(&r, all);
 	print_summary(&r);

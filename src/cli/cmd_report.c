@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "cli/describe.h"
 #include "text/json.h"
 #include "cli/parse.h"
 #include "text/text.h"
@@ -42,8 +43,9 @@ static bool find_rule(const char *name, size_t size, const char **rule)
 }
 
 /* RULE or RULE:SEVERITY; "any" is every rule. */
-static bool take_fail_on(struct asked *a, const char *text)
+static bool take_fail_on(void *arg, const char *text)
 {
+	struct asked *a = arg;
 	const char *colon = strchr(text, ':');
 	size_t size = colon ? (size_t)(colon - text) : strlen(text);
 	struct fail_on *f = &a->fail[a->fail_count];
@@ -75,8 +77,9 @@ static bool take_fail_on(struct asked *a, const char *text)
 }
 
 /* A plain number, or a time where the threshold is one. */
-static bool take_threshold(struct asked *a, const char *text)
+static bool take_threshold(void *arg, const char *text)
 {
+	const struct asked *a = arg;
 	const char *equals = strchr(text, '=');
 	size_t size = equals ? (size_t)(equals - text) : strlen(text);
 	char *end;
@@ -104,31 +107,6 @@ static bool take_threshold(struct asked *a, const char *text)
 		"values, as NAME=VALUE.",
 		(int)size, text);
 	return false;
-}
-
-static bool take_option(struct asked *a, int option)
-{
-	switch (option) {
-	case 'j':
-		a->json = true;
-		return true;
-	case 'a':
-		a->all = true;
-		return true;
-	case 'r':
-		a->list = true;
-		return true;
-	case 'f':
-		return take_fail_on(a, optarg);
-	case 't':
-		return take_threshold(a, optarg);
-	case 's':
-		return parse_instant("--since", optarg, &a->since);
-	case 'u':
-		return parse_instant("--until", optarg, &a->until);
-	default:
-		return false;
-	}
 }
 
 static int list_rules(const struct asked *a)
@@ -275,12 +253,8 @@ static void put_histogram(const struct tacho__summary *s)
 	uint32_t first = 64, last = 0;
 	char text[TACHO__TEXT];
 
-	for (uint32_t i = 0; i < s->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&s->kinds, i);
-
-		if (k)
-			tacho__hist_merge(&all, &k->ns);
-	}
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&s->kinds, k));)
+		tacho__hist_merge(&all, &k->ns);
 	tacho__hist_powers(&all, powers);
 	tacho__hist_free(&all);
 	for (uint32_t i = 0; i < 64; i++)
@@ -363,22 +337,8 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 
 static void put_place_json(struct json *j, const struct tacho__finding *f, uint32_t index)
 {
-	const struct tacho__place *p = &f->where[index];
-
 	json_object(j);
-	json_put_known(j, "function", p->function);
-	json_put_known(j, "file", p->file);
-	json_key(j, "line");
-	if (p->line)
-		json_u64(j, p->line);
-	else
-		json_null(j);
-	json_put_known(j, "module", p->module);
-	json_key(j, "offset");
-	if (p->module[0])
-		json_u64(j, p->offset);
-	else
-		json_null(j);
+	describe_place_json(j, &f->where[index]);
 	json_put_bool(j, "called_the_one_before", index && !(f->where_other >> index & 1));
 	json_object_end(j);
 }
@@ -390,41 +350,28 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 	json_put_string(j, "rule", f->rule);
 	json_put_string(j, "severity", tacho__severity_name(f->severity));
 	json_put_string(j, "summary", f->summary);
-	json_key(j, "where");
-	json_array(j);
+	json_put_array(j, "where");
 	for (uint32_t i = 0; i < f->where_count; i++)
 		put_place_json(j, f, i);
 	json_array_end(j);
-	json_key(j, "evidence");
-	json_array(j);
+	json_put_array(j, "evidence");
 	for (uint32_t i = 0; i < f->evidence_count; i++) {
 		const struct tacho__evidence *v = &f->evidence[i];
-		const struct tacho_thread *t =
-			tacho_read_thread_by_number(reader, v->process, v->thread);
 
 		json_object(j);
 		json_put_u64(j, "from_ns", v->from_ns);
 		json_put_u64(j, "to_ns", v->to_ns);
-		json_key(j, "tid");
-		if (t)
-			json_u64(j, t->tid);
-		else
-			json_null(j);
-		json_key(j, "value");
-		json_f64(j, v->value);
+		describe_thread_json(j, "tid",
+				     tacho_read_thread_by_number(reader, v->process, v->thread));
+		json_put_f64(j, "value", v->value);
 		json_put_known(j, "unit", v->unit);
 		json_put_string(j, "text", v->text);
 		json_object_end(j);
 	}
 	json_array_end(j);
 	json_put_string(j, "advice", f->advice);
-	json_key(j, "cost_ns");
-	json_f64(j, f->cost_ns);
-	json_key(j, "explained_by");
-	if (f->folded_into >= 0)
-		json_u64(j, (uint64_t)f->folded_into);
-	else
-		json_null(j);
+	json_put_f64(j, "cost_ns", f->cost_ns);
+	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
 	json_object_end(j);
 }
 
@@ -433,8 +380,7 @@ static void put_trace_json(struct json *j, const struct tacho_reader *reader,
 {
 	const struct tacho_process *p = tacho_read_process(reader, 0);
 
-	json_key(j, "trace");
-	json_object(j);
+	json_put_object(j, "trace");
 	json_put_u64(j, "events", e->summary->events);
 	json_put_u64(j, "from_ns", e->summary->first_ns);
 	json_put_u64(j, "to_ns", e->summary->last_ns);
@@ -455,8 +401,7 @@ static void put_losses_json(struct json *j, const struct tacho_reader *reader,
 		missing += e->summary->process[i].missing;
 		dropped += e->summary->process[i].dropped;
 	}
-	json_key(j, "losses");
-	json_object(j);
+	json_put_object(j, "losses");
 	json_put_u64(j, "missing_records", missing);
 	json_put_u64(j, "dropped_records", dropped);
 	json_put_u64(j, "problems", tacho_read_problem_count(reader));
@@ -471,21 +416,17 @@ static void put_json(const struct tacho_reader *reader, const struct tacho__expl
 	json_object(&j);
 	json_put_u64(&j, "version", 1);
 	put_trace_json(&j, reader, e);
-	json_key(&j, "verdict");
-	json_object(&j);
+	json_put_object(&j, "verdict");
 	json_put_string(&j, "category", e->verdict.category);
 	json_put_string(&j, "summary", e->verdict.summary);
 	json_object_end(&j);
-	json_key(&j, "findings");
-	json_array(&j);
+	json_put_array(&j, "findings");
 	for (uint32_t i = 0; i < e->count; i++)
 		put_finding_json(&j, reader, &e->findings[i]);
 	json_array_end(&j);
-	json_key(&j, "coverage");
-	json_object(&j);
+	json_put_object(&j, "coverage");
 	for (uint32_t i = 0; i < e->coverage_count; i++) {
-		json_key(&j, e->coverage[i].rule);
-		json_object(&j);
+		json_put_object(&j, e->coverage[i].rule);
 		json_put_bool(&j, "checked", e->coverage[i].checked);
 		json_put_known(&j, "why", e->coverage[i].why);
 		json_object_end(&j);
@@ -543,28 +484,25 @@ static int report(void *arg, const char *path)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"all", no_argument, NULL, 'a'},
-		{"rules", no_argument, NULL, 'r'},
-		{"fail-on", required_argument, NULL, 'f'},
-		{"threshold", required_argument, NULL, 't'},
-		{"since", required_argument, NULL, 's'},
-		{"until", required_argument, NULL, 'u'},
-		{NULL, 0, NULL, 0},
-	};
 	static double thresholds[64];
 	struct asked a = {.thresholds = thresholds};
-	int option;
+	const struct cli_row options[] = {
+		{"json", .flag = &a.json},
+		{"all", .flag = &a.all},
+		{"rules", .flag = &a.list},
+		{"fail-on", .call = take_fail_on, .arg = &a},
+		{"threshold", .call = take_threshold, .arg = &a},
+		{"since", .instant = &a.since},
+		{"until", .instant = &a.until},
+		{0},
+	};
+	int status;
 
 	for (uint32_t i = 0; i < tacho__threshold_count && i < 64; i++)
 		thresholds[i] = tacho__thresholds[i].value;
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_report);
-		if (!take_option(&a, option))
-			return CLI_USAGE;
-	}
+	status = cli_take_options(argc, argv, &cli_report, options);
+	if (status != CLI_TAKEN)
+		return status;
 	if (a.list && (a.json || optind < argc))
 		return cli_usage("--rules lists rules and thresholds as text, and reads no trace; "
 				 "leave out %s.",

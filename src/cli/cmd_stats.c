@@ -13,6 +13,7 @@
 #include "explain/explain.h"
 #include "model/place.h"
 #include "model/summary.h"
+#include "read/memory.h"
 
 #define TOP_DEFAULT 10u
 #define NAME_WIDTH 44u
@@ -47,15 +48,8 @@ struct rows {
 static struct row *row_add(struct rows *rows, const struct tacho__hist *hist, uint64_t rank,
 			   uint32_t process, uint32_t id)
 {
-	if (rows->count == rows->capacity) {
-		uint32_t capacity = rows->capacity ? 2 * rows->capacity : 64;
-		struct row *at = realloc(rows->at, capacity * sizeof(*at));
-
-		if (!at)
-			return NULL;
-		rows->at = at;
-		rows->capacity = capacity;
-	}
+	if (TACHO__GROW(rows->at, rows->capacity, rows->count + 1))
+		return NULL;
 	memset(&rows->at[rows->count], 0, sizeof(rows->at[0]));
 	rows->at[rows->count].hist = hist;
 	rows->at[rows->count].rank = rank;
@@ -123,8 +117,7 @@ static void put_hist_json(struct json *j, const struct tacho__hist *h)
 
 static void put_rows_json(struct asked *a, const char *title, const struct rows *rows)
 {
-	json_key(&a->j, title);
-	json_array(&a->j);
+	json_put_array(&a->j, title);
 	for (uint32_t i = 0; i < rows->count && i < a->top; i++) {
 		const struct row *r = &rows->at[i];
 
@@ -134,8 +127,7 @@ static void put_rows_json(struct asked *a, const char *title, const struct rows 
 		json_put_u64(&a->j, "id", r->id);
 		put_hist_json(&a->j, r->hist);
 		for (uint32_t k = 0; k < r->extras; k++) {
-			json_key(&a->j, r->extra_name[k]);
-			json_f64(&a->j, r->extra[k]);
+			json_put_f64(&a->j, r->extra_name[k], r->extra[k]);
 		}
 		json_object_end(&a->j);
 	}
@@ -190,13 +182,10 @@ static void put_kinds(struct asked *a)
 {
 	struct rows rows = {0}, wakes = {0}, late = {0};
 
-	for (uint32_t i = 0; i < a->sum->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&a->sum->kinds, i);
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&a->sum->kinds, k));) {
 		char name[160];
 		struct row *r;
 
-		if (!k)
-			continue;
 		if (k->kind) {
 			name_id(a, name, sizeof(name), k->process, k->kind);
 		} else {
@@ -233,11 +222,9 @@ static void put_loops(struct asked *a)
 {
 	struct rows rows = {0};
 
-	for (uint32_t i = 0; i < a->sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&a->sum->loops, i);
-		struct row *r = l && l->loop
-					? row_add(&rows, &l->ns, l->busy_ns, l->process, l->loop)
-					: NULL;
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&a->sum->loops, l));) {
+		struct row *r =
+			l->loop ? row_add(&rows, &l->ns, l->busy_ns, l->process, l->loop) : NULL;
 		double all, busy;
 
 		if (!r)
@@ -259,10 +246,9 @@ static void put_locks(struct asked *a)
 {
 	struct rows rows = {0};
 
-	for (uint32_t i = 0; i < a->sum->locks.used; i++) {
-		const struct tacho__lock_sum *k = tacho__table_at(&a->sum->locks, i);
+	for (const struct tacho__lock_sum *k = NULL; (k = tacho__table_next(&a->sum->locks, k));) {
 		struct row *r =
-			k && k->ns.count ? row_add(&rows, &k->ns, k->ns.sum, k->process, 0) : NULL;
+			k->ns.count ? row_add(&rows, &k->ns, k->ns.sum, k->process, 0) : NULL;
 		char place[120];
 
 		if (!r)
@@ -283,9 +269,8 @@ static void put_calls(struct asked *a)
 {
 	struct rows rows = {0};
 
-	for (uint32_t i = 0; i < a->sum->calls.used; i++) {
-		const struct tacho__call_sum *k = tacho__table_at(&a->sum->calls, i);
-		struct row *r = k ? row_add(&rows, &k->ns, k->ns.sum, k->process, k->name) : NULL;
+	for (const struct tacho__call_sum *k = NULL; (k = tacho__table_next(&a->sum->calls, k));) {
+		struct row *r = row_add(&rows, &k->ns, k->ns.sum, k->process, k->name);
 		char name[64], place[90];
 
 		if (!r)
@@ -302,12 +287,9 @@ static void put_works(struct asked *a)
 {
 	struct rows wait = {0}, run = {0};
 
-	for (uint32_t i = 0; i < a->sum->works.used; i++) {
-		const struct tacho__work_sum *k = tacho__table_at(&a->sum->works, i);
+	for (const struct tacho__work_sum *k = NULL; (k = tacho__table_next(&a->sum->works, k));) {
 		struct row *r;
 
-		if (!k)
-			continue;
 		r = k->wait.count ? row_add(&wait, &k->wait, k->wait.sum, k->process, k->kind)
 				  : NULL;
 		if (r)
@@ -324,9 +306,8 @@ static void put_spans(struct asked *a)
 {
 	struct rows rows = {0};
 
-	for (uint32_t i = 0; i < a->sum->spans.used; i++) {
-		const struct tacho__span_sum *k = tacho__table_at(&a->sum->spans, i);
-		struct row *r = k ? row_add(&rows, &k->ns, k->ns.sum, k->process, k->name) : NULL;
+	for (const struct tacho__span_sum *k = NULL; (k = tacho__table_next(&a->sum->spans, k));) {
+		struct row *r = row_add(&rows, &k->ns, k->ns.sum, k->process, k->name);
 
 		if (!r)
 			continue;
@@ -395,22 +376,16 @@ static int stats(void *arg, const char *path)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{"top", required_argument, NULL, 't'},
-		{NULL, 0, NULL, 0},
-	};
 	struct asked a = {.top = TOP_DEFAULT};
-	int option;
+	const struct cli_row options[] = {
+		{"json", .flag = &a.json},
+		{"top", .count = &a.top},
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_stats, options);
 
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_stats);
-		if (option == 'j')
-			a.json = true;
-		else if (option != 't' || !parse_count("--top", optarg, &a.top))
-			return CLI_USAGE;
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	return cli_with_trace(argc, argv, stats, &a);
 }
 

@@ -3,7 +3,6 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "cli/about.h"
@@ -165,16 +164,8 @@ static void print_status_json(const struct status *s)
 	about_agent_json(&j, s->reader, 0);
 	json_put_u64(&j, "used_bytes", s->process->used_bytes);
 	json_put_u64(&j, "events", s->counts.events);
-	json_key(&j, "window_ns");
-	if (s->has_window)
-		json_u64(&j, s->last_ns - s->first_ns);
-	else
-		json_null(&j);
-	json_key(&j, "unbroken_ns");
-	if (s->has_window)
-		json_u64(&j, s->last_ns - s->counts.whole_ns);
-	else
-		json_null(&j);
+	json_put_u64_if(&j, "window_ns", s->has_window, s->last_ns - s->first_ns);
+	json_put_u64_if(&j, "unbroken_ns", s->has_window, s->last_ns - s->counts.whole_ns);
 	json_key(&j, "last_event_age_ns");
 	if (last_event_age(s, &age_ns))
 		json_u64(&j, age_ns);

@@ -53,11 +53,30 @@ static void put_symbol(struct json *j, const struct tacho_symbol *s)
 {
 	json_put_known(j, "function", s->function);
 	json_put_known(j, "file", s->file);
-	json_key(j, "line");
-	if (s->line)
-		json_u64(j, s->line);
-	else
+	json_put_not_zero(j, "line", s->line);
+}
+
+void describe_place_json(struct json *j, const struct tacho__place *p)
+{
+	json_put_known(j, "function", p->function);
+	json_put_known(j, "file", p->file);
+	json_put_not_zero(j, "line", p->line);
+	json_put_known(j, "module", p->module);
+	json_put_u64_if(j, "offset", p->module[0], p->offset);
+}
+
+void describe_thread_json(struct json *j, const char *key, const struct tacho_thread *t)
+{
+	json_put_u64_if(j, key, t, t ? t->tid : 0);
+}
+
+void describe_alive_json(struct json *j, int alive)
+{
+	json_key(j, "alive");
+	if (alive == TACHO_ALIVE_UNKNOWN)
 		json_null(j);
+	else
+		json_bool(j, alive == TACHO_ALIVE_YES);
 }
 
 void describe_address_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
@@ -74,22 +93,16 @@ void describe_frame_json(struct json *j, const struct tacho_reader *reader, uint
 	const struct tacho_symbol *symbol;
 
 	json_object(j);
-	json_key(j, "address");
-	json_address(j, address);
+	json_put_address(j, "address", address);
 	if (kernel)
 		json_put_bool(j, "kernel", true);
 	json_put_known(j, "module", m ? m->name : "");
-	json_key(j, "offset");
-	if (m)
-		json_address(j, address - m->start + m->offset);
-	else
-		json_null(j);
+	json_put_address_if(j, "offset", m, m ? address - m->start + m->offset : 0);
 	symbol = tacho_read_symbol(reader, process, at, ns, 0);
 	if (symbol)
 		put_symbol(j, symbol);
 	if (tacho_read_symbol(reader, process, at, ns, 1)) {
-		json_key(j, "inlined_into");
-		json_array(j);
+		json_put_array(j, "inlined_into");
 		for (uint32_t i = 1; (symbol = tacho_read_symbol(reader, process, at, ns, i));
 		     i++) {
 			json_object(j);
@@ -117,8 +130,7 @@ void describe_stack(FILE *out, const struct tacho_reader *reader, uint32_t proce
 void describe_stack_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
 			 const struct describe_stack *stack, uint64_t ns)
 {
-	json_key(j, "frames");
-	json_array(j);
+	json_put_array(j, "frames");
 	for (uint32_t i = 0; i < stack->count; i++)
 		describe_address_json(j, reader, process, stack->frames[i], ns,
 				      i > 0 || !stack->exact);
@@ -224,11 +236,7 @@ void describe_id_json(struct json *j, const struct tacho_reader *reader, uint32_
 		json_put_known(j, "name", d ? d->name : "");
 	if (d && d->file[0]) {
 		json_put_string(j, "file", d->file);
-		json_key(j, "line");
-		if (d->line)
-			json_u64(j, d->line);
-		else
-			json_null(j);
+		json_put_not_zero(j, "line", d->line);
 	}
 	if (d)
 		put_value(j, reader, process, d, ns);
@@ -271,9 +279,5 @@ void describe_trigger_json(struct json *j, const struct tacho_trigger_info *trig
 	const char *sentinel = trigger ? trigger->sentinel : "";
 
 	json_put_known(j, "sentinel", sentinel);
-	json_key(j, "value");
-	if (sentinel[0])
-		json_u64(j, trigger->value);
-	else
-		json_null(j);
+	json_put_u64_if(j, "value", sentinel[0], trigger ? trigger->value : 0);
 }

@@ -9,6 +9,7 @@
 #include <stdio.h>
 
 #include "text/json.h"
+#include "model/place.h"
 #include "tacho_read.h"
 
 /* "name (file:line)", "(not given)" for id 0, "(id 5 is not in the trace)". */
@@ -32,6 +33,13 @@ void describe_address_json(struct json *j, const struct tacho_reader *reader, ui
 /* The same; with "kernel": true for code of the kernel. */
 void describe_frame_json(struct json *j, const struct tacho_reader *reader, uint32_t process,
 			 uint64_t address, uint64_t ns, bool is_return, bool kernel);
+
+/* Members of a place: "function", "file", "line", "module", "offset". */
+void describe_place_json(struct json *j, const struct tacho__place *p);
+/* The tid; null for NULL. */
+void describe_thread_json(struct json *j, const char *key, const struct tacho_thread *t);
+/* The member "alive"; null: not known. */
+void describe_alive_json(struct json *j, int alive);
 
 struct describe_stack {
 	const uint64_t *frames;

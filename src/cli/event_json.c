@@ -21,43 +21,9 @@ static void put_id(const struct members *m, const char *key, uint32_t id)
 	describe_id_json(m->j, m->reader, m->event->process, id, m->event->ns);
 }
 
-/* A number, or null. */
-static void put_number(const struct members *m, const char *key, uint64_t value, bool given)
-{
-	json_key(m->j, key);
-	if (given)
-		json_u64(m->j, value);
-	else
-		json_null(m->j);
-}
-
 static const struct tacho_definition *of_argument(const struct members *m)
 {
 	return tacho_read_definition(m->reader, m->event->process, m->event->arg);
-}
-
-static void put_value(struct json *j, const struct tacho_field_value *v)
-{
-	switch (v->type) {
-	case TACHO_FIELD_U64:
-		json_u64(j, v->number.u64);
-		break;
-	case TACHO_FIELD_I64:
-		json_i64(j, v->number.i64);
-		break;
-	case TACHO_FIELD_F64:
-		json_f64(j, v->number.f64);
-		break;
-	case TACHO_FIELD_BOOL:
-		json_bool(j, v->number.u64 != 0);
-		break;
-	case TACHO_FIELD_STRING:
-		json_string_n(j, v->text, v->text_size);
-		break;
-	default:
-		json_null(j);
-		break;
-	}
 }
 
 static void put_counter_value(const struct members *m, const char *key, uint64_t bits)
@@ -66,7 +32,7 @@ static void put_counter_value(const struct members *m, const char *key, uint64_t
 
 	json_key(m->j, key);
 	if (v.type)
-		put_value(m->j, &v);
+		json_field_value(m->j, &v);
 	else
 		json_address(m->j, bits);
 }
@@ -99,8 +65,7 @@ static void put_fields(const struct members *m, const char *key)
 {
 	const struct tacho_definition *d = of_argument(m);
 
-	json_key(m->j, key);
-	json_object(m->j);
+	json_put_object(m->j, key);
 	for (uint32_t i = 0; d && d->def_class == TACHO_DEF_SCHEMA && i < d->count; i++) {
 		struct tacho_field_value value = {.size = sizeof(value)};
 		int present = tacho_read_field(m->reader, m->event, i, &value);
@@ -109,7 +74,7 @@ static void put_fields(const struct members *m, const char *key)
 			continue;
 		json_key(m->j, d->fields[i].name);
 		if (present > 0)
-			put_value(m->j, &value);
+			json_field_value(m->j, &value);
 		else
 			json_null(m->j);
 	}
@@ -118,8 +83,7 @@ static void put_fields(const struct members *m, const char *key)
 
 static void put_buckets(const struct members *m, const struct tacho_event_field *f)
 {
-	json_key(m->j, f->name);
-	json_array(m->j);
+	json_put_array(m->j, f->name);
 	for (uint32_t i = (uint32_t)f->word; i < m->event->words; i++) {
 		json_object(m->j);
 		json_put_u64(m->j, "from_ns", event_bucket_ns(m->event->word[i]));
@@ -131,17 +95,12 @@ static void put_buckets(const struct members *m, const struct tacho_event_field 
 
 static void put_ready_data(const struct members *m, const char *key, uint64_t word)
 {
-	json_key(m->j, key);
-	if (word & EVENT_READY_IS_DATA)
-		json_address(m->j, word & ~EVENT_READY_IS_DATA);
-	else
-		json_null(m->j);
+	json_put_address_if(m->j, key, word & EVENT_READY_IS_DATA, word & ~EVENT_READY_IS_DATA);
 }
 
 static void put_ready_events(const struct members *m, const char *key, uint64_t left)
 {
-	json_key(m->j, key);
-	json_array(m->j);
+	json_put_array(m->j, key);
 	for (unsigned bit = 0; bit < 24; bit++) {
 		if (!(left >> bit & 1) || !name_ready(bit))
 			continue;
@@ -159,13 +118,11 @@ static void put_frames(const struct members *m, const char *key)
 	struct tacho_frames stack = {.size = sizeof(stack)};
 
 	tacho_read_frames(m->event, &stack);
-	json_key(m->j, key);
-	json_object(m->j);
+	json_put_object(m->j, key);
 	json_key(m->j, "id");
 	json_null(m->j);
 	json_put_string(m->j, "class", "stack");
-	json_key(m->j, "frames");
-	json_array(m->j);
+	json_put_array(m->j, "frames");
 	for (uint32_t i = 0; i < stack.count; i++)
 		describe_frame_json(m->j, m->reader, m->event->process, stack.frames[i],
 				    m->event->ns, i > 0 && i != stack.kernel, i < stack.kernel);
@@ -243,13 +200,13 @@ static void put_member(const struct members *m, const struct tacho_event_field *
 	case TACHO_ROLE_WORK:
 	case TACHO_ROLE_SPAN_OR_NONE:
 	case TACHO_ROLE_ERRNO:
-		put_number(m, f->name, value, value != 0);
+		json_put_not_zero(m->j, f->name, value);
 		break;
 	case TACHO_ROLE_READY_FD:
-		put_number(m, f->name, value, !(value & EVENT_READY_IS_DATA));
+		json_put_u64_if(m->j, f->name, !(value & EVENT_READY_IS_DATA), value);
 		break;
 	case TACHO_ROLE_ON:
-		put_number(m, f->name, value, value != EVENT_ON_NOTHING);
+		json_put_u64_if(m->j, f->name, value != EVENT_ON_NOTHING, value);
 		break;
 	case TACHO_ROLE_BOOL:
 		json_put_bool(m->j, f->name, value != 0);
@@ -283,10 +240,9 @@ static void put_resume(const struct members *m)
 	put_id(m, "loop", r->loop);
 	json_put_bool(m->j, "parked", r->parked != 0);
 	if (r->parked)
-		put_number(m, "parked_ns", r->parked_ns, r->parked_ns != 0);
+		json_put_not_zero(m->j, "parked_ns", r->parked_ns);
 	json_put_u64(m->j, "open_count", r->open_count);
-	json_key(m->j, "open");
-	json_array(m->j);
+	json_put_array(m->j, "open");
 	for (uint32_t i = 0; i < r->open_listed && i < TACHO_OPEN_MAX; i++) {
 		const struct tacho_open_item *o = &r->open[i];
 		bool span = o->what == TACHO_EV_SPAN_BEGIN;
@@ -294,8 +250,8 @@ static void put_resume(const struct members *m)
 		json_object(m->j);
 		put_id(m, span ? "span" : "kind", o->id);
 		if (!span)
-			put_number(m, "task", o->task, o->task != 0);
-		put_number(m, "since_ns", o->since_ns, o->since_ns != 0);
+			json_put_not_zero(m->j, "task", o->task);
+		json_put_not_zero(m->j, "since_ns", o->since_ns);
 		json_object_end(m->j);
 	}
 	json_array_end(m->j);
@@ -305,8 +261,7 @@ static void put_unknown(const struct members *m)
 {
 	json_put_u64(m->j, "type_number", m->event->type);
 	json_put_u64(m->j, "arg", m->event->arg);
-	json_key(m->j, "words");
-	json_array(m->j);
+	json_put_array(m->j, "words");
 	for (uint32_t i = 0; i < m->event->words; i++)
 		json_u64(m->j, m->event->word[i]);
 	json_array_end(m->j);

@@ -11,10 +11,10 @@ int exporting_progress(void *arg, uint64_t ns)
 	return 0;
 }
 
-bool exporting_weight(const char *text, bool *ns)
+bool exporting_weight(void *ns, const char *text)
 {
-	*ns = strcmp(text, "ns") == 0;
-	if (*ns || strcmp(text, "samples") == 0)
+	*(int *)ns = strcmp(text, "ns") == 0;
+	if (*(int *)ns || strcmp(text, "samples") == 0)
 		return true;
 	cli_usage("--weight: '%s' is neither samples nor ns.", text);
 	return false;

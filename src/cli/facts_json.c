@@ -20,13 +20,16 @@ struct facts {
 
 static void put_thread(struct facts *f, const char *key, uint32_t process, uint32_t thread)
 {
+	describe_thread_json(&f->j, key, tacho_read_thread_by_number(f->reader, process, thread));
+}
+
+/* Of a thread that may have had no part in it. */
+static void put_thread_if(struct facts *f, const char *key, bool given, uint32_t process,
+			  uint32_t thread)
+{
 	const struct tacho_thread *t = tacho_read_thread_by_number(f->reader, process, thread);
 
-	json_key(&f->j, key);
-	if (t)
-		json_u64(&f->j, t->tid);
-	else
-		json_null(&f->j);
+	json_put_u64_if(&f->j, key, given, t ? t->tid : 0);
 }
 
 static void begin(struct facts *f, const char *fact, uint32_t process)
@@ -49,16 +52,6 @@ static void put_id(struct facts *f, const char *key, uint32_t process, uint32_t 
 {
 	json_key(&f->j, key);
 	describe_id_json(&f->j, f->reader, process, id, ns);
-}
-
-/* Absent is null, not 0. */
-static void put_some(struct facts *f, const char *key, uint64_t value)
-{
-	json_key(&f->j, key);
-	if (value)
-		json_u64(&f->j, value);
-	else
-		json_null(&f->j);
 }
 
 /* What is said with every fact is said in short. */
@@ -86,7 +79,7 @@ static void put_at(struct facts *f, const struct tacho__at *at, uint64_t ns)
 	}
 	json_object(&f->j);
 	put_name(f, "kind", at->process, at->kind, ns);
-	put_some(f, "task", at->task);
+	json_put_not_zero(&f->j, "task", at->task);
 	json_put_u64(&f->j, "from_ns", at->poll_ns);
 	json_object_end(&f->j);
 }
@@ -99,8 +92,7 @@ static void put_times(struct facts *f, uint64_t from, uint64_t to)
 
 static void put_cut(struct facts *f, unsigned cut)
 {
-	json_key(&f->j, "cut");
-	json_array(&f->j);
+	json_put_array(&f->j, "cut");
 	if (cut & TACHO__CUT_BEGIN)
 		json_string(&f->j, "begin");
 	if (cut & TACHO__CUT_END)
@@ -112,8 +104,7 @@ static void put_cut(struct facts *f, unsigned cut)
 
 static void put_spent(struct facts *f, const struct tacho__spent *s)
 {
-	json_key(&f->j, "spent");
-	json_object(&f->j);
+	json_put_object(&f->j, "spent");
 	json_put_u64(&f->j, "lock_ns", s->lock_ns);
 	json_put_u64(&f->j, "call_ns", s->call_ns);
 	json_put_u64(&f->j, "sample_ns", s->sample_ns);
@@ -141,22 +132,14 @@ static void take_poll(void *arg, const struct tacho__poll *p)
 	put_at(f, &p->at, p->end_ns);
 	put_times(f, p->begin_ns, p->end_ns);
 	put_id(f, "kind", p->at.process, p->kind, p->end_ns);
-	put_some(f, "task", p->task);
+	json_put_not_zero(&f->j, "task", p->task);
 	json_put_known(&f->j, "result", name_result(p->result));
 	json_put_u64(&f->j, "depth", p->depth);
 	json_put_u64(&f->j, "inner_ns", p->inner_ns);
-	put_some(f, "wake_ns", p->wake_ns);
+	json_put_not_zero(&f->j, "wake_ns", p->wake_ns);
 	json_put_u64(&f->j, "wakes", p->wakes);
-	json_key(&f->j, "waker_tid");
-	if (p->wake_ns) {
-		const struct tacho_thread *t =
-			tacho_read_thread_by_number(f->reader, p->at.process, p->waker);
-
-		json_u64(&f->j, t ? t->tid : 0);
-	} else {
-		json_null(&f->j);
-	}
-	put_some(f, "late_ns", p->late_ns);
+	put_thread_if(f, "waker_tid", p->wake_ns, p->at.process, p->waker);
+	json_put_not_zero(&f->j, "late_ns", p->late_ns);
 	put_spent(f, &p->spent);
 	put_cut(f, p->cut);
 	end(f);
@@ -171,7 +154,7 @@ static void take_turn(void *arg, const struct tacho__turn *t)
 	put_name(f, "loop", t->process, t->loop, t->end_ns);
 	put_times(f, t->begin_ns, t->end_ns);
 	json_put_u64(&f->j, "ready", t->ready);
-	put_some(f, "parked_ns", t->parked_ns);
+	json_put_not_zero(&f->j, "parked_ns", t->parked_ns);
 	json_put_u64(&f->j, "polls", t->polls);
 	json_put_u64(&f->j, "polls_ns", t->polls_ns);
 	put_cut(f, t->cut);
@@ -186,16 +169,8 @@ static void take_wake(void *arg, const struct tacho__wake *w)
 	put_at(f, &w->at, w->ns);
 	json_put_u64(&f->j, "ns", w->ns);
 	json_put_u64(&f->j, "task", w->task);
-	put_some(f, "poll_ns", w->begin_ns);
-	json_key(&f->j, "poll_tid");
-	if (w->begin_ns) {
-		const struct tacho_thread *t =
-			tacho_read_thread_by_number(f->reader, w->at.process, w->thread);
-
-		json_u64(&f->j, t ? t->tid : 0);
-	} else {
-		json_null(&f->j);
-	}
+	json_put_not_zero(&f->j, "poll_ns", w->begin_ns);
+	put_thread_if(f, "poll_tid", w->begin_ns, w->at.process, w->thread);
 	put_id(f, "poll_kind", w->at.process, w->kind, w->ns);
 	json_put_u64(&f->j, "again", w->again);
 	json_put_bool(&f->j, "self", w->self);
@@ -237,14 +212,10 @@ static void take_call(void *arg, const struct tacho__call *c)
 	put_at(f, &c->at, c->end_ns);
 	put_times(f, c->begin_ns, c->end_ns);
 	put_id(f, "call", c->at.process, c->name, c->end_ns);
-	json_key(&f->j, "on");
-	if (c->fd >= 0)
-		json_i64(&f->j, c->fd);
-	else
-		json_null(&f->j);
+	json_put_u64_if(&f->j, "on", c->fd >= 0, (uint64_t)c->fd);
 	json_put_known(&f->j, "fd_kind", kind ? kind : "");
 	put_id(f, "path", c->at.process, c->path, c->end_ns);
-	put_some(f, "errno", (uint64_t)c->error);
+	json_put_not_zero(&f->j, "errno", (uint64_t)c->error);
 	put_id(f, "at", c->at.process, c->stack, c->end_ns);
 	end(f);
 }
@@ -259,9 +230,9 @@ static void take_work(void *arg, const struct tacho__work *w)
 	put_thread(f, "submitter_tid", w->process, w->submitter);
 	put_id(f, "submitter_kind", w->process, w->submit_kind, w->submit_ns);
 	put_thread(f, "worker_tid", w->process, w->worker);
-	put_some(f, "submit_ns", w->submit_ns);
-	put_some(f, "begin_ns", w->begin_ns);
-	put_some(f, "end_ns", w->end_ns);
+	json_put_not_zero(&f->j, "submit_ns", w->submit_ns);
+	json_put_not_zero(&f->j, "begin_ns", w->begin_ns);
+	json_put_not_zero(&f->j, "end_ns", w->end_ns);
 	json_put_u64(&f->j, "waiting", w->waiting);
 	end(f);
 }
@@ -276,8 +247,8 @@ static void take_span(void *arg, const struct tacho__span *s)
 	put_times(f, s->begin_ns, s->end_ns);
 	put_id(f, "span", s->at.process, s->name, s->end_ns);
 	json_put_bool(&f->j, "async", s->async);
-	put_some(f, "span_id", s->id);
-	put_some(f, "parent", s->parent);
+	json_put_not_zero(&f->j, "span_id", s->id);
+	json_put_not_zero(&f->j, "parent", s->parent);
 	if (s->trace_high || s->trace_low)
 		snprintf(trace, sizeof(trace), "%016" PRIx64 "%016" PRIx64, s->trace_high,
 			 s->trace_low);
@@ -323,19 +294,19 @@ static void take_task(void *arg, const struct tacho__task *t)
 
 	begin(f, "task", t->process);
 	json_put_u64(&f->j, "task", t->task);
-	put_some(f, "parent", t->parent);
+	json_put_not_zero(&f->j, "parent", t->parent);
 	put_id(f, "kind", t->process, t->kind, t->last_ns);
 	put_id(f, "spawned_at", t->process, t->place, t->spawn_ns);
-	put_some(f, "spawn_ns", t->spawn_ns);
-	put_some(f, "first_ns", t->first_ns);
-	put_some(f, "last_ns", t->last_ns);
-	put_some(f, "end_ns", t->end_ns);
+	json_put_not_zero(&f->j, "spawn_ns", t->spawn_ns);
+	json_put_not_zero(&f->j, "first_ns", t->first_ns);
+	json_put_not_zero(&f->j, "last_ns", t->last_ns);
+	json_put_not_zero(&f->j, "end_ns", t->end_ns);
 	json_put_u64(&f->j, "polls", t->polls);
 	json_put_u64(&f->j, "busy_ns", t->busy_ns);
 	json_put_u64(&f->j, "wakes", t->wakes);
 	json_put_u64(&f->j, "self_wakes", t->self_wakes);
 	json_put_u64(&f->j, "waited_ns", t->waited_ns);
-	put_some(f, "woken_ns", t->woken_ns);
+	json_put_not_zero(&f->j, "woken_ns", t->woken_ns);
 	put_id(f, "waits_for", t->process, t->waits_for, t->last_ns);
 	json_put_bool(&f->j, "running", t->running);
 	end(f);

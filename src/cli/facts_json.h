@@ -4,7 +4,6 @@
 #ifndef TACHO_CLI_FACTS_JSON_H
 #define TACHO_CLI_FACTS_JSON_H
 
-#include <stdint.h>
 #include <stdio.h>
 
 #include "model/model.h"

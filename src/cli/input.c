@@ -115,24 +115,12 @@ static int show_one(void *arg, const char *path)
 int cli_show_one(int argc, char **argv, const struct cli_command *command, const char *none,
 		 const char *many, int (*show)(const char *path, bool json))
 {
-	static const struct option options[] = {
-		{"json", no_argument, NULL, 'j'},
-		{NULL, 0, NULL, 0},
-	};
 	struct shown shown = {.show = show};
-	int c;
+	const struct cli_row options[] = {{"json", .flag = &shown.json}, {0}};
+	int status = cli_take_options(argc, argv, command, options);
 
-	while ((c = cli_option(argc, argv, "", options)) != -1) {
-		switch (c) {
-		case 'j':
-			shown.json = true;
-			break;
-		case 'h':
-			return cli_show_help(command);
-		default:
-			return CLI_USAGE;
-		}
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	return with_one(argc, argv, none, many, show_one, &shown);
 }
 

@@ -1,5 +1,5 @@
 /*
- * Messages, options and the end of a command.
+ * Messages, and the end of a command.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -81,64 +81,4 @@ int cli_finish(int status)
 		cli_error("cannot write to standard output: %s. The output is not complete.",
 			  strerror(errno));
 	return CLI_FAILED;
-}
-
-static const char *option_argument_name(int argc, char **argv)
-{
-	return optind > 0 && optind <= argc ? argv[optind - 1] : "";
-}
-
-/* Whether `given` is a long option with a value that it does not take: then optopt holds
-   what the option returns, else the letter of a short one. */
-static bool refuses_value(const struct option *options, const char *given)
-{
-	size_t size = strcspn(given, "=");
-
-	if (strncmp(given, "--", 2) != 0 || !given[size])
-		return false;
-	for (; options->name; options++)
-		if (options->val == optopt && options->has_arg == no_argument &&
-		    strncmp(options->name, given + 2, size - 2) == 0)
-			return true;
-	return false;
-}
-
-int cli_option(int argc, char **argv, const char *short_options, const struct option *options)
-{
-	struct option all[CLI_OPTIONS_MAX + 2];
-	const char *given;
-	char shorts[64];
-	size_t n = 0;
-	int c;
-
-	for (; n < CLI_OPTIONS_MAX && options[n].name; n++)
-		all[n] = options[n];
-	all[n++] = (struct option){"help", no_argument, NULL, 'h'};
-	all[n] = (struct option){NULL, 0, NULL, 0};
-	/* The colon tells a missing argument from an unknown option. */
-	snprintf(shorts, sizeof(shorts), "%s:h%s", short_options[0] == '+' ? "+" : "",
-		 short_options + (short_options[0] == '+'));
-
-	opterr = 0;
-	c = getopt_long(argc, argv, shorts, all, NULL);
-	if (c == ':') {
-		cli_usage("%s needs a value after it.", option_argument_name(argc, argv));
-		return '?';
-	}
-	if (c != '?')
-		return c;
-	given = option_argument_name(argc, argv);
-	if (optopt && refuses_value(all, given))
-		cli_usage("%.*s takes no value.", (int)strcspn(given, "="), given);
-	else if (optopt)
-		cli_usage("there is no option -%c.", optopt);
-	else
-		cli_usage("there is no option %s, or it can mean several.", given);
-	return '?';
-}
-
-int cli_show_help(const struct cli_command *command)
-{
-	fputs(command->help, stdout);
-	return CLI_OK;
 }

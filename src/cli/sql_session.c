@@ -1,6 +1,5 @@
 #include "cli/sql_session.h"
 
-#include <errno.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,6 @@
 #include "cli/watch_options.h"
 
 #include <getopt.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/text.h"

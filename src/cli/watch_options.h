@@ -6,7 +6,6 @@
 #define TACHO_CLI_WATCH_OPTIONS_H
 
 #include <stdbool.h>
-#include <stdint.h>
 
 #include "agent/engine.h"
 

@@ -1,5 +1,4 @@
 /* What the inline functions of tacho.h call. */
-#include <errno.h>
 #include <string.h>
 
 #include "core/control.h"

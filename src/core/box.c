@@ -23,7 +23,6 @@
 #include "base/text.h"
 #include "core/box_dir.h"
 #include "core/define.h"
-#include "core/modules.h"
 #include "core/sentinel.h"
 #include "core/testpoint.h"
 

@@ -22,7 +22,6 @@
  */
 #include "core/pool.h"
 
-#include <errno.h>
 
 #include "base/sys.h"
 #include "core/box.h"

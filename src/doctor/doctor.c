@@ -5,23 +5,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "read/memory.h"
+
 struct tacho__check *tacho__check_add(struct tacho__checks *c, const char *name,
 				      enum tacho__check_state state)
 {
 	static struct tacho__check lost;
 	struct tacho__check *at = &lost;
 
-	if (c->count == c->capacity) {
-		size_t capacity = c->capacity ? 2 * c->capacity : 32;
-		struct tacho__check *more = realloc(c->items, capacity * sizeof(*more));
-
-		c->failed |= !more;
-		if (more) {
-			c->items = more;
-			c->capacity = capacity;
-		}
-	}
-	if (c->count < c->capacity)
+	if (TACHO__GROW(c->items, c->capacity, c->count + 1))
+		c->failed = true;
+	else
 		at = &c->items[c->count++];
 	*at = (struct tacho__check){.name = name, .state = state};
 	return at;

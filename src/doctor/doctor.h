@@ -31,7 +31,7 @@ struct tacho__check {
 
 struct tacho__checks {
 	struct tacho__check *items;
-	size_t count, capacity;
+	uint32_t count, capacity;
 	bool failed; /* there was no memory for one */
 };
 

@@ -1,5 +1,4 @@
 #define _GNU_SOURCE 1 /* environ */
-#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>

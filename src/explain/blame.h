@@ -8,7 +8,6 @@
 #ifndef TACHO_EXPLAIN_BLAME_H
 #define TACHO_EXPLAIN_BLAME_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "explain/finding.h"

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "explain/blaming.h"
+#include "read/memory.h"
 
 static int overlaps(const struct tacho__blaming *b, uint32_t process, uint64_t from, uint64_t to)
 {
@@ -11,21 +12,23 @@ static int overlaps(const struct tacho__blaming *b, uint32_t process, uint64_t f
 	       from <= b->subject->to_ns;
 }
 
+void *tacho__blame_add(struct tacho__blaming *b, struct tacho__fact_list *l, size_t size)
+{
+	if (l->count == TACHO__BLAME_FACTS ||
+	    tacho__grow(&l->at, &l->capacity, l->count + 1, size)) {
+		b->error = -ENOMEM;
+		return NULL;
+	}
+	return (char *)l->at + l->count++ * size;
+}
+
 static void keep(struct tacho__blaming *b, struct tacho__fact_list *l, const void *fact,
 		 size_t size)
 {
-	if (l->count == l->capacity) {
-		uint32_t capacity = l->capacity ? 2 * l->capacity : 64;
-		void *at = capacity > TACHO__BLAME_FACTS ? NULL : realloc(l->at, capacity * size);
+	void *at = tacho__blame_add(b, l, size);
 
-		if (!at) {
-			b->error = -ENOMEM;
-			return;
-		}
-		l->at = at;
-		l->capacity = capacity;
-	}
-	memcpy((char *)l->at + l->count++ * size, fact, size);
+	if (at)
+		memcpy(at, fact, size);
 }
 
 static void on_poll(void *arg, const struct tacho__poll *p)

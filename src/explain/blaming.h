@@ -34,6 +34,8 @@ struct tacho__blaming {
 
 /* blame_facts.c */
 
+/* Room for one more of `size` bytes; NULL after noting the error: there is none. */
+void *tacho__blame_add(struct tacho__blaming *b, struct tacho__fact_list *l, size_t size);
 /* All facts that have to do with the time of the subject. 0 or a negative errno. */
 int tacho__blame_gather(struct tacho__blaming *b);
 void tacho__blame_forget(struct tacho__blaming *b);

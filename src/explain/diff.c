@@ -9,6 +9,7 @@
 #include "explain/diff_test.h"
 #include "model/model.h"
 #include "model/table.h"
+#include "read/memory.h"
 
 #define ROWS_MAX 4096u
 #define IDS_MAX 65536u
@@ -45,16 +46,9 @@ static struct tacho__diff_row *row_named(struct reading *r, const char *name, in
 		d->missed++;
 		return NULL;
 	}
-	if (d->count == d->capacity) {
-		uint32_t capacity = d->capacity ? 2 * d->capacity : 32;
-		struct tacho__diff_row *rows = realloc(d->rows, capacity * sizeof(*rows));
-
-		if (!rows) {
-			r->error = -ENOMEM;
-			return NULL;
-		}
-		d->rows = rows;
-		d->capacity = capacity;
+	if (TACHO__GROW(d->rows, d->capacity, d->count + 1)) {
+		r->error = -ENOMEM;
+		return NULL;
 	}
 	memset(&d->rows[d->count], 0, sizeof(d->rows[0]));
 	memcpy(d->rows[d->count].name, name, TACHO__DIFF_NAME);

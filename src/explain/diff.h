@@ -27,6 +27,7 @@
 #ifndef TACHO_EXPLAIN_DIFF_H
 #define TACHO_EXPLAIN_DIFF_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "model/hist.h"
@@ -83,7 +84,7 @@ struct tacho__diff {
 struct tacho__diff_options {
 	double least;  /* relative change that counts; 0: 0.1 */
 	double chance; /* level for all comparisons together; 0: 0.01 */
-	int absolute;  /* take out nothing that kinds have in common */
+	bool absolute; /* take out nothing that kinds have in common */
 };
 
 /* From where the readers are. NULL with a negative errno in *error. */

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "explain/rules.h"
+#include "read/memory.h"
 
 #define MS 1e6
 #define SECOND 1e9
@@ -123,22 +124,12 @@ struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule
 				   enum tacho__severity severity, uint32_t process, double cost_ns)
 {
 	struct tacho__explanation *e = x->out;
-	struct tacho__finding *f;
+	struct tacho__finding *f = &x->unkept;
 
-	if (e->count == x->capacity) {
-		uint32_t capacity = x->capacity ? 2 * x->capacity : 16;
-
-		if (e->count >= FINDINGS_MAX)
-			return NULL;
-		f = realloc(e->findings, capacity * sizeof(*f));
-		if (!f) {
-			x->error = -ENOMEM;
-			return NULL;
-		}
-		e->findings = f;
-		x->capacity = capacity;
-	}
-	f = &e->findings[e->count++];
+	if (TACHO__GROW(e->findings, x->capacity, e->count + 1))
+		x->error = -ENOMEM;
+	else if (e->count < FINDINGS_MAX)
+		f = &e->findings[e->count++];
 	memset(f, 0, sizeof(*f));
 	f->rule = rule;
 	f->severity = severity;
@@ -193,16 +184,9 @@ void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, co
 	struct tacho__coverage *c;
 	va_list list;
 
-	if (e->coverage_count == x->coverage_capacity) {
-		uint32_t capacity = x->coverage_capacity ? 2 * x->coverage_capacity : 32;
-
-		c = realloc(e->coverage, capacity * sizeof(*c));
-		if (!c) {
-			x->error = -ENOMEM;
-			return;
-		}
-		e->coverage = c;
-		x->coverage_capacity = capacity;
+	if (TACHO__GROW(e->coverage, x->coverage_capacity, e->coverage_count + 1)) {
+		x->error = -ENOMEM;
+		return;
 	}
 	c = &e->coverage[e->coverage_count++];
 	c->rule = rule;

@@ -13,7 +13,6 @@
 #ifndef TACHO_EXPLAIN_EXPLAIN_H
 #define TACHO_EXPLAIN_EXPLAIN_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "explain/finding.h"

@@ -167,10 +167,9 @@ uint32_t tacho__group_cases(const struct tacho__explaining *x, struct tacho__gro
 	const struct tacho__case *cases[CASES_LOOKED_AT];
 	uint32_t n = 0, count = 0, at;
 
-	for (uint32_t i = 0; i < x->gathered.cases.used && count < CASES_LOOKED_AT; i++) {
-		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);
-
-		if (c && c->cause != TACHO__CAUSE_OPEN)
+	for (const struct tacho__case *c = NULL;
+	     count < CASES_LOOKED_AT && (c = tacho__table_next(&x->gathered.cases, c));) {
+		if (c->cause != TACHO__CAUSE_OPEN)
 			cases[count++] = c;
 	}
 	qsort(cases, count, sizeof(cases[0]), by_cost);

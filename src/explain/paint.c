@@ -3,11 +3,13 @@
  * where several do, the one that says most counts: a wait for a lock before a call, a call before
  * being off the CPU, that before the poll that it all happened in.
  */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "explain/blaming.h"
+#include "read/memory.h"
 
 /* Code that runs this long is sampled. */
 #define UNSAMPLED_NS UINT64_C(40000000)
@@ -28,18 +30,10 @@ struct strokes {
 static void add(struct tacho__blaming *b, struct strokes *s, uint64_t from, uint64_t to,
 		enum layer layer, uint32_t fact)
 {
-	if (s->count == s->capacity) {
-		uint32_t capacity = s->capacity ? 2 * s->capacity : 64;
-		struct stroke *at = realloc(s->at, capacity * sizeof(*at));
-
-		if (!at) {
-			b->error = -12; /* ENOMEM */
-			return;
-		}
-		s->at = at;
-		s->capacity = capacity;
-	}
-	s->at[s->count++] = (struct stroke){from, to, layer, fact};
+	if (TACHO__GROW(s->at, s->capacity, s->count + 1))
+		b->error = -ENOMEM;
+	else
+		s->at[s->count++] = (struct stroke){from, to, layer, fact};
 }
 
 /* The part of from..to that lies in the window, if any. */
@@ -138,21 +132,10 @@ static const struct stroke *top_at(struct sweep *w, uint64_t ns)
 struct tacho__piece *tacho__blame_piece(struct tacho__blaming *b, enum tacho__owner owner,
 					uint32_t depth, uint32_t thread, uint64_t from, uint64_t to)
 {
-	struct tacho__fact_list *l = &b->pieces;
-	struct tacho__piece *p;
+	struct tacho__piece *p = tacho__blame_add(b, &b->pieces, sizeof(*p));
 
-	if (l->count == l->capacity) {
-		uint32_t capacity = l->capacity ? 2 * l->capacity : 64;
-
-		p = capacity > TACHO__BLAME_FACTS ? NULL : realloc(l->at, capacity * sizeof(*p));
-		if (!p) {
-			b->error = -12; /* ENOMEM */
-			return NULL;
-		}
-		l->at = p;
-		l->capacity = capacity;
-	}
-	p = &((struct tacho__piece *)l->at)[l->count++];
+	if (!p)
+		return NULL;
 	memset(p, 0, sizeof(*p));
 	p->owner = owner;
 	p->depth = depth;

@@ -191,10 +191,8 @@ void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding 
 	struct tacho__hottest h;
 	const struct tacho__kind_sum *busiest = NULL;
 
-	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
-
-		if (k && k->kind && k->process == l->process && k->worst.count &&
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&x->sum->kinds, k));) {
+		if (k->kind && k->process == l->process && k->worst.count &&
 		    k->worst.at[0].at.loop == l->loop && (!busiest || k->ns.sum > busiest->ns.sum))
 			busiest = k;
 	}

@@ -30,6 +30,7 @@ struct tacho__explaining {
 	struct tacho__gathered gathered;
 	struct tacho__explanation *out;
 	uint32_t capacity, coverage_capacity;
+	struct tacho__finding unkept; /* one that there is no room for */
 	int error;
 };
 
@@ -44,7 +45,7 @@ static inline double tacho__window_ns(const struct tacho__explaining *x)
 /* What rates are of: what went on for less than is enough to tell is no rate. */
 double tacho__seconds(const struct tacho__explaining *x);
 
-/* A new finding; NULL without memory. */
+/* A new finding; one that is not kept where there is no room for more. */
 struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule,
 				   enum tacho__severity severity, uint32_t process, double cost_ns);
 void tacho__say_summary(struct tacho__finding *f, const char *format, ...)

@@ -58,8 +58,6 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 		return;
 	f = tacho__find(x, "loop-saturated", TACHO__SEVERITY_WARNING, l->process,
 			(double)l->busy_ns / 2);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	if (share > 100)
@@ -87,8 +85,6 @@ static void find_futile(struct tacho__explaining *x, const struct tacho__loop_su
 		return;
 	f = tacho__find(x, "futile-wakeups", TACHO__SEVERITY_WARNING, l->process,
 			(double)l->busy_ns * share / 100);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	tacho__where_busy(x, f, l);
@@ -122,8 +118,6 @@ static void find_timer_storm(struct tacho__explaining *x, const struct tacho__ki
 		return;
 	f = tacho__find(x, "timer-storm", TACHO__SEVERITY_WARNING, k->process,
 			(double)k->ns.sum + (double)k->ns.count * 2000);
-	if (!f)
-		return;
 	f->kind = k->kind;
 	f->loop = k->worst.at[0].at.loop;
 	f->thread = k->worst.at[0].at.thread;
@@ -173,8 +167,6 @@ static void find_timer_late(struct tacho__explaining *x, const struct tacho__kin
 	    tacho__hist_above(&k->late, (uint64_t)warn) < late_enough(k))
 		return;
 	f = tacho__find(x, "timer-late", TACHO__SEVERITY_WARNING, k->process, (double)k->late.sum);
-	if (!f)
-		return;
 	f->kind = k->kind;
 	f->loop = p->at.loop;
 	f->thread = p->at.thread;
@@ -205,10 +197,8 @@ static struct flood flood_of(const struct tacho__explaining *x, const struct tac
 {
 	struct flood f = {0};
 
-	for (uint32_t i = 0; i < x->sum->ready.used; i++) {
-		const struct tacho__ready_sum *r = tacho__table_at(&x->sum->ready, i);
-
-		if (!r || r->process != l->process || r->loop != l->loop)
+	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
+		if (r->process != l->process || r->loop != l->loop)
 			continue;
 		f.sum += r->ns;
 		f.count++;
@@ -235,8 +225,6 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 		return;
 	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process,
 			(double)l->busy_ns * share / 100);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	tacho__where_busy(x, f, l);
@@ -277,9 +265,8 @@ static int is_reader(const struct tacho__explaining *x, const struct tacho__task
 static const struct tacho__loop_sum *loop_of_kind(const struct tacho__explaining *x,
 						  uint32_t process, uint32_t kind)
 {
-	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
-		const struct tacho__at *at = k && k->worst.count ? &k->worst.at[0].at : NULL;
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&x->sum->kinds, k));) {
+		const struct tacho__at *at = k->worst.count ? &k->worst.at[0].at : NULL;
 
 		if (at && k->process == process && k->kind == kind)
 			return tacho__table_find(&x->sum->loops, (uint64_t)process << 32 | at->loop,
@@ -317,8 +304,6 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 	    flood_is_known(x, l))
 		return;
 	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process, top);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	f->kind = k->kind;
@@ -369,10 +354,9 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 
 	if (utilisation(l) < 0.8 || l->turns < TURNS_MIN)
 		return;
-	for (uint32_t i = 0; i < x->sum->loops.used && n < LOOPS_MAX; i++) {
-		const struct tacho__loop_sum *o = tacho__table_at(&x->sum->loops, i);
-
-		if (o && o != l && are_peers(x, o, l)) {
+	for (const struct tacho__loop_sum *o = NULL;
+	     n < LOOPS_MAX && (o = tacho__table_next(&x->sum->loops, o));) {
+		if (o != l && are_peers(x, o, l)) {
 			if (o->busy_ns > l->busy_ns)
 				return;
 			others[n++] = o->busy_ns;
@@ -387,8 +371,6 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 		return;
 	f = tacho__find(x, "worker-imbalance", TACHO__SEVERITY_WARNING, l->process,
 			(double)(l->busy_ns - median) / 2);
-	if (!f)
-		return;
 	f->loop = l->loop;
 	f->thread = l->thread;
 	tacho__where_busy(x, f, l);
@@ -407,27 +389,17 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 
 void tacho__rules_io(struct tacho__explaining *x)
 {
-	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
-
-		if (!l || !l->loop)
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));) {
+		if (!l->loop)
 			continue;
 		find_saturated(x, l);
 		find_futile(x, l);
 		find_flood(x, l);
 		find_imbalance(x, l);
 	}
-	for (uint32_t i = 0; i < x->sum->tasks.used; i++) {
-		const struct tacho__task_sum *k = tacho__table_at(&x->sum->tasks, i);
-
-		if (k)
-			find_busy_client(x, k);
-	}
-	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
-
-		if (!k)
-			continue;
+	for (const struct tacho__task_sum *k = NULL; (k = tacho__table_next(&x->sum->tasks, k));)
+		find_busy_client(x, k);
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&x->sum->kinds, k));) {
 		find_timer_storm(x, k);
 		find_timer_late(x, k);
 	}

@@ -47,11 +47,9 @@ static struct tacho__finding *begin(struct tacho__explaining *x, const struct ta
 	struct tacho__finding *f =
 		tacho__find(x, rule, severity_of(x, g), g->process, (double)g->own_ns);
 
-	if (f) {
-		f->loop = p->at.loop;
-		f->kind = p->kind;
-		f->thread = p->at.thread;
-	}
+	f->loop = p->at.loop;
+	f->kind = p->kind;
+	f->thread = p->at.thread;
 	return f;
 }
 
@@ -118,8 +116,6 @@ static void find_unseen(struct tacho__explaining *x, const struct tacho__group *
 	char ns[TACHO__TEXT], name[TACHO__TEXT];
 	struct tacho__finding *f = begin(x, g, "long-callback");
 
-	if (!f)
-		return;
 	if (p->kind)
 		tacho__where_id(x, f, p->kind, g->worst->last_ns);
 	tacho__say_summary(
@@ -145,8 +141,6 @@ static void find_code(struct tacho__explaining *x, const struct tacho__group *g)
 		return;
 	}
 	f = begin(x, g, "long-callback");
-	if (!f)
-		return;
 	sampled =
 		tacho__find_hottest(x, g->process, &c->samples, c->last_ns, tacho__has_code(c), &h);
 	if (sampled)
@@ -179,8 +173,6 @@ static void find_call(struct tacho__explaining *x, const struct tacho__group *g)
 	struct tacho__finding *f = begin(x, g, "blocking-call");
 	char path[TACHO__TEXT], all[2 * TACHO__TEXT];
 
-	if (!f)
-		return;
 	tacho__where_id(x, f, c->stack, g->worst->last_ns);
 	if (!f->where_count && p->kind)
 		tacho__where_id(x, f, p->kind, g->worst->last_ns);
@@ -207,8 +199,6 @@ static void find_lock(struct tacho__explaining *x, const struct tacho__group *g)
 	char all[2 * TACHO__TEXT];
 	struct tacho__finding *f = begin(x, g, "lock-contention");
 
-	if (!f)
-		return;
 	f->lock = l->lock;
 	if (l->release_ns)
 		tacho__where_id(x, f, l->release_place, g->worst->last_ns);
@@ -244,8 +234,6 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__group *
 	char all[2 * TACHO__TEXT];
 	struct tacho__finding *f = begin(x, g, "blocking-call");
 
-	if (!f)
-		return;
 	tacho__where_id(x, f, l->stack ? l->stack : l->place, g->worst->last_ns);
 	tacho__say_summary(
 		f, "%s blocks its loop for up to %s, waiting for another thread to signal it%s%s",
@@ -284,8 +272,6 @@ static struct tacho__finding *begin_sched(struct tacho__explaining *x, const str
 	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT];
 	struct tacho__finding *f = begin(x, g, "kernel-scheduling-delay");
 
-	if (!f)
-		return NULL;
 	f->cost_ns = (double)g->cause_ns;
 	tacho__say_summary(f, "the kernel does not run %s when it could: %s in %u %s of up to %s",
 			   tacho__thread_text(x, name, g->process, f->thread),
@@ -308,8 +294,6 @@ static void find_sched(struct tacho__explaining *x, const struct tacho__group *g
 	    g->count < tacho__limit(x, "blocked.count"))
 		return;
 	f = begin_sched(x, g, "callbacks");
-	if (!f)
-		return;
 	for (uint32_t i = 0; i < TACHO__SHOWN && g->top[i]; i++) {
 		const struct tacho__poll *p = g->top[i];
 		/* The kernel also counts what was before the poll. */
@@ -366,8 +350,6 @@ static void find_woken(struct tacho__explaining *x, const struct tacho__group *g
 		f->cost_ns += (double)g->cause_ns;
 	} else {
 		f = begin_sched(x, g, "waits for a CPU");
-		if (!f)
-			return;
 	}
 	for (uint32_t i = 0; i < TACHO__SHOWN && g->top[i]; i++)
 		tacho__say_evidence(f, g->top[i]->at.thread, g->top[i]->begin_ns, g->top[i]->end_ns,
@@ -384,8 +366,6 @@ static void find_pause(struct tacho__explaining *x, const struct tacho__group *g
 	if ((double)g->longest_ns < tacho__limit(x, "process-pause.ns"))
 		return;
 	f = begin(x, g, "process-pause");
-	if (!f)
-		return;
 	tacho__say_summary(
 		f,
 		"nothing of the process ran for up to %s: it was stopped, or waited in the "
@@ -449,8 +429,6 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 		return;
 	f = tacho__find(x, runs ? "never-yields" : "hang", TACHO__SEVERITY_CRITICAL, c->process,
 			ns);
-	if (!f)
-		return;
 	f->loop = p->at.loop;
 	f->kind = p->kind;
 	f->thread = p->at.thread;
@@ -498,10 +476,8 @@ void tacho__rules_loop(struct tacho__explaining *x)
 	for (uint32_t i = 0; i < n; i++)
 		if (groups[i].top[0] && groups[i].cause == TACHO__CAUSE_WOKEN)
 			find_woken(x, &groups[i]);
-	for (uint32_t i = 0; i < x->gathered.cases.used; i++) {
-		const struct tacho__case *c = tacho__table_at(&x->gathered.cases, i);
-
-		if (c && c->cause == TACHO__CAUSE_OPEN)
+	for (const struct tacho__case *c = NULL; (c = tacho__table_next(&x->gathered.cases, c));) {
+		if (c->cause == TACHO__CAUSE_OPEN)
 			find_open(x, c);
 	}
 }

@@ -31,8 +31,6 @@ static void find_crash(struct tacho__explaining *x, const struct tacho_crash_inf
 	struct tacho__finding *f =
 		tacho__find(x, "crash", TACHO__SEVERITY_CRITICAL, c->process, tacho__window_ns(x));
 
-	if (!f)
-		return;
 	n = tacho__places_of_frames(x->reader, c->process, c->frames, c->frame_count, 1, c->ns,
 				    places, TACHO__PLACES_MAX);
 	own = tacho__places_own(places, n);
@@ -53,10 +51,8 @@ static double idle_share(const struct tacho__explaining *x, uint32_t process)
 {
 	uint64_t busy = 0, parked = 0;
 
-	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
-
-		if (l && l->process == process) {
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));) {
+		if (l->process == process) {
 			busy += l->busy_ns;
 			parked += l->parked_ns;
 		}
@@ -77,8 +73,6 @@ static void find_downstream(struct tacho__explaining *x, const struct tacho__spa
 		return;
 	f = tacho__find(x, "downstream-wait", TACHO__SEVERITY_WARNING, k->process,
 			(double)k->ns.sum / 2);
-	if (!f)
-		return;
 	tacho__where_id(x, f, k->name, x->sum->last_ns);
 	tacho__say_summary(f,
 			   "%s takes up to %s while the loops idle: it waits for something outside "
@@ -104,8 +98,6 @@ static void find_outlier(struct tacho__explaining *x, uint32_t process, uint32_t
 	    most < tacho__limit(x, "outlier.ratio") * p50)
 		return;
 	f = tacho__find(x, "outlier", TACHO__SEVERITY_INFO, process, most);
-	if (!f)
-		return;
 	f->kind = id;
 	f->thread = thread;
 	tacho__where_id(x, f, id, to_ns);
@@ -148,8 +140,6 @@ static void find_loss(struct tacho__explaining *x, uint32_t process)
 			: share >= tacho__limit(x, "recorder-loss.warn") ? TACHO__SEVERITY_WARNING
 									 : TACHO__SEVERITY_INFO,
 			process, 0);
-	if (!f)
-		return;
 	tacho__say_summary(f,
 			   "%.0f %% of the records are missing (%.0f): the box was too small for "
 			   "all threads",
@@ -182,8 +172,6 @@ static void find_bad_clock(struct tacho__explaining *x, uint32_t process)
 	if (!back && !unknown && share < tacho__limit(x, "recorder-loss.warn"))
 		return;
 	f = tacho__find(x, "recorder-loss", TACHO__SEVERITY_CRITICAL, process, 0);
-	if (!f)
-		return;
 	if (unknown)
 		tacho__say_summary(f, "nothing says how fast the recording's clock went: times, "
 				      "and the findings that rest on them, mean nothing");
@@ -213,8 +201,6 @@ static void find_throttled(struct tacho__explaining *x, const struct tacho__coun
 				? TACHO__SEVERITY_CRITICAL
 				: TACHO__SEVERITY_WARNING,
 			k->process, ns);
-	if (!f)
-		return;
 	tacho__say_summary(f,
 			   "the CPU quota of its cgroup stopped the process for %s, %.0f %% of the "
 			   "window",
@@ -237,11 +223,9 @@ int tacho__is_idle(const struct tacho__explaining *x)
 {
 	uint64_t busy = 0;
 
-	for (uint32_t i = 0; i < x->sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&x->sum->loops, i);
-
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));) {
 		/* One that could run has something to do. */
-		if (l && l->busy_ns + l->delay_ns > busy)
+		if (l->busy_ns + l->delay_ns > busy)
 			busy = l->busy_ns + l->delay_ns;
 	}
 	return x->sum->loops.count &&
@@ -258,8 +242,6 @@ static void find_not_enough(struct tacho__explaining *x)
 	if ((enough(x) && loops) || tacho__is_idle(x))
 		return;
 	f = tacho__find(x, "not-enough-data", TACHO__SEVERITY_INFO, 0, 0);
-	if (!f)
-		return;
 	if (enough(x))
 		tacho__say_summary(f, "no loop was seen, so there is nothing to judge");
 	else
@@ -286,15 +268,10 @@ static void cover_told(struct tacho__explaining *x)
 	const struct tacho__summary *s = x->sum;
 	int works = s->works.count != 0, spans = s->spans.count != 0, late = 0, gauges = 0;
 
-	for (uint32_t i = 0; i < s->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&s->kinds, i);
-
-		late |= k && k->late.count;
-	}
-	for (uint32_t i = 0; i < s->counters.used; i++) {
-		const struct tacho__counter_sum *k = tacho__table_at(&s->counters, i);
-
-		if (k && !k->depth) {
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&s->kinds, k));)
+		late |= k->late.count != 0;
+	for (const struct tacho__counter_sum *k = NULL; (k = tacho__table_next(&s->counters, k));) {
+		if (!k->depth) {
 			const struct tacho_definition *d =
 				tacho_read_definition(x->reader, k->process, k->name);
 
@@ -348,25 +325,18 @@ void tacho__rules_process(struct tacho__explaining *x)
 		find_loss(x, p);
 		find_bad_clock(x, p);
 	}
-	for (uint32_t i = 0; i < x->sum->counters.used; i++) {
-		const struct tacho__counter_sum *k = tacho__table_at(&x->sum->counters, i);
-
-		if (k)
-			find_throttled(x, k);
-	}
-	for (uint32_t i = 0; i < x->sum->spans.used; i++) {
-		const struct tacho__span_sum *k = tacho__table_at(&x->sum->spans, i);
-
-		if (!k || !k->worst.count)
+	for (const struct tacho__counter_sum *k = NULL;
+	     (k = tacho__table_next(&x->sum->counters, k));)
+		find_throttled(x, k);
+	for (const struct tacho__span_sum *k = NULL; (k = tacho__table_next(&x->sum->spans, k));) {
+		if (!k->worst.count)
 			continue;
 		find_downstream(x, k);
 		find_outlier(x, k->process, k->name, &k->ns, k->worst.at[0].at.thread,
 			     k->worst.at[0].begin_ns, k->worst.at[0].end_ns);
 	}
-	for (uint32_t i = 0; i < x->sum->kinds.used; i++) {
-		const struct tacho__kind_sum *k = tacho__table_at(&x->sum->kinds, i);
-
-		if (k && k->kind && k->worst.count)
+	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&x->sum->kinds, k));) {
+		if (k->kind && k->worst.count)
 			find_outlier(x, k->process, k->kind, &k->ns, k->worst.at[0].at.thread,
 				     k->worst.at[0].begin_ns, k->worst.at[0].end_ns);
 	}

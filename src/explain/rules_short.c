@@ -46,8 +46,6 @@ static void find_busy_lock(struct tacho__explaining *x, const struct tacho__lock
 			return;
 	f = tacho__find(x, "lock-contention", TACHO__SEVERITY_WARNING, k->process,
 			(double)(inside > 0 ? k->inside.sum : k->ns.sum));
-	if (!f)
-		return;
 	f->lock = k->lock;
 	f->loop = l->at.loop;
 	f->thread = l->at.thread;
@@ -78,8 +76,6 @@ static void find_busy_call(struct tacho__explaining *x, const struct tacho__call
 	    share < SHORT_ONES * tacho__limit(x, "blocked.share") || k->ns.count < 10)
 		return;
 	f = tacho__find(x, "blocking-call", TACHO__SEVERITY_WARNING, k->process, (double)k->ns.sum);
-	if (!f)
-		return;
 	f->loop = c->at.loop;
 	f->kind = c->at.kind;
 	f->thread = c->at.thread;
@@ -112,16 +108,10 @@ static int call_is_known(const struct tacho__explaining *x, const struct tacho__
 
 void tacho__rules_short(struct tacho__explaining *x)
 {
-	for (uint32_t i = 0; i < x->sum->locks.used; i++) {
-		const struct tacho__lock_sum *k = tacho__table_at(&x->sum->locks, i);
-
-		if (k)
-			find_busy_lock(x, k);
-	}
-	for (uint32_t i = 0; i < x->sum->calls.used; i++) {
-		const struct tacho__call_sum *k = tacho__table_at(&x->sum->calls, i);
-
-		if (k && !call_is_known(x, k))
+	for (const struct tacho__lock_sum *k = NULL; (k = tacho__table_next(&x->sum->locks, k));)
+		find_busy_lock(x, k);
+	for (const struct tacho__call_sum *k = NULL; (k = tacho__table_next(&x->sum->calls, k));) {
+		if (!call_is_known(x, k))
 			find_busy_call(x, k);
 	}
 }

@@ -38,8 +38,6 @@ static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
 			p99 >= tacho__limit(x, "wake-latency.critical") ? TACHO__SEVERITY_CRITICAL
 									: TACHO__SEVERITY_WARNING,
 			process, p99 * (double)w->latency.count / 100);
-	if (!f)
-		return;
 	f->kind = worst->kind;
 	f->thread = worst->thread;
 	f->task = worst->task;
@@ -68,8 +66,6 @@ static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
 	if (rate < tacho__limit(x, "wake-storm.rate") || w->again < 4 * w->count)
 		return;
 	f = tacho__find(x, "wake-storm", TACHO__SEVERITY_WARNING, process, (double)w->again * 200);
-	if (!f)
-		return;
 	if (w->worst.count) {
 		f->kind = w->worst.at[0].kind;
 		tacho__where_id(x, f, w->worst.at[0].at.kind, x->sum->last_ns);
@@ -100,8 +96,6 @@ static void find_self_wake(struct tacho__explaining *x, const struct tacho__task
 	if (share < tacho__limit(x, "self-wake.share"))
 		return;
 	f = tacho__find(x, "self-wake", TACHO__SEVERITY_WARNING, k->process, (double)k->busy.sum);
-	if (!f)
-		return;
 	f->kind = k->kind;
 	f->task = k->self.task;
 	tacho__where_id(x, f, k->kind, x->sum->last_ns);
@@ -145,8 +139,6 @@ static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_
 		return 0;
 	f = tacho__find(x, "task-leak", TACHO__SEVERITY_WARNING, k->process,
 			alive * tacho__window_ns(x) / 1e6);
-	if (!f)
-		return 0;
 	f->kind = k->kind;
 	f->task = k->stuck.task;
 	tacho__where_id(x, f, k->place, x->sum->last_ns);
@@ -196,8 +188,6 @@ static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum
 	ns = (double)(x->sum->last_ns - (woken ? t->woken_ns : t->last_ns));
 	f = tacho__find(x, "stuck-task", TACHO__SEVERITY_WARNING, k->process,
 			ns * (double)(woken ? k->woken_at_end : k->idle_at_end));
-	if (!f)
-		return;
 	f->kind = k->kind;
 	f->task = t->task;
 	if (t->waits_stack && !woken)
@@ -282,10 +272,8 @@ static struct pool look_at_pool(const struct tacho__explaining *x, uint32_t proc
 {
 	struct pool p = {NULL, NULL, 0, 0};
 
-	for (uint32_t i = 0; i < x->sum->works.used; i++) {
-		const struct tacho__work_sum *k = tacho__table_at(&x->sum->works, i);
-
-		if (!k || k->process != process ||
+	for (const struct tacho__work_sum *k = NULL; (k = tacho__table_next(&x->sum->works, k));) {
+		if (k->process != process ||
 		    (!k->run.count && !k->at_once.count && !k->crowded.count))
 			continue;
 		p.wait_ns += wait_sum(k);
@@ -334,8 +322,6 @@ static void find_pool(struct tacho__explaining *x, uint32_t process)
 	f = tacho__find(x, "pool-exhausted",
 			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
 			process, p.wait_ns);
-	if (!f)
-		return;
 	f->kind = p.taker->kind;
 	tacho__where_id(x, f, p.taker->kind, x->sum->last_ns);
 	tacho__id_text(x, other, process, p.sufferer->kind);
@@ -374,10 +360,8 @@ static void find_stuck_pool(struct tacho__explaining *x, uint32_t process)
 	struct tacho__finding *f;
 	uint64_t count = 0, waited;
 
-	for (uint32_t i = 0; i < x->sum->works.used; i++) {
-		const struct tacho__work_sum *k = tacho__table_at(&x->sum->works, i);
-
-		if (!k || k->process != process)
+	for (const struct tacho__work_sum *k = NULL; (k = tacho__table_next(&x->sum->works, k));) {
+		if (k->process != process)
 			continue;
 		count += k->left_count;
 		if (k->kept.submit_ns && (!keeper || k->kept.submit_ns < keeper->kept.submit_ns))
@@ -395,8 +379,6 @@ static void find_stuck_pool(struct tacho__explaining *x, uint32_t process)
 		return;
 	f = tacho__find(x, "pool-exhausted", TACHO__SEVERITY_CRITICAL, process,
 			(double)waited * (double)count);
-	if (!f)
-		return;
 	f->kind = keeper->kind;
 	tacho__where_id(x, f, keeper->kind, x->sum->last_ns);
 	tacho__say_summary(f,
@@ -486,8 +468,6 @@ static void counter_finding(struct tacho__explaining *x, const struct tacho__cou
 		tacho__find(x, rule, severity, k->process, tacho__window_ns(x) / 10);
 	char name[TACHO__TEXT];
 
-	if (!f)
-		return;
 	if (k->depth)
 		f->loop = k->name;
 	f->thread = k->thread;
@@ -542,17 +522,10 @@ void tacho__rules_wait(struct tacho__explaining *x)
 		find_pool(x, p);
 		find_stuck_pool(x, p);
 	}
-	for (uint32_t i = 0; i < x->sum->counters.used; i++) {
-		const struct tacho__counter_sum *k = tacho__table_at(&x->sum->counters, i);
-
-		if (k)
-			queue |= find_growth(x, k);
-	}
-	for (uint32_t i = 0; i < x->sum->tasks.used; i++) {
-		const struct tacho__task_sum *k = tacho__table_at(&x->sum->tasks, i);
-
-		if (!k)
-			continue;
+	for (const struct tacho__counter_sum *k = NULL;
+	     (k = tacho__table_next(&x->sum->counters, k));)
+		queue |= find_growth(x, k);
+	for (const struct tacho__task_sum *k = NULL; (k = tacho__table_next(&x->sum->tasks, k));) {
 		find_self_wake(x, k);
 		if (!find_task_leak(x, k))
 			find_stuck(x, k, queue);

@@ -5,8 +5,8 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "export/text.h"
 #include "model/place.h"
+#include "read/memory.h"
 
 #define INLINED_MAX 32u
 #define THREADS_MAX (1u << 15)
@@ -35,15 +35,8 @@ void tacho__codes_free(struct tacho__codes *c)
 static int add_lines(struct tacho__codes *c, struct tacho__code *code,
 		     const struct tacho__place *places, uint32_t count)
 {
-	if (c->line_room - c->line_count < count) {
-		uint32_t room = c->line_room ? 2 * c->line_room : 4 * INLINED_MAX;
-		struct tacho__code_line *lines = realloc(c->lines, room * sizeof(*lines));
-
-		if (!lines)
-			return -ENOMEM;
-		c->lines = lines;
-		c->line_room = room;
-	}
+	if (TACHO__GROW(c->lines, c->line_room, c->line_count + count))
+		return -ENOMEM;
 	code->first = c->line_count;
 	for (uint32_t i = 0; i < count; i++) {
 		if (!places[i].function[0])

@@ -32,12 +32,8 @@ enum {
 static int begin_named(struct tacho__perfetto *p, const char *category, const char *name)
 {
 	if (tacho__pf_is_full(p)) {
-		for (uint32_t i = 0; i < p->threads.used; i++) {
-			struct tacho__pf_thread *t = tacho__table_at(&p->threads, i);
-
-			if (t)
-				tacho__pf_flush(p, t);
-		}
+		for (struct tacho__pf_thread *t = NULL; (t = tacho__table_next(&p->threads, t));)
+			tacho__pf_flush(p, t);
 		tacho__pf_clear(p);
 	}
 	p->event.size = 0;
@@ -505,11 +501,7 @@ static int export(struct tacho__perfetto *p)
 	put_clocks(p);
 	p->error = tacho__model_run(p->reader, &facts, p->options->stop, p->options->stop_arg,
 				    &p->exported->missed);
-	for (uint32_t i = 0; i < p->threads.used; i++) {
-		struct tacho__pf_thread *t = tacho__table_at(&p->threads, i);
-
-		if (!t)
-			continue;
+	for (struct tacho__pf_thread *t = NULL; (t = tacho__table_next(&p->threads, t));) {
 		if (!p->error)
 			tacho__pf_flush(p, t);
 		free(t->slices);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 
 #include "export/perfetto.h"
+#include "read/memory.h"
 
 static void put_event(struct tacho__perfetto *p, uint64_t track, enum tacho__pf_type type,
 		      uint64_t ns, const uint8_t *body, size_t size)
@@ -33,16 +34,9 @@ void tacho__pf_keep(struct tacho__perfetto *p, struct tacho__pf_thread *t, uint6
 {
 	if (t->count == TACHO__PF_SLICES)
 		tacho__pf_flush(p, t);
-	if (t->count == t->room) {
-		uint32_t room = t->room ? 2 * t->room : 8;
-		struct tacho__pf_slice *slices = realloc(t->slices, room * sizeof(*slices));
-
-		if (!slices) {
-			p->error = -ENOMEM;
-			return;
-		}
-		t->slices = slices;
-		t->room = room;
+	if (TACHO__GROW(t->slices, t->room, t->count + 1)) {
+		p->error = -ENOMEM;
+		return;
 	}
 	t->slices[t->count++] = (struct tacho__pf_slice){
 		.begin_ns = begin_ns,

@@ -268,12 +268,9 @@ static void put_body(struct pprof *p, const struct tacho__sample *s,
 
 static void flush_samples(struct pprof *p)
 {
-	for (uint32_t i = 0; i < p->samples.used; i++) {
-		const struct summed *s = tacho__table_at(&p->samples, i);
+	for (const struct summed *s = NULL; (s = tacho__table_next(&p->samples, s));) {
 		size_t begin, values;
 
-		if (!s)
-			continue;
 		begin = tacho__proto_begin(&p->out, PROFILE_SAMPLE);
 		tacho__proto_raw(&p->out, p->bodies.data + s->body, s->body_size);
 		values = tacho__proto_begin(&p->out, SAMPLE_VALUE);
@@ -417,12 +414,8 @@ static void put_mapping(struct pprof *p, const struct mapping *m)
 static void put_mappings(struct pprof *p)
 {
 	/* Entries are never removed, so their order is that of their numbers. */
-	for (uint32_t i = 0; i < p->mappings.used; i++) {
-		const struct mapping *m = tacho__table_at(&p->mappings, i);
-
-		if (m)
-			put_mapping(p, m);
-	}
+	for (const struct mapping *m = NULL; (m = tacho__table_next(&p->mappings, m));)
+		put_mapping(p, m);
 }
 
 static int export(struct pprof *p)

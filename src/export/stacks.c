@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "export/text.h"
+#include "read/memory.h"
 
 #define NAMES_MAX (1u << 18)
 #define TEXT_MAX_BYTES (64u << 20)
@@ -45,15 +46,8 @@ static int store_text(struct tacho__stacks *s, struct tacho__name_entry *n, cons
 
 	if (s->text_size + size > TEXT_MAX_BYTES)
 		return -ENOSPC;
-	if (s->text_room - s->text_size < size) {
-		size_t room = s->text_room ? 2 * s->text_room : 65536;
-		char *grown = realloc(s->text, room);
-
-		if (!grown)
-			return -ENOMEM;
-		s->text = grown;
-		s->text_room = room;
-	}
+	if (TACHO__GROW(s->text, s->text_room, (uint32_t)(s->text_size + size)))
+		return -ENOMEM;
 	n->at = s->text_size;
 	memcpy(s->text + n->at, text, size);
 	s->text_size += size;

@@ -35,7 +35,8 @@ struct tacho__name_entry {
 struct tacho__stacks {
 	struct tacho__table nodes, names; /* node 0 is the root */
 	char *text;
-	size_t text_size, text_room;
+	size_t text_size;
+	uint32_t text_room;
 	uint64_t total, stacks; /* all values; how many were added */
 	uint64_t cut;		/* stacks that found no room for all of their frames */
 	struct tacho__tracker_limits missed;

@@ -1,10 +1,8 @@
 /*
  * From facts to stacks.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "export/stacks.h"
@@ -298,12 +296,8 @@ static int gather(struct gather *g)
 	}
 	g->error = tacho__model_run(g->reader, &facts, g->options->stop, g->options->stop_arg,
 				    &g->stacks->missed);
-	for (uint32_t i = 0; i < g->threads.used && !g->error; i++) {
-		struct switches *s = tacho__table_at(&g->threads, i);
-
-		if (s)
-			settle(g, s);
-	}
+	for (struct switches *s = NULL; !g->error && (s = tacho__table_next(&g->threads, s));)
+		settle(g, s);
 	return g->error;
 }
 

@@ -1,11 +1,8 @@
 #include "export/text.h"
 
-#include <inttypes.h>
-#include <stdio.h>
 #include <string.h>
 
 #include "base/utf8.h"
-#include "model/place.h"
 
 void tacho__clean_n(char *out, size_t size, const char *text, size_t text_size)
 {

@@ -8,7 +8,6 @@
 #include "hooks/calls.h"
 
 #include <dlfcn.h>
-#include <signal.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 

@@ -26,7 +26,6 @@
 
 #include "base/sys.h"
 #include "base/text.h"
-#include "core/control.h"
 #include "core/define.h"
 #include "core/record.h"
 #include "hooks/hooks.h"

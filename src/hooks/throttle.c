@@ -12,7 +12,6 @@
 #include "base/text.h"
 #include "core/control.h"
 #include "core/define.h"
-#include "core/pool.h"
 #include "core/record.h"
 #include "hooks/hooks.h"
 

@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "read/memory.h"
+
 #define SYMBOLS_MAX (4u << 20)
 #define NAMES_MAX (256u << 20)
 #define PIECE (256u << 10)
@@ -29,30 +31,11 @@ struct tacho__ksyms {
 
 static int grow(struct tacho__ksyms *k, size_t name_size)
 {
-	if (k->count == k->capacity) {
-		uint32_t capacity = k->capacity ? 2 * k->capacity : 65536;
-		struct symbol *all;
-
-		if (capacity > SYMBOLS_MAX)
-			return -EFBIG;
-		all = realloc(k->symbols, capacity * sizeof(*all));
-		if (!all)
-			return -ENOMEM;
-		k->symbols = all;
-		k->capacity = capacity;
-	}
-	if (!k->names || k->name_capacity - k->name_bytes < name_size) {
-		uint32_t capacity = k->name_capacity ? 2 * k->name_capacity : 1u << 20;
-		char *all;
-
-		if (capacity > NAMES_MAX)
-			return -EFBIG;
-		all = realloc(k->names, capacity);
-		if (!all)
-			return -ENOMEM;
-		k->names = all;
-		k->name_capacity = capacity;
-	}
+	if (k->count == SYMBOLS_MAX || name_size > NAMES_MAX - k->name_bytes)
+		return -EFBIG;
+	if (TACHO__GROW(k->symbols, k->capacity, k->count + 1) ||
+	    TACHO__GROW(k->names, k->name_capacity, k->name_bytes + (uint32_t)name_size))
+		return -ENOMEM;
 	return 0;
 }
 

@@ -13,6 +13,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "read/memory.h"
+
 #define STACK_BYTES 16384u /* of a thread's stack, in each sample */
 #define HZ_MAX 1000u
 
@@ -254,15 +256,8 @@ static int follow(struct tacho__perf *p, uint32_t tid)
 	struct thread t = {.tid = tid, .seen = true};
 	int err = 0;
 
-	if (p->thread_count == p->thread_capacity) {
-		uint32_t capacity = p->thread_capacity ? 2 * p->thread_capacity : 16;
-		struct thread *all = realloc(p->threads, capacity * sizeof(*all));
-
-		if (!all)
-			return -ENOMEM;
-		p->threads = all;
-		p->thread_capacity = capacity;
-	}
+	if (TACHO__GROW(p->threads, p->thread_capacity, p->thread_count + 1))
+		return -ENOMEM;
 	t.fds = malloc(p->ring_count * sizeof(*t.fds));
 	if (!t.fds)
 		return -ENOMEM;
@@ -300,16 +295,8 @@ static bool was_born(const struct tacho__perf *p, uint32_t tid)
 
 static void see_born(struct tacho__perf *p, uint32_t tid)
 {
-	if (p->born_count == p->born_capacity) {
-		uint32_t capacity = p->born_capacity ? 2 * p->born_capacity : 64;
-		uint32_t *all = realloc(p->born, capacity * sizeof(*all));
-
-		if (!all)
-			return;
-		p->born = all;
-		p->born_capacity = capacity;
-	}
-	p->born[p->born_count++] = tid;
+	if (!TACHO__GROW(p->born, p->born_capacity, p->born_count + 1))
+		p->born[p->born_count++] = tid;
 }
 
 /* Only who began is looked at; everything else stays. */

@@ -14,7 +14,6 @@
 #define TACHO_KERNEL_PERF_H
 
 #include <stdbool.h>
-#include <stddef.h>
 #include <stdint.h>
 
 #include "kernel/perf_record.h"

@@ -198,3 +198,13 @@ void *tacho__table_at(const struct tacho__table *t, uint32_t index)
 
 	return e && e->live ? e : NULL;
 }
+
+void *tacho__table_next(const struct tacho__table *t, const void *entry)
+{
+	size_t i = entry ? (size_t)((const uint8_t *)entry - t->entries) / t->entry_size + 1 : 0;
+
+	for (; i < t->used; i++)
+		if (entry_at(t, (uint32_t)i)->live)
+			return entry_at(t, (uint32_t)i);
+	return NULL;
+}

@@ -5,7 +5,6 @@
 #ifndef TACHO_MODEL_TABLE_H
 #define TACHO_MODEL_TABLE_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 /* A part of the key's hash beside the entry keeps most others from being looked at. */
@@ -45,5 +44,8 @@ void *tacho__table_get(struct tacho__table *t, uint64_t a, uint64_t b, int *erro
 void tacho__table_remove(struct tacho__table *t, void *entry);
 /* Entry `index` below t->used, NULL if that is free. */
 void *tacho__table_at(const struct tacho__table *t, uint32_t index);
+/* The entry behind that one, or the first behind NULL; NULL: there is no more. Nothing may be
+   inserted in between. */
+void *tacho__table_next(const struct tacho__table *t, const void *entry);
 
 #endif

@@ -2,22 +2,13 @@
 #ifndef TACHO_QUERY_FILL_H
 #define TACHO_QUERY_FILL_H
 
-#include "model/model.h"
 #include "model/place.h"
 #include "query/table.h"
 
-struct tacho__sql_filling {
-	struct tacho__sql_source *source;
-	struct tacho__sql_rows *rows;
-	int error;
-};
-
+/* A row; `values` has SQL_FIELDS entries, of which those in rows->has are kept. */
 void tacho__sql_put(struct tacho__sql_filling *f, const uint64_t *values);
 /* Hands the facts of the whole trace to functions whose argument is `f`. */
 int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *facts);
-/* The same for a table that needs nothing else. */
-int tacho__sql_fill(struct tacho__sql_source *s, struct tacho__sql_rows *rows,
-		    const struct tacho__facts *facts);
 
 /* The fields that all tables about something at a place begin with. */
 enum { F_PROCESS, F_THREAD, F_LOOP, F_KIND, F_TASK, F_IN_POLL, F_BEGIN, F_END, F_NEXT };
@@ -58,15 +49,14 @@ void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at);
 
 #define COUNT(a) (sizeof(a) / sizeof((a)[0]))
 
-#define SQL_TABLE(name, text, columns, fill)              \
-	{                                                 \
-		name, text, columns, COUNT(columns), fill \
+/* How it is filled stands last: .fill or .facts. */
+#define SQL_TABLE(name, text, columns, ...)                      \
+	{                                                        \
+		name, text, columns, COUNT(columns), __VA_ARGS__ \
 	}
 
 /* frames.c: stacks of samples get numbers above those of all definitions. */
 #define SQL_STACKS_FROM (1u << 24)
-/* The number of the stack of a sample, 0: it has none; there is room for so many. */
-uint32_t tacho__sql_stack_of_sample(struct tacho__sql_filling *f, const struct tacho__sample *m);
 /* The functions of a stack, innermost first; *kernel: so many of them are the kernel's. */
 uint32_t tacho__sql_stack_places(const struct tacho__sql_source *s, uint32_t process,
 				 uint32_t stack, struct tacho__place *out, uint32_t most,

@@ -10,6 +10,7 @@
 
 #include "export/code.h"
 #include "query/fill.h"
+#include "read/memory.h"
 
 #define STACKS_MAX (1u << 20)
 #define FRAMES_MAX (1u << 26) /* of all of them together */
@@ -34,35 +35,11 @@ struct tacho__sql_stacks {
 
 /* ------------------------------------------------------------------- stacks */
 
-static int reserve(struct tacho__sql_stacks *k, uint32_t frames)
-{
-	if (k->count == k->capacity) {
-		uint32_t capacity = k->capacity ? 2 * k->capacity : 256;
-		struct stored *stored = realloc(k->stored, capacity * sizeof(*stored));
-
-		if (!stored)
-			return -ENOMEM;
-		k->stored = stored;
-		k->capacity = capacity;
-	}
-	if (k->frame_capacity - k->frame_count < frames) {
-		uint32_t capacity = k->frame_capacity ? 2 * k->frame_capacity : 1u << 14;
-		uint64_t *all = realloc(k->frames, capacity * sizeof(*all));
-
-		if (!all)
-			return -ENOMEM;
-		k->frames = all;
-		k->frame_capacity = capacity;
-	}
-	return 0;
-}
-
 static int store(struct tacho__sql_stacks *k, struct stack *entry, const struct tacho__stack *stack)
 {
-	int error = reserve(k, stack->count);
-
-	if (error)
-		return error;
+	if (TACHO__GROW(k->stored, k->capacity, k->count + 1) ||
+	    TACHO__GROW(k->frames, k->frame_capacity, k->frame_count + stack->count))
+		return -ENOMEM;
 	memcpy(k->frames + k->frame_count, stack->frames, stack->count * sizeof(*k->frames));
 	k->stored[k->count++] = (struct stored){stack->ns, stack->process, k->frame_count,
 						stack->count, stack->kernel};
@@ -71,7 +48,7 @@ static int store(struct tacho__sql_stacks *k, struct stack *entry, const struct 
 	return 0;
 }
 
-uint32_t tacho__sql_stack_of_sample(struct tacho__sql_filling *f, const struct tacho__sample *m)
+static uint32_t stack_of_sample(struct tacho__sql_filling *f, const struct tacho__sample *m)
 {
 	struct tacho__sql_stacks *k = f->source->stacks;
 	struct tacho__stack stack;
@@ -167,17 +144,10 @@ static void on_sample(void *arg, const struct tacho__sample *m)
 	v[M_CPU] = m->cpu_ns;
 	v[M_PERF] = m->perf;
 	if (f->rows->has >> M_STACK & 1)
-		v[M_STACK] = tacho__sql_stack_of_sample(f, m);
+		v[M_STACK] = stack_of_sample(f, m);
 	if (tacho__stack_of_sample(f->source->reader, m, &stack))
 		v[M_ADDRESS] = stack.frames[0];
 	tacho__sql_put(f, v);
-}
-
-static int fill_samples(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.sample = on_sample};
-
-	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* ------------------------------------------------------------------- frames */
@@ -224,27 +194,29 @@ static void put_frames(struct tacho__sql_filling *f, uint32_t process, uint32_t 
 
 static void number_sample(void *arg, const struct tacho__sample *m)
 {
-	tacho__sql_stack_of_sample(arg, m);
+	stack_of_sample(arg, m);
 }
 
-static int fill_frames(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
+static int fill_frames(struct tacho__sql_filling *f)
 {
 	const struct tacho__facts facts = {.sample = number_sample};
-	struct tacho__sql_filling f = {.source = s, .rows = rows};
-	int error = tacho__sql_run(&f, &facts);
+	struct tacho_reader *reader = f->source->reader;
+	const struct tacho__sql_stacks *stacks;
+	int error = tacho__sql_run(f, &facts);
 
 	if (error)
 		return error;
-	for (uint32_t p = 0; p < tacho_read_process_count(s->reader); p++)
-		for (uint32_t id = 1; id < tacho_read_definition_limit(s->reader, p); id++) {
-			const struct tacho_definition *d = tacho_read_definition(s->reader, p, id);
+	for (uint32_t p = 0; p < tacho_read_process_count(reader); p++)
+		for (uint32_t id = 1; id < tacho_read_definition_limit(reader, p); id++) {
+			const struct tacho_definition *d = tacho_read_definition(reader, p, id);
 
 			if (d && d->def_class == TACHO_DEF_STACK)
-				put_frames(&f, p, id);
+				put_frames(f, p, id);
 		}
-	for (uint32_t i = 0; s->stacks && i < s->stacks->count; i++)
-		put_frames(&f, s->stacks->stored[i].process, SQL_STACKS_FROM + i);
-	return f.error;
+	stacks = f->source->stacks;
+	for (uint32_t i = 0; stacks && i < stacks->count; i++)
+		put_frames(f, stacks->stored[i].process, SQL_STACKS_FROM + i);
+	return f->error;
 }
 
 /* ----------------------------------------------------------------- switches */
@@ -277,17 +249,10 @@ static void on_off(void *arg, const struct tacho__switch *o)
 	tacho__sql_put(arg, v);
 }
 
-static int fill_switches(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.off_cpu = on_off};
-
-	return tacho__sql_fill(s, rows, &facts);
-}
-
 const struct tacho__sql_table tacho__sql_samples =
-	SQL_TABLE("samples", "a CPU sample", sample_columns, fill_samples);
+	SQL_TABLE("samples", "a CPU sample", sample_columns, .facts = {.sample = on_sample});
 const struct tacho__sql_table tacho__sql_frames =
 	SQL_TABLE("frames", "a function of a stack that samples, calls, locks and tasks name",
-		  frame_columns, fill_frames);
+		  frame_columns, .fill = fill_frames);
 const struct tacho__sql_table tacho__sql_switches =
-	SQL_TABLE("switches", "a time off the CPU", switch_columns, fill_switches);
+	SQL_TABLE("switches", "a time off the CPU", switch_columns, .facts = {.off_cpu = on_off});

@@ -41,13 +41,6 @@ static void on_span(void *arg, const struct tacho__span *p)
 	tacho__sql_put(arg, v);
 }
 
-static int fill_spans(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.span = on_span};
-
-	return tacho__sql_fill(s, rows, &facts);
-}
-
 /* -------------------------------------------------------------------- tasks */
 
 enum {
@@ -117,13 +110,6 @@ static void on_task(void *arg, const struct tacho__task *t)
 	tacho__sql_put(arg, v);
 }
 
-static int fill_tasks(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.task = on_task};
-
-	return tacho__sql_fill(s, rows, &facts);
-}
-
 /* ----------------------------------------------------------------- counters */
 
 enum { N_NAME = F_NEXT, N_VALUE, N_DEPTH };
@@ -149,13 +135,6 @@ static void on_counter(void *arg, const struct tacho__counter *c)
 	v[N_DEPTH] = c->depth;
 	v[N_VALUE] = c->value;
 	tacho__sql_put(arg, v);
-}
-
-static int fill_counters(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.counter = on_counter};
-
-	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* ---------------------------------------------------------- logs and events */
@@ -211,13 +190,6 @@ static void on_log(void *arg, const struct tacho__at *at, const struct tacho_eve
 	tacho__sql_put(f, v);
 }
 
-static int fill_logs(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.other = on_log};
-
-	return tacho__sql_fill(s, rows, &facts);
-}
-
 static void put_fields(struct json *j, const struct tacho_reader *reader,
 		       const struct tacho_event *e)
 {
@@ -230,16 +202,7 @@ static void put_fields(struct json *j, const struct tacho_reader *reader,
 		if (tacho_read_field(reader, e, i, &value) <= 0)
 			continue;
 		json_key(j, d->fields[i].name);
-		if (value.type == TACHO_FIELD_U64)
-			json_u64(j, value.number.u64);
-		else if (value.type == TACHO_FIELD_I64)
-			json_i64(j, value.number.i64);
-		else if (value.type == TACHO_FIELD_F64)
-			json_f64(j, value.number.f64);
-		else if (value.type == TACHO_FIELD_BOOL)
-			json_bool(j, value.number.u64 != 0);
-		else
-			json_string_n(j, value.text, value.text_size);
+		json_field_value(j, &value);
 	}
 	json_object_end(j);
 }
@@ -275,13 +238,6 @@ static void on_event(void *arg, const struct tacho__at *at, const struct tacho_e
 	tacho__sql_put(f, v);
 }
 
-static int fill_events(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.other = on_event};
-
-	return tacho__sql_fill(s, rows, &facts);
-}
-
 /* -------------------------------------------------------------------- loops */
 
 enum { O_LEVEL = F_NEXT, O_TURNS, O_POLLS, O_BUSY, O_PARKED, O_FUTILE };
@@ -301,21 +257,18 @@ static const struct tacho__sql_column loop_columns[] = {
 };
 /* clang-format on */
 
-static int fill_loops(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
+static int fill_loops(struct tacho__sql_filling *f)
 {
-	struct tacho__sql_filling f = {.source = s, .rows = rows};
 	struct tacho__summary *sum;
-	int error = tacho_read_seek(s->reader, 0);
+	int error = tacho_read_seek(f->source->reader, 0);
 
 	if (error < 0)
 		return error;
-	sum = tacho__summary_make(s->reader, NULL, NULL, NULL, &error);
-	for (uint32_t i = 0; sum && i < sum->loops.used; i++) {
-		const struct tacho__loop_sum *l = tacho__table_at(&sum->loops, i);
+	sum = tacho__summary_make(f->source->reader, NULL, NULL, NULL, &error);
+	for (const struct tacho__loop_sum *l = NULL;
+	     sum && (l = tacho__table_next(&sum->loops, l));) {
 		uint64_t v[SQL_FIELDS] = {0};
 
-		if (!l)
-			continue;
 		v[F_PROCESS] = l->process;
 		v[F_THREAD] = l->thread;
 		v[F_LOOP] = l->loop;
@@ -327,21 +280,22 @@ static int fill_loops(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 		v[O_BUSY] = l->busy_ns;
 		v[O_PARKED] = l->parked_ns;
 		v[O_FUTILE] = l->no_ready;
-		tacho__sql_put(&f, v);
+		tacho__sql_put(f, v);
 	}
 	tacho__summary_free(sum);
-	return error < 0 ? error : f.error;
+	return error < 0 ? error : f->error;
 }
 
 const struct tacho__sql_table tacho__sql_loops =
-	SQL_TABLE("loops", "a loop and the thread that ran it", loop_columns, fill_loops);
-const struct tacho__sql_table tacho__sql_tasks =
-	SQL_TABLE("tasks", "a task, with sums over its polls", task_columns, fill_tasks);
+	SQL_TABLE("loops", "a loop and the thread that ran it", loop_columns, .fill = fill_loops);
+const struct tacho__sql_table tacho__sql_tasks = SQL_TABLE(
+	"tasks", "a task, with sums over its polls", task_columns, .facts = {.task = on_task});
 const struct tacho__sql_table tacho__sql_spans =
-	SQL_TABLE("spans", "a span", span_columns, fill_spans);
-const struct tacho__sql_table tacho__sql_counters = SQL_TABLE(
-	"counters", "a value of a counter, gauge or queue", counter_columns, fill_counters);
+	SQL_TABLE("spans", "a span", span_columns, .facts = {.span = on_span});
+const struct tacho__sql_table tacho__sql_counters =
+	SQL_TABLE("counters", "a value of a counter, gauge or queue", counter_columns,
+		  .facts = {.counter = on_counter});
 const struct tacho__sql_table tacho__sql_logs =
-	SQL_TABLE("logs", "a log message", log_columns, fill_logs);
-const struct tacho__sql_table tacho__sql_events =
-	SQL_TABLE("events", "an event of the program's own", event_columns, fill_events);
+	SQL_TABLE("logs", "a log message", log_columns, .facts = {.other = on_log});
+const struct tacho__sql_table tacho__sql_events = SQL_TABLE(
+	"events", "an event of the program's own", event_columns, .facts = {.other = on_event});

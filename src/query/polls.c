@@ -87,13 +87,6 @@ static void on_poll(void *arg, const struct tacho__poll *p)
 	tacho__sql_put(arg, v);
 }
 
-static int fill_polls(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.poll = on_poll};
-
-	return tacho__sql_fill(s, rows, &facts);
-}
-
 /* -------------------------------------------------------------------- turns */
 
 enum { U_READY = F_NEXT, U_PARKED, U_POLLS, U_POLLS_NS, U_CUT };
@@ -125,13 +118,6 @@ static void on_turn(void *arg, const struct tacho__turn *u)
 	v[U_POLLS_NS] = u->polls_ns;
 	v[U_CUT] = u->cut;
 	tacho__sql_put(arg, v);
-}
-
-static int fill_turns(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.turn = on_turn};
-
-	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* -------------------------------------------------------------------- wakes */
@@ -172,13 +158,6 @@ static void on_wake(void *arg, const struct tacho__wake *w)
 	v[W_SELF] = w->self;
 	v[W_LOST] = w->lost;
 	tacho__sql_put(arg, v);
-}
-
-static int fill_wakes(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.wake = on_wake};
-
-	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* -------------------------------------------------------------------- locks */
@@ -242,13 +221,6 @@ static void on_lock(void *arg, const struct tacho__lock *l)
 	tacho__sql_put(arg, v);
 }
 
-static int fill_locks(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.lock = on_lock};
-
-	return tacho__sql_fill(s, rows, &facts);
-}
-
 /* -------------------------------------------------------------------- calls */
 
 enum { C_NAME = F_NEXT, C_STACK, C_PATH, C_ERROR, C_FD, C_FD_KIND };
@@ -284,13 +256,6 @@ static void on_call(void *arg, const struct tacho__call *c)
 	v[C_FD] = (uint64_t)c->fd;
 	v[C_FD_KIND] = c->fd_kind;
 	tacho__sql_put(arg, v);
-}
-
-static int fill_calls(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.call = on_call};
-
-	return tacho__sql_fill(s, rows, &facts);
 }
 
 /* --------------------------------------------------------------------- pool */
@@ -332,23 +297,17 @@ static void on_work(void *arg, const struct tacho__work *w)
 	tacho__sql_put(arg, v);
 }
 
-static int fill_pool(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
-{
-	const struct tacho__facts facts = {.work = on_work};
-
-	return tacho__sql_fill(s, rows, &facts);
-}
-
 const struct tacho__sql_table tacho__sql_turns =
 	SQL_TABLE("turns", "a turn of a loop, from the end of one wait to the next", turn_columns,
-		  fill_turns);
+		  .facts = {.turn = on_turn});
 const struct tacho__sql_table tacho__sql_polls =
-	SQL_TABLE("polls", "a poll or callback", poll_columns, fill_polls);
-const struct tacho__sql_table tacho__sql_wakes =
-	SQL_TABLE("wakes", "a wake, with the poll that it led to", wake_columns, fill_wakes);
+	SQL_TABLE("polls", "a poll or callback", poll_columns, .facts = {.poll = on_poll});
+const struct tacho__sql_table tacho__sql_wakes = SQL_TABLE(
+	"wakes", "a wake, with the poll that it led to", wake_columns, .facts = {.wake = on_wake});
 const struct tacho__sql_table tacho__sql_locks =
-	SQL_TABLE("locks", "a wait for a lock, with who released it", lock_columns, fill_locks);
+	SQL_TABLE("locks", "a wait for a lock, with who released it", lock_columns,
+		  .facts = {.lock = on_lock});
 const struct tacho__sql_table tacho__sql_calls =
-	SQL_TABLE("calls", "a blocking call", call_columns, fill_calls);
-const struct tacho__sql_table tacho__sql_pool =
-	SQL_TABLE("pool", "work given to a pool of threads", pool_columns, fill_pool);
+	SQL_TABLE("calls", "a blocking call", call_columns, .facts = {.call = on_call});
+const struct tacho__sql_table tacho__sql_pool = SQL_TABLE("pool", "work given to a pool of threads",
+							  pool_columns, .facts = {.work = on_work});

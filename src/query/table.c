@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "query/fill.h"
+#include "read/memory.h"
 
 /* A search costs less than an order, ten of them do not. */
 #define SEARCHES 4u
@@ -60,14 +61,6 @@ uint32_t tacho__sql_column_fields(const struct tacho__sql_column *c)
 
 /* ------------------------------------------------------------------ filling */
 
-void tacho__sql_put(struct tacho__sql_filling *f, const uint64_t *values)
-{
-	int error = f->error ? 0 : tacho__sql_row_add(f->rows, values);
-
-	if (error)
-		f->error = error;
-}
-
 void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at)
 {
 	v[F_PROCESS] = at->process;
@@ -92,14 +85,6 @@ int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *fact
 	if (error >= 0 && s->stop && s->stop(s->stop_arg, 0))
 		error = -EINTR;
 	return error;
-}
-
-int tacho__sql_fill(struct tacho__sql_source *s, struct tacho__sql_rows *rows,
-		    const struct tacho__facts *facts)
-{
-	struct tacho__sql_filling f = {.source = s, .rows = rows};
-
-	return tacho__sql_run(&f, facts);
 }
 
 static uint8_t width_of(uint64_t most)
@@ -138,15 +123,8 @@ static int seal(struct tacho__sql_field *f, uint32_t count)
 	uint64_t least = UINT64_MAX, most = 0;
 	struct tacho__sql_block *b;
 
-	if (f->count == f->capacity) {
-		uint32_t capacity = f->capacity ? 2 * f->capacity : 16;
-		struct tacho__sql_block *blocks = realloc(f->blocks, capacity * sizeof(*blocks));
-
-		if (!blocks)
-			return -ENOMEM;
-		f->blocks = blocks;
-		f->capacity = capacity;
-	}
+	if (TACHO__GROW(f->blocks, f->capacity, f->count + 1))
+		return -ENOMEM;
 	for (uint32_t i = 0; i < count; i++) {
 		least = f->tail[i] < least ? f->tail[i] : least;
 		most = f->tail[i] > most ? f->tail[i] : most;
@@ -177,7 +155,7 @@ static int put_value(struct tacho__sql_field *f, uint32_t row, uint64_t value)
 	return row % SQL_BLOCK == SQL_BLOCK - 1 ? seal(f, SQL_BLOCK) : 0;
 }
 
-int tacho__sql_row_add(struct tacho__sql_rows *rows, const uint64_t *values)
+static int add_row(struct tacho__sql_rows *rows, const uint64_t *values)
 {
 	if (rows->count >= SQL_ROWS_MAX)
 		return -EOVERFLOW;
@@ -190,6 +168,14 @@ int tacho__sql_row_add(struct tacho__sql_rows *rows, const uint64_t *values)
 	}
 	rows->count++;
 	return 0;
+}
+
+void tacho__sql_put(struct tacho__sql_filling *f, const uint64_t *values)
+{
+	int error = f->error ? 0 : add_row(f->rows, values);
+
+	if (error)
+		f->error = error;
 }
 
 static int finish(struct tacho__sql_rows *rows)
@@ -225,11 +211,13 @@ int tacho__sql_need(struct tacho__sql_source *s, uint32_t table, uint32_t wanted
 {
 	struct tacho__sql_rows *rows = &s->rows[table];
 	struct tacho__sql_rows more = {.has = wanted & ~rows->has};
+	struct tacho__sql_filling f = {.source = s, .rows = &more};
+	const struct tacho__sql_table *t = tacho__sql_table_at(table);
 	int error;
 
 	if (rows->filled && !more.has)
 		return 0;
-	error = tacho__sql_table_at(table)->fill(s, &more);
+	error = t->fill ? t->fill(&f) : tacho__sql_run(&f, &t->facts);
 	if (!error)
 		error = finish(&more);
 	if (!error && rows->filled && rows->count != more.count)

@@ -16,7 +16,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "tacho_read.h"
+#include "model/model.h"
 
 #define SQL_FIELDS 32u
 #define SQL_BLOCK 4096u /* rows */
@@ -79,13 +79,21 @@ struct tacho__sql_rows {
 
 struct tacho__sql_source;
 
+struct tacho__sql_filling {
+	struct tacho__sql_source *source;
+	struct tacho__sql_rows *rows;
+	int error;
+};
+
 struct tacho__sql_table {
 	const char *name;
 	const char *text; /* what a row is */
 	const struct tacho__sql_column *columns;
 	uint32_t column_count;
 	/* Fills rows with the fields of rows->has. 0 or a negative errno. */
-	int (*fill)(struct tacho__sql_source *source, struct tacho__sql_rows *rows);
+	int (*fill)(struct tacho__sql_filling *f);
+	/* Instead: what puts a row for each fact of the trace; its argument is the filling. */
+	struct tacho__facts facts;
 };
 
 #define SQL_TABLES 20u
@@ -118,9 +126,6 @@ const char *tacho__sql_keep(struct tacho__sql_source *s, const char *text, size_
 
 /* Fields that a column needs, as bits. */
 uint32_t tacho__sql_column_fields(const struct tacho__sql_column *c);
-
-/* A row; `values` has SQL_FIELDS entries, of which those in rows->has are kept. */
-int tacho__sql_row_add(struct tacho__sql_rows *rows, const uint64_t *values);
 
 static inline uint64_t tacho__sql_value(const struct tacho__sql_rows *rows, uint32_t field,
 					uint32_t row)

@@ -44,12 +44,10 @@ static const struct tacho__sql_column process_columns[] = {
 };
 /* clang-format on */
 
-static int fill_processes(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
+static int fill_processes(struct tacho__sql_filling *f)
 {
-	struct tacho__sql_filling f = {.source = s, .rows = rows};
-
-	for (uint32_t i = 0; i < tacho_read_process_count(s->reader); i++) {
-		const struct tacho_process *p = tacho_read_process(s->reader, i);
+	for (uint32_t i = 0; i < tacho_read_process_count(f->source->reader); i++) {
+		const struct tacho_process *p = tacho_read_process(f->source->reader, i);
 		uint64_t v[SQL_FIELDS] = {0};
 
 		if (!p)
@@ -67,9 +65,9 @@ static int fill_processes(struct tacho__sql_source *s, struct tacho__sql_rows *r
 		v[R_CREATED] = p->created_mono_ns;
 		v[R_CREATED_REAL] = p->created_real_ns;
 		v[R_TAKEN] = p->taken_mono_ns;
-		tacho__sql_put(&f, v);
+		tacho__sql_put(f, v);
 	}
-	return f.error;
+	return f->error;
 }
 
 /* ------------------------------------------------------------------ threads */
@@ -86,12 +84,10 @@ static const struct tacho__sql_column thread_columns[] = {
 };
 /* clang-format on */
 
-static int fill_threads(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
+static int fill_threads(struct tacho__sql_filling *f)
 {
-	struct tacho__sql_filling f = {.source = s, .rows = rows};
-
-	for (uint32_t i = 0; i < tacho_read_thread_count(s->reader); i++) {
-		const struct tacho_thread *t = tacho_read_thread(s->reader, i);
+	for (uint32_t i = 0; i < tacho_read_thread_count(f->source->reader); i++) {
+		const struct tacho_thread *t = tacho_read_thread(f->source->reader, i);
 		uint64_t v[SQL_FIELDS] = {0};
 
 		if (!t)
@@ -101,9 +97,9 @@ static int fill_threads(struct tacho__sql_source *s, struct tacho__sql_rows *row
 		v[H_NAME] = pointer(t->name);
 		v[H_START] = t->start_ns;
 		v[H_LIVE] = t->live != 0;
-		tacho__sql_put(&f, v);
+		tacho__sql_put(f, v);
 	}
-	return f.error;
+	return f->error;
 }
 
 /* ------------------------------------------------------------------- losses */
@@ -120,25 +116,24 @@ static const struct tacho__sql_column loss_columns[] = {
 };
 /* clang-format on */
 
-static int fill_losses(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
+static int fill_losses(struct tacho__sql_filling *f)
 {
-	struct tacho__sql_filling f = {.source = s, .rows = rows};
 	struct tacho_loss_info info = {.size = sizeof(info)};
 
-	for (uint32_t p = 0; p < tacho_read_process_count(s->reader); p++)
-		for (uint32_t i = 0; i < tacho_read_loss_count(s->reader); i++) {
+	for (uint32_t p = 0; p < tacho_read_process_count(f->source->reader); p++)
+		for (uint32_t i = 0; i < tacho_read_loss_count(f->source->reader); i++) {
 			uint64_t v[SQL_FIELDS] = {0};
 
-			if (tacho_read_loss(s->reader, p, i, &info) < 0)
+			if (tacho_read_loss(f->source->reader, p, i, &info) < 0)
 				continue;
 			v[SQL_PROCESS] = p;
 			v[X_NAME] = pointer(info.name);
 			v[X_TEXT] = pointer(info.text);
 			v[X_COUNT] = info.count;
 			v[X_LOSSY] = info.lossy != 0;
-			tacho__sql_put(&f, v);
+			tacho__sql_put(f, v);
 		}
-	return f.error;
+	return f->error;
 }
 
 /* --------------------------------------------------------------------- gaps */
@@ -172,14 +167,13 @@ static void on_hole(void *arg, const struct tacho__hole *h)
 	tacho__sql_put(arg, v);
 }
 
-static int fill_gaps(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
+static int fill_gaps(struct tacho__sql_filling *f)
 {
 	const struct tacho__facts facts = {.hole = on_hole};
-	struct tacho__sql_filling f = {.source = s, .rows = rows};
-	int error = tacho__sql_run(&f, &facts);
+	int error = tacho__sql_run(f, &facts);
 
-	for (uint32_t i = 0; !error && i < tacho_read_gap_count(s->reader); i++) {
-		const struct tacho_gap *g = tacho_read_gap(s->reader, i);
+	for (uint32_t i = 0; !error && i < tacho_read_gap_count(f->source->reader); i++) {
+		const struct tacho_gap *g = tacho_read_gap(f->source->reader, i);
 		uint64_t v[SQL_FIELDS] = {0};
 
 		if (!g)
@@ -191,9 +185,9 @@ static int fill_gaps(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
 		v[G_REASON] = pointer(g->reason);
 		v[G_TEXT] = pointer(g->text);
 		v[G_ERROR] = (uint64_t)(int64_t)g->error;
-		tacho__sql_put(&f, v);
+		tacho__sql_put(f, v);
 	}
-	return error ? error : f.error;
+	return error ? error : f->error;
 }
 
 /* ----------------------------------------------------------------- problems */
@@ -211,14 +205,13 @@ static const struct tacho__sql_column problem_columns[] = {
 /* clang-format on */
 
 /* Some problems are only found when the events are read. */
-static int fill_problems(struct tacho__sql_source *s, struct tacho__sql_rows *rows)
+static int fill_problems(struct tacho__sql_filling *f)
 {
 	const struct tacho__facts facts = {0};
-	struct tacho__sql_filling f = {.source = s, .rows = rows};
-	int error = tacho__sql_run(&f, &facts);
+	int error = tacho__sql_run(f, &facts);
 
-	for (uint32_t i = 0; !error && i < tacho_read_problem_count(s->reader); i++) {
-		const struct tacho_problem *p = tacho_read_problem(s->reader, i);
+	for (uint32_t i = 0; !error && i < tacho_read_problem_count(f->source->reader); i++) {
+		const struct tacho_problem *p = tacho_read_problem(f->source->reader, i);
 		uint64_t v[SQL_FIELDS] = {0};
 
 		if (!p)
@@ -228,18 +221,19 @@ static int fill_problems(struct tacho__sql_source *s, struct tacho__sql_rows *ro
 		v[B_PATH] = pointer(p->path);
 		v[B_OFFSET] = p->offset;
 		v[B_SIZE] = p->size;
-		tacho__sql_put(&f, v);
+		tacho__sql_put(f, v);
 	}
-	return error ? error : f.error;
+	return error ? error : f->error;
 }
 
 const struct tacho__sql_table tacho__sql_processes =
-	SQL_TABLE("processes", "a recorded process", process_columns, fill_processes);
+	SQL_TABLE("processes", "a recorded process", process_columns, .fill = fill_processes);
 const struct tacho__sql_table tacho__sql_threads =
-	SQL_TABLE("threads", "a thread", thread_columns, fill_threads);
+	SQL_TABLE("threads", "a thread", thread_columns, .fill = fill_threads);
 const struct tacho__sql_table tacho__sql_losses = SQL_TABLE(
-	"losses", "something that the recorder counts as lost", loss_columns, fill_losses);
-const struct tacho__sql_table tacho__sql_gaps =
-	SQL_TABLE("gaps", "a stretch of time of which records are missing", gap_columns, fill_gaps);
-const struct tacho__sql_table tacho__sql_problems = SQL_TABLE(
-	"problems", "something that is wrong with the file", problem_columns, fill_problems);
+	"losses", "something that the recorder counts as lost", loss_columns, .fill = fill_losses);
+const struct tacho__sql_table tacho__sql_gaps = SQL_TABLE(
+	"gaps", "a stretch of time of which records are missing", gap_columns, .fill = fill_gaps);
+const struct tacho__sql_table tacho__sql_problems =
+	SQL_TABLE("problems", "something that is wrong with the file", problem_columns,
+		  .fill = fill_problems);

@@ -1,15 +1,10 @@
 /* What the blocks of a trace file say, once it is known where they are. */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "read/trace.h"
-
-static int meta_text(struct tacho_reader *r, const char **to, const struct tacho__meta *e)
-{
-	*to = tacho__arena_text(&r->arena, e->value, e->bytes);
-	return *to ? 0 : -ENOMEM;
-}
 
 static int take_build_id(struct tacho_reader *r, struct tacho_process *p,
 			 const struct tacho__meta *e)
@@ -30,21 +25,71 @@ struct meta {
 	uint64_t unread_chunks;
 };
 
+/* Where in struct tacho_process the values go that are copied as they are. */
+#define NUMBER(field) \
+	offsetof(struct tacho_process, field), sizeof(((struct tacho_process *)0)->field)
+#define TEXT(field) offsetof(struct tacho_process, field), 0
+static const struct {
+	uint16_t key;
+	size_t to, size; /* 0: a text */
+} meta_fields[] = {
+	{TACHO_META_PID, NUMBER(pid)},
+	{TACHO_META_UID, NUMBER(uid)},
+	{TACHO_META_START_TIME, NUMBER(start_time)},
+	{TACHO_META_CREATED_MONO, NUMBER(created_mono_ns)},
+	{TACHO_META_EXE, TEXT(exe)},
+	{TACHO_META_COMM, TEXT(comm)},
+	{TACHO_META_SERVICE, TEXT(service)},
+	{TACHO_META_REASON, TEXT(reason)},
+	{TACHO_META_HOST, TEXT(host)},
+	{TACHO_META_VERSION, TEXT(version)},
+	{TACHO_META_CLOCK, NUMBER(clock)},
+	{TACHO_META_MAX_BYTES, NUMBER(max_bytes)},
+	{TACHO_META_MIN_AGE, NUMBER(min_age_ns)},
+	{TACHO_META_POLL_THRESHOLD, NUMBER(poll_threshold_ns)},
+	{TACHO_META_STATE, NUMBER(state)},
+	{TACHO_META_PARENT_PID, NUMBER(parent_pid)},
+	{TACHO_META_ARCH, NUMBER(arch)},
+	{TACHO_META_CREATED_REAL, NUMBER(created_real_ns)},
+	{TACHO_META_TAKEN_MONO, NUMBER(taken_mono_ns)},
+	{TACHO_META_TAKEN_REAL, NUMBER(taken_real_ns)},
+	{TACHO_META_TAKEN_BY, NUMBER(taken_by)},
+	{TACHO_META_THREADS_SEEN, NUMBER(threads_seen)},
+	{TACHO_META_WHY, TEXT(why)},
+	{TACHO_META_WHY_MONO, NUMBER(why_mono_ns)},
+	{TACHO_META_SEGMENT, NUMBER(segment)},
+	{TACHO_META_RECORDING, NUMBER(recording)},
+	{TACHO_META_AGENT_CPU, NUMBER(agent_cpu_ns)},
+};
+
+static int take_field(struct tacho_reader *r, struct tacho_process *p, const struct tacho__meta *e)
+{
+	for (size_t i = 0; i < sizeof(meta_fields) / sizeof(meta_fields[0]); i++) {
+		void *to = (char *)p + meta_fields[i].to;
+
+		if (meta_fields[i].key != e->key)
+			continue;
+		if (meta_fields[i].size == sizeof(uint64_t)) {
+			*(uint64_t *)to = e->number;
+		} else if (meta_fields[i].size) {
+			*(uint32_t *)to = (uint32_t)e->number;
+		} else {
+			*(const char **)to = tacho__arena_text(&r->arena, e->value, e->bytes);
+			return *(const char **)to ? 0 : -ENOMEM;
+		}
+	}
+	return 0;
+}
+
 static int take_meta(struct tacho_reader *r, struct meta *m, const struct tacho__meta *e)
 {
 	struct tacho_process *p = &m->p;
-	uint64_t n = e->number;
 
 	switch (e->key) {
 	case TACHO_META_PID:
-		p->pid = (uint32_t)n;
 		m->identity |= 1;
 		break;
-	case TACHO_META_UID:
-		p->uid = (uint32_t)n;
-		break;
 	case TACHO_META_START_TIME:
-		p->start_time = n;
 		m->identity |= 2;
 		break;
 	case TACHO_META_BOOT_ID:
@@ -52,83 +97,20 @@ static int take_meta(struct tacho_reader *r, struct meta *m, const struct tacho_
 		m->identity |= 4;
 		break;
 	case TACHO_META_CREATED_MONO:
-		p->created_mono_ns = n;
 		m->identity |= 8;
 		break;
-	case TACHO_META_EXE:
-		return meta_text(r, &p->exe, e);
-	case TACHO_META_COMM:
-		return meta_text(r, &p->comm, e);
 	case TACHO_META_BUILD_ID:
 		return take_build_id(r, p, e);
-	case TACHO_META_SERVICE:
-		return meta_text(r, &p->service, e);
-	case TACHO_META_REASON:
-		return meta_text(r, &p->reason, e);
-	case TACHO_META_HOST:
-		return meta_text(r, &p->host, e);
-	case TACHO_META_VERSION:
-		return meta_text(r, &p->version, e);
-	case TACHO_META_CLOCK:
-		p->clock = (uint32_t)n;
-		break;
-	case TACHO_META_MAX_BYTES:
-		p->max_bytes = n;
-		break;
-	case TACHO_META_MIN_AGE:
-		p->min_age_ns = n;
-		break;
-	case TACHO_META_POLL_THRESHOLD:
-		p->poll_threshold_ns = n;
-		break;
-	case TACHO_META_STATE:
-		p->state = (uint32_t)n;
-		break;
-	case TACHO_META_PARENT_PID:
-		p->parent_pid = (uint32_t)n;
-		break;
-	case TACHO_META_ARCH:
-		p->arch = (uint32_t)n;
-		break;
-	case TACHO_META_CREATED_REAL:
-		p->created_real_ns = n;
-		break;
-	case TACHO_META_TAKEN_MONO:
-		p->taken_mono_ns = n;
-		break;
-	case TACHO_META_TAKEN_REAL:
-		p->taken_real_ns = n;
-		break;
-	case TACHO_META_TAKEN_BY:
-		p->taken_by = (uint32_t)n;
-		break;
 	case TACHO_META_ALIVE:
-		p->alive = n ? TACHO_ALIVE_YES : TACHO_ALIVE_NO;
+		p->alive = e->number ? TACHO_ALIVE_YES : TACHO_ALIVE_NO;
 		break;
 	case TACHO_META_UNREAD_CHUNKS:
-		m->unread_chunks = n;
-		break;
-	case TACHO_META_THREADS_SEEN:
-		p->threads_seen = (uint32_t)n;
-		break;
-	case TACHO_META_WHY:
-		return meta_text(r, &p->why, e);
-	case TACHO_META_WHY_MONO:
-		p->why_mono_ns = n;
-		break;
-	case TACHO_META_SEGMENT:
-		p->segment = n;
-		break;
-	case TACHO_META_RECORDING:
-		p->recording = n;
-		break;
-	case TACHO_META_AGENT_CPU:
-		p->agent_cpu_ns = n;
+		m->unread_chunks = e->number;
 		break;
 	default:
 		break;
 	}
-	return 0;
+	return take_field(r, p, e);
 }
 
 /* Entries up to the first that does not fit. */

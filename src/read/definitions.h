@@ -2,7 +2,6 @@
 #ifndef TACHO_READ_DEFINITIONS_H
 #define TACHO_READ_DEFINITIONS_H
 
-#include <stddef.h>
 #include <stdint.h>
 
 #include "read/memory.h"

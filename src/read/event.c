@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <string.h>
 
-#include "format/definition.h"
 #include "format/record.h"
 #include "read/reader.h"
 

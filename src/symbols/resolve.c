@@ -1,6 +1,5 @@
 #include "symbols/resolve.h"
 
-#include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +12,7 @@
 #include "symbols/debuginfod.h"
 #include "symbols/resolve_elf.h"
 #include "kernel/ksyms.h"
+#include "read/memory.h"
 
 #define FILES_MAX 1024u
 #define MAP_BYTES_MAX (64u << 20)
@@ -42,7 +42,7 @@ struct tacho__resolver {
 	uint32_t file_count;
 	char *map;
 	struct mapped *mapped;
-	size_t mapped_count;
+	uint32_t mapped_count;
 	int map_tried;
 	struct tacho__ksyms *kernel; /* NULL: none that may be used */
 	int kernel_tried;
@@ -161,7 +161,7 @@ static char *read_map(const struct tacho_process *p)
 /* Lines "START SIZE NAME", hexadecimal. */
 static void load_map(struct tacho__resolver *r)
 {
-	size_t capacity = 0;
+	uint32_t capacity = 0;
 
 	r->map_tried = 1;
 	/* The map of an earlier process of this number would lie. */
@@ -179,15 +179,8 @@ static void load_map(struct tacho__resolver *r)
 		if (*p != ' ' || !m.start || !m.size)
 			continue;
 		m.name = p + 1;
-		if (r->mapped_count == capacity) {
-			size_t more = capacity ? 2 * capacity : 1024;
-			struct mapped *all = realloc(r->mapped, more * sizeof(*all));
-
-			if (!all)
-				break;
-			r->mapped = all;
-			capacity = more;
-		}
+		if (TACHO__GROW(r->mapped, capacity, r->mapped_count + 1))
+			break;
 		r->mapped[r->mapped_count++] = m;
 	}
 	if (r->mapped_count)

@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "text/json.h"
+#include "tacho_read.h"
 #include "text/text.h"
 
 #define EXACT_MAX ((1ull << 53) - 1) /* above, doubles leave out integers */
@@ -175,6 +176,30 @@ void json_string(struct json *j, const char *text)
 	json_string_n(j, text, strlen(text));
 }
 
+void json_field_value(struct json *j, const struct tacho_field_value *v)
+{
+	switch (v->type) {
+	case TACHO_FIELD_U64:
+		json_u64(j, v->number.u64);
+		break;
+	case TACHO_FIELD_I64:
+		json_i64(j, v->number.i64);
+		break;
+	case TACHO_FIELD_F64:
+		json_f64(j, v->number.f64);
+		break;
+	case TACHO_FIELD_BOOL:
+		json_bool(j, v->number.u64 != 0);
+		break;
+	case TACHO_FIELD_STRING:
+		json_string_n(j, v->text, v->text_size);
+		break;
+	default:
+		json_null(j);
+		break;
+	}
+}
+
 void json_put_u64(struct json *j, const char *key, uint64_t value)
 {
 	json_key(j, key);
@@ -200,6 +225,62 @@ void json_put_known(struct json *j, const char *key, const char *text)
 		json_string(j, text);
 	else
 		json_null(j);
+}
+
+void json_put_address(struct json *j, const char *key, uint64_t value)
+{
+	json_key(j, key);
+	json_address(j, value);
+}
+
+void json_put_address_if(struct json *j, const char *key, bool known, uint64_t value)
+{
+	json_key(j, key);
+	if (known)
+		json_address(j, value);
+	else
+		json_null(j);
+}
+
+void json_put_f64(struct json *j, const char *key, double value)
+{
+	json_key(j, key);
+	json_f64(j, value);
+}
+
+void json_put_u64_if(struct json *j, const char *key, bool known, uint64_t value)
+{
+	json_key(j, key);
+	if (known)
+		json_u64(j, value);
+	else
+		json_null(j);
+}
+
+void json_put_f64_if(struct json *j, const char *key, bool known, double value)
+{
+	json_key(j, key);
+	if (known)
+		json_f64(j, value);
+	else
+		json_null(j);
+}
+
+void json_put_not_zero(struct json *j, const char *key, uint64_t value)
+{
+	json_put_u64_if(j, key, value != 0, value);
+}
+
+void json_put_array(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_array(j);
+}
+
+void json_put_object(struct json *j, const char *key)
+{
+	json_key(j, key);
+	json_object(j);
 }
 
 void json_put_time(struct json *j, const char *key, uint64_t real_ns)

@@ -42,12 +42,23 @@ void json_f64(struct json *j, double value);	   /* NaN and infinities: as string
 void json_address(struct json *j, uint64_t value); /* "0x..." */
 void json_string(struct json *j, const char *text);
 void json_string_n(struct json *j, const char *text, size_t size);
+/* Of an event of the program's own. */
+struct tacho_field_value;
+void json_field_value(struct json *j, const struct tacho_field_value *v);
 
 /* key and value; of text, "" means not known and is written as null. */
 void json_put_u64(struct json *j, const char *key, uint64_t value);
 void json_put_bool(struct json *j, const char *key, bool value);
 void json_put_string(struct json *j, const char *key, const char *text);
 void json_put_known(struct json *j, const char *key, const char *text);
+void json_put_address(struct json *j, const char *key, uint64_t value);
+void json_put_f64(struct json *j, const char *key, double value);
+void json_put_u64_if(struct json *j, const char *key, bool known, uint64_t value); /* or null */
+void json_put_address_if(struct json *j, const char *key, bool known, uint64_t value);
+void json_put_f64_if(struct json *j, const char *key, bool known, double value);
+void json_put_not_zero(struct json *j, const char *key, uint64_t value); /* 0: null */
+void json_put_array(struct json *j, const char *key);			 /* begins it */
+void json_put_object(struct json *j, const char *key);
 void json_put_time(struct json *j, const char *key, uint64_t real_ns); /* UTC, 0: null */
 
 #endif

@@ -63,9 +63,8 @@ const char *name_state(uint32_t state)
 		[TACHO_STATE_PAUSED] = "paused",
 		[TACHO_STATE_STOPPED] = "stopped",
 	};
-	const char *name = PICK(names, state);
 
-	return name ? name : "unknown";
+	return PICK(names, state) ?: "unknown";
 }
 
 const char *name_source_state(uint32_t state)
@@ -76,9 +75,8 @@ const char *name_source_state(uint32_t state)
 		[TACHO_SOURCE_ON] = "on",
 		[TACHO_SOURCE_REFUSED] = "refused",
 	};
-	const char *name = PICK(names, state);
 
-	return name ? name : "unknown";
+	return PICK(names, state) ?: "unknown";
 }
 
 const char *name_taken_by(uint32_t taken_by)
@@ -91,9 +89,8 @@ const char *name_taken_by(uint32_t taken_by)
 		[TACHO_TAKEN_RECOVER] = "recover",
 		[TACHO_TAKEN_SEGMENT] = "segment",
 	};
-	const char *name = PICK(names, taken_by);
 
-	return name ? name : "unknown";
+	return PICK(names, taken_by) ?: "unknown";
 }
 
 const char *name_clock(uint32_t clock)
@@ -103,9 +100,8 @@ const char *name_clock(uint32_t clock)
 		[TACHO_CLOCK_TSC] = "TSC",
 		[TACHO_CLOCK_CNTVCT] = "CNTVCT",
 	};
-	const char *name = PICK(names, clock);
 
-	return name ? name : "unknown";
+	return PICK(names, clock) ?: "unknown";
 }
 
 const char *name_arch(uint32_t arch)

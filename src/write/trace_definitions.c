@@ -1,5 +1,4 @@
 /* DEFINITIONS blocks: payloads as format/definition.h describes them, made again. */
-#include <errno.h>
 #include <string.h>
 
 #include "write/trace_parts.h"

@@ -12,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/crc32c.h"
+#include "read/memory.h"
 
 /*
  * What the columns leave is mostly noise, in which short matches cost more than they
@@ -214,16 +215,9 @@ static void note_in_index(struct tacho__output *o, enum tacho_block_type type, u
 {
 	struct tacho_trace_index *entry;
 
-	if (o->index_count == o->index_capacity) {
-		uint32_t capacity = o->index_capacity ? 2 * o->index_capacity : 256;
-
-		entry = realloc(o->index, capacity * sizeof(*entry));
-		if (!entry) {
-			tacho__output_no_memory(o);
-			return;
-		}
-		o->index = entry;
-		o->index_capacity = capacity;
+	if (TACHO__GROW(o->index, o->index_capacity, o->index_count + 1)) {
+		tacho__output_no_memory(o);
+		return;
 	}
 	entry = &o->index[o->index_count++];
 	*entry = (struct tacho_trace_index){
