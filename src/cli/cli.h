@@ -68,14 +68,15 @@ struct parse_instant;
 struct cli_row {
 	const char *name;
 	char letter; /* short for it; 0: none */
-	bool *flag;  /* it takes no value */
+	bool *flag;  /* it is given; takes no value, but for `call` */
 	const char **text;
 	struct parse_instant *instant;
 	uint64_t *duration, *count, *task;
 	const char *const *words; /* one of these, up to NULL; `word` gets its index */
 	unsigned *word;
-	bool (*call)(void *arg, const char *text); /* false after saying what is wrong */
-	void (*mark)(void *arg);		   /* without a value */
+	/* False after saying what is wrong; `option` is "--name". */
+	bool (*call)(void *arg, const char *option, const char *text);
+	void (*mark)(void *arg); /* without a value */
 	void *arg;
 };
 /* CLI_TAKEN, or the status that the command ends with. */

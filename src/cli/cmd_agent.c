@@ -7,37 +7,11 @@
 #include "cli/cli.h"
 #include "cli/run_options.h"
 
-#define SERVICE_BYTES 63u
-
-enum { SERVICE = 256, ALL_ENDS };
-
 struct agent_options {
 	struct watch_options watch;
 	const char *out;
 	char folder[PATH_MAX];
 };
-
-static int take_option(struct agent_options *a, int c)
-{
-	switch (c) {
-	case 'o':
-		a->out = optarg;
-		return 0;
-	case 'q':
-		a->watch.quiet = true;
-		return 0;
-	case SERVICE:
-		if (!optarg[0] || strlen(optarg) > SERVICE_BYTES)
-			return cli_usage("--service: give a name of 1 to %u bytes.", SERVICE_BYTES);
-		a->watch.engine.service = optarg;
-		return 0;
-	case ALL_ENDS:
-		a->watch.engine.all_ends = true;
-		return 0;
-	default:
-		return c >= WATCH_OPTIONS_FIRST ? watch_options_take(&a->watch, c) : CLI_USAGE;
-	}
-}
 
 static int check_options(struct agent_options *a)
 {
@@ -65,24 +39,19 @@ static int check_options(struct agent_options *a)
 
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'},
-		{"quiet", no_argument, NULL, 'q'},
-		{"service", required_argument, NULL, SERVICE},
-		{"all-ends", no_argument, NULL, ALL_ENDS},
-		WATCH_OPTIONS_ROWS,
-		{NULL, 0, NULL, 0},
-	};
 	static struct agent_options a;
-	int c, status;
+	const struct cli_row options[] = {
+		{"output", .letter = 'o', .text = &a.out},
+		{"quiet", .letter = 'q', .flag = &a.watch.quiet},
+		{"service", .call = watch_service, .arg = &a.watch},
+		{"all-ends", .flag = &a.watch.engine.all_ends},
+		WATCH_OPTIONS_ROWS(&a.watch),
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_agent, options);
 
-	while ((c = cli_option(argc, argv, "o:q", options)) != -1) {
-		if (c == 'h')
-			return cli_show_help(&cli_agent);
-		status = take_option(&a, c);
-		if (status)
-			return status;
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (optind < argc)
 		return cli_usage("'%s' is no option; to start a command use 'tacho run'.",
 				 argv[optind]);

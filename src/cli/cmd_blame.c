@@ -31,7 +31,7 @@ struct asked {
 
 /* ------------------------------------------------------------------- options */
 
-static bool take_trace_id(void *arg, const char *text)
+static bool take_trace_id(void *arg, const char *option, const char *text)
 {
 	struct tacho__subject_filter *f = arg;
 	size_t size = strlen(text);
@@ -40,7 +40,7 @@ static bool take_trace_id(void *arg, const char *text)
 
 	if (size == 0 || size > 32 || strspn(text, "0123456789abcdefABCDEF") != size ||
 	    strspn(text, "0") == size) {
-		cli_usage("--trace-id: '%s' is not 1 to 32 hexadecimal digits other than 0.", text);
+		cli_usage("%s: '%s' is not 1 to 32 hexadecimal digits other than 0.", option, text);
 		return false;
 	}
 	f->trace_high = 0;

@@ -276,12 +276,9 @@ static int cat_path(void *arg, const char *path)
 	return status;
 }
 
-static bool take_types(void *arg, const char *text)
+static bool take_types(void *arg, const char *option, const char *text)
 {
-	struct cat *c = arg;
-
-	c->by_type = true;
-	return parse_types("--type", text, c->types);
+	return parse_types(option, text, arg);
 }
 
 static int run(int argc, char **argv)
@@ -292,7 +289,7 @@ static int run(int argc, char **argv)
 		{"from", .instant = &c.from},
 		{"to", .instant = &c.to},
 		{"last", .duration = &c.last_ns},
-		{"type", .call = take_types, .arg = &c},
+		{"type", .flag = &c.by_type, .call = take_types, .arg = c.types},
 		{"thread", .text = &c.thread},
 		{"limit", .count = &c.limit},
 		{"time", .words = forms, .word = &c.time},

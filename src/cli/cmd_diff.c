@@ -26,7 +26,7 @@ struct asked {
 	struct tacho__diff_options options;
 };
 
-static bool take_fail_on(void *arg, const char *text)
+static bool take_fail_on(void *arg, const char *option, const char *text)
 {
 	enum fail_on *out = arg;
 
@@ -35,19 +35,19 @@ static bool take_fail_on(void *arg, const char *text)
 	else if (strcmp(text, "change") == 0)
 		*out = FAIL_CHANGE;
 	else
-		return cli_usage("--fail-on: '%s' is neither 'slower' nor 'change'.", text), false;
+		return cli_usage("%s: '%s' is neither 'slower' nor 'change'.", option, text), false;
 	return true;
 }
 
 /* Percent, above 0 and below 10000. */
-static bool take_least(void *arg, const char *text)
+static bool take_least(void *arg, const char *option, const char *text)
 {
 	double *out = arg;
 	char *end;
 	double value = strtod(text, &end);
 
 	if (end == text || (*end && strcmp(end, "%") != 0) || !(value > 0) || value >= 10000)
-		return cli_usage("--least: '%s' is no percentage; give one such as 10%%.", text),
+		return cli_usage("%s: '%s' is no percentage; give one such as 10%%.", option, text),
 		       false;
 	*out = value / 100;
 	return true;

@@ -118,12 +118,12 @@ static bool ends_in_svg(const char *path)
 	return size > 4 && strcmp(path + size - 4, ".svg") == 0;
 }
 
-static bool take_task(void *arg, const char *text)
+static bool take_task(void *arg, const char *option, const char *text)
 {
 	struct asked *a = arg;
 
 	a->stacks.task = &a->task;
-	return parse_task("--task", text, &a->task);
+	return parse_task(option, text, &a->task);
 }
 
 static void take_off_cpu(void *arg)
@@ -133,19 +133,21 @@ static void take_off_cpu(void *arg)
 	a->stacks.off_cpu = a->stacks.ns = 1;
 }
 
-static bool take_svg(void *arg, const char *text)
+static bool take_svg(void *arg, const char *option, const char *text)
 {
 	struct asked *a = arg;
 
+	(void)option;
 	a->svg = true;
 	a->out = text;
 	return true;
 }
 
-static bool take_output(void *arg, const char *text)
+static bool take_output(void *arg, const char *option, const char *text)
 {
 	struct asked *a = arg;
 
+	(void)option;
 	a->svg = a->svg || ends_in_svg(text);
 	a->out = text;
 	return true;

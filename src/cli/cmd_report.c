@@ -43,7 +43,7 @@ static bool find_rule(const char *name, size_t size, const char **rule)
 }
 
 /* RULE or RULE:SEVERITY; "any" is every rule. */
-static bool take_fail_on(void *arg, const char *text)
+static bool take_fail_on(void *arg, const char *option, const char *text)
 {
 	struct asked *a = arg;
 	const char *colon = strchr(text, ':');
@@ -51,7 +51,7 @@ static bool take_fail_on(void *arg, const char *text)
 	struct fail_on *f = &a->fail[a->fail_count];
 
 	if (a->fail_count == FAIL_MAX) {
-		cli_usage("--fail-on can be given %u times at most.", FAIL_MAX);
+		cli_usage("%s can be given %u times at most.", option, FAIL_MAX);
 		return false;
 	}
 	f->rule = NULL;
@@ -77,7 +77,7 @@ static bool take_fail_on(void *arg, const char *text)
 }
 
 /* A plain number, or a time where the threshold is one. */
-static bool take_threshold(void *arg, const char *text)
+static bool take_threshold(void *arg, const char *option, const char *text)
 {
 	const struct asked *a = arg;
 	const char *equals = strchr(text, '=');
@@ -91,7 +91,7 @@ static bool take_threshold(void *arg, const char *text)
 		if (strlen(t->name) != size || strncmp(t->name, text, size) != 0)
 			continue;
 		if (strcmp(t->unit, "ns") == 0) {
-			if (!parse_duration("--threshold", equals + 1, &ns))
+			if (!parse_duration(option, equals + 1, &ns))
 				return false;
 			a->thresholds[i] = (double)ns;
 			return true;

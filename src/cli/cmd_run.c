@@ -63,10 +63,8 @@ static int run(int argc, char **argv)
 	char message[CLI_MESSAGE];
 	int status = run_options_read(&options, argc, argv), key;
 
-	if (status)
+	if (status != CLI_TAKEN)
 		return status;
-	if (options.help)
-		return cli_show_help(&cli_run);
 	status = tacho__program_find(&program, argv[optind], message, sizeof(message));
 	if (status < 0) {
 		cli_error("%s", message);
@@ -113,4 +111,5 @@ const struct cli_command cli_run = {
 		"  tacho run --on 'poll>50ms' --keep 20 -o /var/tmp -- ./server\n"
 		"  tacho run --continuous -o /var/tmp/web -- nginx -g 'daemon off;'\n",
 	.run = run,
+	.stops = true,
 };

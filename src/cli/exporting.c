@@ -11,12 +11,12 @@ int exporting_progress(void *arg, uint64_t ns)
 	return 0;
 }
 
-bool exporting_weight(void *ns, const char *text)
+bool exporting_weight(void *ns, const char *option, const char *text)
 {
 	*(int *)ns = strcmp(text, "ns") == 0;
 	if (*(int *)ns || strcmp(text, "samples") == 0)
 		return true;
-	cli_usage("--weight: '%s' is neither samples nor ns.", text);
+	cli_usage("%s: '%s' is neither samples nor ns.", option, text);
 	return false;
 }
 

@@ -12,7 +12,7 @@
 /* The stop function of those who read for long: shows progress (struct cli_progress), never stops. */
 int exporting_progress(void *arg, uint64_t ns);
 /* --weight: samples or ns (an int); false after saying that it is neither. */
-bool exporting_weight(void *ns, const char *text);
+bool exporting_weight(void *ns, const char *option, const char *text);
 
 struct exporting {
 	FILE *file;

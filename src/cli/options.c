@@ -72,7 +72,7 @@ int cli_show_help(const struct cli_command *command)
 
 static bool takes_value(const struct cli_row *row)
 {
-	return !row->flag && !row->mark;
+	return !row->mark && (!row->flag || row->call);
 }
 
 static bool take_word(const struct cli_row *row, const char *text)
@@ -114,7 +114,7 @@ static bool take(const struct cli_row *row, const char *text)
 		return take_word(row, text);
 	if (row->mark)
 		row->mark(row->arg);
-	return !row->call || row->call(row->arg, text);
+	return !row->call || row->call(row->arg, name, text);
 }
 
 int cli_take_options(int argc, char **argv, const struct cli_command *command,

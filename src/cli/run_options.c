@@ -22,19 +22,7 @@
 #include "format/box.h"
 
 #define NAME_BYTES 15u /* of a process that the kernel keeps */
-#define SERVICE_BYTES 63u
 #define ROOM_WANTED (1u << 20)
-
-enum {
-	MEMORY = 256,
-	MIN_AGE,
-	POLL_THRESHOLD,
-	CALL_THRESHOLD,
-	EXCLUDE,
-	SERVICE,
-	TRIGGER,
-	NO_WAIT,
-};
 
 static int parse_signal(const char *text)
 {
@@ -55,64 +43,67 @@ static int parse_signal(const char *text)
 	return 0;
 }
 
-static int read_trigger(struct run_options *o, const char *text)
+static bool read_trigger(void *arg, const char *option, const char *text)
 {
-	o->run.trigger = parse_signal(text);
-	if (o->run.trigger == 0)
-		return cli_usage("--trigger-signal: '%s' is no signal; give one such as USR2.",
-				 text);
-	if (o->run.trigger == SIGKILL || o->run.trigger == SIGSTOP || o->run.trigger == SIGCHLD ||
-	    o->run.trigger == SIGCONT)
-		return cli_usage("--trigger-signal: %s cannot be used; give one such as USR2.",
-				 text);
-	return 0;
+	int signal = parse_signal(text);
+
+	*(int *)arg = signal;
+	if (signal == 0)
+		cli_usage("%s: '%s' is no signal; give one such as USR2.", option, text);
+	else if (signal == SIGKILL || signal == SIGSTOP || signal == SIGCHLD || signal == SIGCONT)
+		cli_usage("%s: %s cannot be used; give one such as USR2.", option, text);
+	else
+		return true;
+	return false;
 }
 
-static int read_bytes(const char **out, const char *text)
+static bool read_bytes(void *arg, const char *option, const char *text)
 {
 	uint64_t bytes;
 
+	*(const char **)arg = text;
 	if (tacho__parse_bytes(text, &bytes))
-		return cli_usage("--memory: '%s' is no size; give one such as 64M.", text);
-	if (bytes < TACHO_BOX_MIN_BYTES || bytes > TACHO_BOX_MAX_BYTES)
-		return cli_usage("--memory: %s is not between 1 MiB and 64 GiB.", text);
-	*out = text;
-	return 0;
+		cli_usage("%s: '%s' is no size; give one such as 64M.", option, text);
+	else if (bytes < TACHO_BOX_MIN_BYTES || bytes > TACHO_BOX_MAX_BYTES)
+		cli_usage("%s: %s is not between 1 MiB and 64 GiB.", option, text);
+	else
+		return true;
+	return false;
 }
 
-static int read_time(const char **out, const char *option, const char *text)
+static bool read_time(void *arg, const char *option, const char *text)
 {
 	struct parse_instant time;
 
+	*(const char **)arg = text;
 	/* Nought has a meaning of its own, also without a unit. */
-	if (strcmp(text, "0") != 0 &&
-	    (text[0] == '-' || text[0] == '+' || !parse_instant(option, text, &time))) {
-		if (text[0] == '-' || text[0] == '+')
-			cli_error("%s: '%s' is not a duration: write a number and a unit, such as "
-				  "1.5s.",
-				  option, text);
-		return CLI_USAGE;
-	}
-	*out = text;
-	return 0;
+	if (strcmp(text, "0") == 0)
+		return true;
+	if (text[0] != '-' && text[0] != '+')
+		return parse_instant(option, text, &time);
+	cli_error("%s: '%s' is not a duration: write a number and a unit, such as 1.5s.", option,
+		  text);
+	return false;
 }
 
 /* The hooks compare with what the kernel keeps of a name. */
-static int read_exclude(struct run_options *o, const char *text)
+static bool read_exclude(void *arg, const char *option, const char *text)
 {
+	struct run_options *o = arg;
 	char *out = calloc(1, strlen(text) + 1);
 	size_t used = 0;
 
 	if (!out) {
 		cli_error("out of memory.");
-		return TACHO__RUN_FAILED;
+		return false;
 	}
 	for (;;) {
 		size_t n = strcspn(text, ",");
 
 		if (n == 0) {
 			free(out);
-			return cli_usage("--exclude: a name is empty; give names such as sh,git.");
+			cli_usage("%s: a name is empty; give names such as sh,git.", option);
+			return false;
 		}
 		memcpy(out + used, text, n < NAME_BYTES ? n : NAME_BYTES);
 		used += n < NAME_BYTES ? n : NAME_BYTES;
@@ -123,15 +114,7 @@ static int read_exclude(struct run_options *o, const char *text)
 	}
 	free(o->exclude);
 	o->run.exclude = o->exclude = out;
-	return 0;
-}
-
-static int read_service(struct run_options *o, const char *text)
-{
-	if (!text[0] || strlen(text) > SERVICE_BYTES)
-		return cli_usage("--service: give a name of 1 to %u bytes.", SERVICE_BYTES);
-	o->watch.engine.service = text;
-	return 0;
+	return true;
 }
 
 static int cannot_write(const char *path, int error)
@@ -214,7 +197,7 @@ static int read_output(struct run_options *o, const char *path)
 
 int run_segment_folder(char *folder, size_t size, const char *out, const char *name)
 {
-	char plain[SERVICE_BYTES + 1];
+	char plain[WATCH_SERVICE_BYTES + 1];
 	size_t n = out ? strlen(out) : 0;
 	struct stat st;
 
@@ -235,75 +218,19 @@ int run_segment_folder(char *folder, size_t size, const char *out, const char *n
 /* Segments belong to a service; without a name for it, it is the command. */
 static const char *command_name(const char *command)
 {
-	static char name[SERVICE_BYTES + 1];
+	static char name[WATCH_SERVICE_BYTES + 1];
 	const char *slash = strrchr(command, '/');
 
 	snprintf(name, sizeof(name), "%s", slash && slash[1] ? slash + 1 : command);
 	return name;
 }
 
-static int take_option(struct run_options *o, int c, const char **out)
+/* 0, or the exit status after saying what is wrong. */
+static int check(struct run_options *o, int argc, char **argv, const char *out)
 {
-	switch (c) {
-	case 'o':
-		*out = optarg;
-		return 0;
-	case 'f':
-		o->watch.engine.replace = true;
-		return 0;
-	case 'q':
-		o->watch.quiet = true;
-		return 0;
-	case 'h':
-		o->help = true;
-		return 0;
-	case MEMORY:
-		return read_bytes(&o->run.memory, optarg);
-	case MIN_AGE:
-		return read_time(&o->run.min_age, "--min-age", optarg);
-	case POLL_THRESHOLD:
-		return read_time(&o->run.poll_threshold, "--poll-threshold", optarg);
-	case CALL_THRESHOLD:
-		return read_time(&o->run.call_threshold, "--call-threshold", optarg);
-	case EXCLUDE:
-		return read_exclude(o, optarg);
-	case SERVICE:
-		return read_service(o, optarg);
-	case TRIGGER:
-		return read_trigger(o, optarg);
-	case NO_WAIT:
-		o->run.no_wait = true;
-		return 0;
-	default:
-		return c >= WATCH_OPTIONS_FIRST ? watch_options_take(&o->watch, c) : CLI_USAGE;
-	}
-}
+	const char *off = getenv("TACHO");
+	int status;
 
-int run_options_read(struct run_options *o, int argc, char **argv)
-{
-	static const struct option options[] = {
-		{"output", required_argument, NULL, 'o'},
-		{"force", no_argument, NULL, 'f'},
-		{"quiet", no_argument, NULL, 'q'},
-		{"memory", required_argument, NULL, MEMORY},
-		{"min-age", required_argument, NULL, MIN_AGE},
-		{"poll-threshold", required_argument, NULL, POLL_THRESHOLD},
-		{"call-threshold", required_argument, NULL, CALL_THRESHOLD},
-		{"exclude", required_argument, NULL, EXCLUDE},
-		{"service", required_argument, NULL, SERVICE},
-		{"trigger-signal", required_argument, NULL, TRIGGER},
-		{"no-wait-children", no_argument, NULL, NO_WAIT},
-		WATCH_OPTIONS_ROWS,
-		{NULL, 0, NULL, 0},
-	};
-	const char *off = getenv("TACHO"), *out = NULL;
-	int c, status;
-
-	while ((c = cli_option(argc, argv, "+o:fq", options)) != -1) {
-		status = take_option(o, c, &out);
-		if (status || o->help)
-			return status;
-	}
 	if (optind == argc)
 		return cli_usage("which command? Give it after --, as in 'tacho run -- "
 				 "redis-server'.");
@@ -332,4 +259,30 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 	if (status == 0 && o->watch.engine.replace && !o->watch.engine.file)
 		return cli_usage("--force needs -o FILE: a name that tacho chooses is always new.");
 	return status;
+}
+
+int run_options_read(struct run_options *o, int argc, char **argv)
+{
+	const char *out = NULL;
+	const struct cli_row options[] = {
+		{"output", .letter = 'o', .text = &out},
+		{"force", .letter = 'f', .flag = &o->watch.engine.replace},
+		{"quiet", .letter = 'q', .flag = &o->watch.quiet},
+		{"memory", .call = read_bytes, .arg = &o->run.memory},
+		{"min-age", .call = read_time, .arg = &o->run.min_age},
+		{"poll-threshold", .call = read_time, .arg = &o->run.poll_threshold},
+		{"call-threshold", .call = read_time, .arg = &o->run.call_threshold},
+		{"exclude", .call = read_exclude, .arg = o},
+		{"service", .call = watch_service, .arg = &o->watch},
+		{"trigger-signal", .call = read_trigger, .arg = &o->run.trigger},
+		{"no-wait-children", .flag = &o->run.no_wait},
+		WATCH_OPTIONS_ROWS(&o->watch),
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_run, options);
+
+	if (status != CLI_TAKEN)
+		return status;
+	status = check(o, argc, argv, out);
+	return status ? status : CLI_TAKEN;
 }

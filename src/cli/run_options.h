@@ -12,14 +12,13 @@
 #include "cli/watch_options.h"
 
 struct run_options {
-	bool help;
 	char folder[PATH_MAX]; /* for trace files and segments */
 	char *exclude;
 	struct watch_options watch;
 	struct tacho__run_options run; /* all but what is to be run */
 };
 
-/* 0, or the exit status after saying what is wrong. The command is at argv[optind]. */
+/* CLI_TAKEN, or the exit status after saying what is wrong. The command is at argv[optind]. */
 int run_options_read(struct run_options *o, int argc, char **argv);
 
 /* Whether windows can be saved there: 0, or TACHO__RUN_FAILED after saying why not. */

@@ -20,107 +20,79 @@
 #define KEEP_MAX 100000u
 
 /* Nought has a meaning of its own, also without a unit. */
-static int read_time(const char *option, const char *text, uint64_t *out)
+bool watch_time(void *arg, const char *option, const char *text)
 {
 	struct parse_instant time = {.ns = 0};
 
 	if (strcmp(text, "0") != 0 && !parse_instant(option, text, &time))
-		return CLI_USAGE;
-	if (time.from_end) {
-		parse_complain(option, text, 0, "is negative");
-		return CLI_USAGE;
-	}
-	*out = time.ns;
-	return 0;
+		return false;
+	if (time.from_end)
+		return parse_complain(option, text, 0, "is negative");
+	*(uint64_t *)arg = time.ns;
+	return true;
 }
 
-static int read_bytes(const char *option, const char *text, uint64_t *out)
+bool watch_bytes(void *arg, const char *option, const char *text)
 {
-	if (tacho__parse_bytes(text, out) || *out < BYTES_LEAST)
-		return cli_usage("%s: '%s' is no size of 4K or more; give one such as 64M.", option,
-				 text);
-	return 0;
+	uint64_t *out = arg;
+
+	if (tacho__parse_bytes(text, out) == 0 && *out >= BYTES_LEAST)
+		return true;
+	cli_usage("%s: '%s' is no size of 4K or more; give one such as 64M.", option, text);
+	return false;
 }
 
-static int read_condition(struct watch_options *o, const char *text)
+bool watch_condition(void *arg, const char *option, const char *text)
 {
+	struct watch_options *o = arg;
 	char message[CLI_MESSAGE] = "";
 	size_t at = 0, n;
 
 	if (tacho__sentinels_add(&o->engine.rules.sentinels, text, &at, message, sizeof(message)) ==
 	    0)
-		return 0;
+		return true;
 	n = strlen(message);
 	if (n > 0 && message[n - 1] == '.')
 		message[n - 1] = 0;
-	cli_error("--on: %s.", message[0] ? message : "this is not a condition");
+	cli_error("%s: %s.", option, message[0] ? message : "this is not a condition");
 	parse_point_at(text, at);
-	return CLI_USAGE;
+	return false;
 }
 
-static int read_keep(struct watch_options *o, const char *text)
+bool watch_keep(void *arg, const char *option, const char *text)
 {
+	struct watch_options *o = arg;
 	uint64_t count;
 
-	if (!parse_count("--keep", text, &count))
-		return CLI_USAGE;
-	if (count == 0 || count > KEEP_MAX)
-		return cli_usage("--keep: give a number of windows from 1 to %u.", KEEP_MAX);
+	if (!parse_count(option, text, &count))
+		return false;
 	o->engine.keep = (uint32_t)count;
-	return 0;
+	if (count > 0 && count <= KEEP_MAX)
+		return true;
+	cli_usage("%s: give a number of windows from 1 to %u.", option, KEEP_MAX);
+	return false;
 }
 
-static int read_exec(struct watch_options *o, const char *text)
+bool watch_exec(void *arg, const char *option, const char *text)
 {
-	if (!text[strspn(text, " \t\n")])
-		return cli_usage("--exec: the command is empty.");
+	struct watch_options *o = arg;
+
 	o->engine.exec = text;
-	return 0;
+	if (text[strspn(text, " \t\n")])
+		return true;
+	cli_usage("%s: the command is empty.", option);
+	return false;
 }
 
-int watch_options_take(struct watch_options *o, int option)
+bool watch_service(void *arg, const char *option, const char *text)
 {
-	switch (option) {
-	case WATCH_ON:
-		return read_condition(o, optarg);
-	case WATCH_COOLDOWN:
-		o->cooldown_given = true;
-		return read_time("--cooldown", optarg, &o->engine.rules.cooldown_ns);
-	case WATCH_AFTER:
-		o->after_given = true;
-		return read_time("--after", optarg, &o->engine.rules.after_ns);
-	case WATCH_KEEP:
-		return read_keep(o, optarg);
-	case WATCH_MAX_BYTES:
-		return read_bytes("--max-bytes", optarg, &o->engine.max_bytes);
-	case WATCH_EXEC:
-		return read_exec(o, optarg);
-	case WATCH_CONTINUOUS:
-		o->engine.continuous = true;
-		return 0;
-	case WATCH_SEGMENT_BYTES:
-		return read_bytes("--segment-bytes", optarg, &o->engine.segment_bytes);
-	case WATCH_SEGMENT_TIME:
-		return parse_duration("--segment-time", optarg, &o->engine.segment_ns) ? 0
-										       : CLI_USAGE;
-	case WATCH_SCHED:
-		o->engine.sched = true;
-		return 0;
-	case WATCH_KERNEL:
-		o->engine.kernel = true;
-		return 0;
-	case WATCH_NO_KERNEL:
-		o->no_kernel = true;
-		return 0;
-	case WATCH_NO_SYMBOLS:
-		o->engine.no_symbols = true;
-		return 0;
-	case WATCH_DEBUGINFOD:
-		o->debuginfod = true;
-		return 0;
-	default:
-		return CLI_USAGE;
-	}
+	struct watch_options *o = arg;
+
+	o->engine.service = text;
+	if (text[0] && strlen(text) <= WATCH_SERVICE_BYTES)
+		return true;
+	cli_usage("%s: give a name of 1 to %u bytes.", option, WATCH_SERVICE_BYTES);
+	return false;
 }
 
 static int check_flight(const struct tacho__engine_options *e)

@@ -9,6 +9,8 @@
 
 #include "agent/engine.h"
 
+#define WATCH_SERVICE_BYTES 63u
+
 struct watch_options {
 	struct tacho__engine_options engine; /* what is not given has its default after the check */
 	struct tacho__voice voice;	     /* of the engine, on standard error */
@@ -16,41 +18,31 @@ struct watch_options {
 	bool no_kernel, debuginfod, cooldown_given, after_given;
 };
 
-/* Rows for getopt_long, and what their values begin with. */
-#define WATCH_OPTIONS_FIRST 512
-enum {
-	WATCH_ON = WATCH_OPTIONS_FIRST,
-	WATCH_COOLDOWN,
-	WATCH_AFTER,
-	WATCH_KEEP,
-	WATCH_MAX_BYTES,
-	WATCH_EXEC,
-	WATCH_CONTINUOUS,
-	WATCH_SEGMENT_BYTES,
-	WATCH_SEGMENT_TIME,
-	WATCH_SCHED,
-	WATCH_KERNEL,
-	WATCH_NO_KERNEL,
-	WATCH_NO_SYMBOLS,
-	WATCH_DEBUGINFOD,
-};
 /* clang-format off */
-#define WATCH_OPTIONS_ROWS \
-	{"on", required_argument, NULL, WATCH_ON}, \
-	{"cooldown", required_argument, NULL, WATCH_COOLDOWN}, \
-	{"after", required_argument, NULL, WATCH_AFTER}, \
-	{"keep", required_argument, NULL, WATCH_KEEP}, \
-	{"max-bytes", required_argument, NULL, WATCH_MAX_BYTES}, \
-	{"exec", required_argument, NULL, WATCH_EXEC}, \
-	{"continuous", no_argument, NULL, WATCH_CONTINUOUS}, \
-	{"segment-bytes", required_argument, NULL, WATCH_SEGMENT_BYTES}, \
-	{"segment-time", required_argument, NULL, WATCH_SEGMENT_TIME}, \
-	{"sched", no_argument, NULL, WATCH_SCHED}, \
-	{"kernel", no_argument, NULL, WATCH_KERNEL}, \
-	{"no-kernel", no_argument, NULL, WATCH_NO_KERNEL}, \
-	{"no-symbols", no_argument, NULL, WATCH_NO_SYMBOLS}, \
-	{"debuginfod", no_argument, NULL, WATCH_DEBUGINFOD}
+#define WATCH_OPTIONS_ROWS(o) \
+	{"on", .call = watch_condition, .arg = (o)}, \
+	{"cooldown", .flag = &(o)->cooldown_given, .call = watch_time, \
+	 .arg = &(o)->engine.rules.cooldown_ns}, \
+	{"after", .flag = &(o)->after_given, .call = watch_time, \
+	 .arg = &(o)->engine.rules.after_ns}, \
+	{"keep", .call = watch_keep, .arg = (o)}, \
+	{"max-bytes", .call = watch_bytes, .arg = &(o)->engine.max_bytes}, \
+	{"exec", .call = watch_exec, .arg = (o)}, \
+	{"continuous", .flag = &(o)->engine.continuous}, \
+	{"segment-bytes", .call = watch_bytes, .arg = &(o)->engine.segment_bytes}, \
+	{"segment-time", .duration = &(o)->engine.segment_ns}, \
+	{"sched", .flag = &(o)->engine.sched}, \
+	{"kernel", .flag = &(o)->engine.kernel}, \
+	{"no-kernel", .flag = &(o)->no_kernel}, \
+	{"no-symbols", .flag = &(o)->engine.no_symbols}, \
+	{"debuginfod", .flag = &(o)->debuginfod}
 /* clang-format on */
+bool watch_condition(void *arg, const char *option, const char *text);
+bool watch_time(void *arg, const char *option, const char *text);
+bool watch_bytes(void *arg, const char *option, const char *text);
+bool watch_keep(void *arg, const char *option, const char *text);
+bool watch_exec(void *arg, const char *option, const char *text);
+bool watch_service(void *arg, const char *option, const char *text); /* --service */
 
 #define WATCH_OPTIONS_HELP                                                                  \
 	"  --on CONDITION         keep a window when it holds: 'poll>50ms', 'wake>20ms',\n" \
@@ -70,8 +62,6 @@ enum {
 	"  --no-symbols           leave code addresses as they are\n"                       \
 	"  --debuginfod           fetch missing debug files from DEBUGINFOD_URLS\n"
 
-/* One of the above, with optarg. 0 or CLI_USAGE after saying what is wrong. */
-int watch_options_take(struct watch_options *o, int option);
 /* When all are there: contradictions, and defaults. `o` must stay where it is. */
 int watch_options_check(struct watch_options *o);
 
