@@ -7,6 +7,7 @@
 #include "agent/segment_blocks.h"
 #include "read/memory.h"
 #include "read/news.h"
+#include "write/trace_output.h"
 
 static int compare(const struct tacho__delivery *a, uint32_t thread, uint16_t stream)
 {
@@ -80,23 +81,10 @@ void tacho__streams_free(struct tacho__streams *s)
 static int note_block(struct tacho__segment_facts *f, const struct tacho__blocks *b,
 		      const struct tacho_trace_events *events)
 {
-	struct tacho_trace_index *entry;
-
 	if (TACHO__GROW(f->index, f->capacity, f->blocks + 1))
 		return -ENOMEM;
-	entry = &f->index[f->blocks++];
-	*entry = (struct tacho_trace_index){
-		.offset = b->offset,
-		.size = (uint32_t)(b->next - b->offset),
-		.type = b->head.type,
-	};
-	if (events) {
-		entry->stream = events->stream;
-		entry->thread = events->thread;
-		entry->count = events->count;
-		entry->first_ns = events->first_ns;
-		entry->last_ns = events->last_ns;
-	}
+	f->index[f->blocks++] = tacho__index_entry(b->offset, (uint32_t)(b->next - b->offset),
+						   b->head.type, events);
 	return 0;
 }
 

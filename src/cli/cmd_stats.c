@@ -167,8 +167,7 @@ static void put_rows_text(const struct asked *a, const char *title, const struct
 
 static void put_rows(struct asked *a, const char *title, const char *key, struct rows *rows)
 {
-	if (rows->count > 1)
-		qsort(rows->at, rows->count, sizeof(rows->at[0]), by_rank);
+	TACHO__SORT(rows->at, rows->count, by_rank);
 	if (a->json)
 		put_rows_json(a, key, rows);
 	else

@@ -295,8 +295,7 @@ static void compare(struct tacho__diff *d, const struct tacho__diff_options *opt
 			d->compared++;
 			judge(d, &d->rows[i], least, level);
 		}
-	if (d->count > 1)
-		qsort(d->rows, d->count, sizeof(d->rows[0]), by_weight);
+	TACHO__SORT(d->rows, d->count, by_weight);
 }
 
 struct tacho__diff *tacho__diff_make(struct tacho_reader *a, struct tacho_reader *b,

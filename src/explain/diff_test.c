@@ -3,6 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "read/memory.h"
+
 #define TOGETHER 1.05
 
 static int by_number(const void *a, const void *b)
@@ -75,8 +77,7 @@ double tacho__common_factor(double *ratios, uint32_t count)
 	uint32_t most = 0;
 	double factor = 1;
 
-	if (count)
-		qsort(ratios, count, sizeof(*ratios), by_number);
+	TACHO__SORT(ratios, count, by_number);
 	for (uint32_t i = 0; i < count; i++) {
 		uint32_t end = i;
 		double centre;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "explain/rules.h"
+#include "read/memory.h"
 
 struct fold {
 	const char *rule;
@@ -168,8 +169,7 @@ void tacho__fold(struct tacho__explaining *x)
 {
 	struct tacho__explanation *e = x->out;
 
-	if (e->count > 1)
-		qsort(e->findings, e->count, sizeof(e->findings[0]), by_rank);
+	TACHO__SORT(e->findings, e->count, by_rank);
 	fold_all(e);
 	move_folded(e);
 	judge(x, e);

@@ -373,8 +373,7 @@ void tacho__blame_thread(struct tacho__blaming *b, uint32_t thread, uint64_t fro
 	uint64_t *edge;
 
 	gather(b, &s, thread, window);
-	if (s.count)
-		qsort(s.at, s.count, sizeof(s.at[0]), by_from);
+	TACHO__SORT(s.at, s.count, by_from);
 	edge = edges_of(&s, window, &edges);
 	if (!edge)
 		b->error = -12; /* ENOMEM */

@@ -47,6 +47,17 @@ static double with_short_waits(const struct tacho__loop_sum *l)
 	return l->busy_ns ? 1 + (double)l->short_waits_ns / (double)l->busy_ns : 1;
 }
 
+static struct tacho__finding *find_loop(struct tacho__explaining *x, const char *rule,
+					const struct tacho__loop_sum *l, double cost_ns)
+{
+	struct tacho__finding *f =
+		tacho__find(x, rule, TACHO__SEVERITY_WARNING, l->process, cost_ns);
+
+	f->loop = l->loop;
+	f->thread = l->thread;
+	return f;
+}
+
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	double more = with_short_waits(l), share = more * median_share(x, l);
@@ -56,10 +67,7 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 	if (l->turns < TURNS_MIN || share < tacho__limit(x, "loop-saturated.share") ||
 	    more * utilisation(l) * 100 < tacho__limit(x, "loop-saturated.share"))
 		return;
-	f = tacho__find(x, "loop-saturated", TACHO__SEVERITY_WARNING, l->process,
-			(double)l->busy_ns / 2);
-	f->loop = l->loop;
-	f->thread = l->thread;
+	f = find_loop(x, "loop-saturated", l, (double)l->busy_ns / 2);
 	if (share > 100)
 		share = 100;
 	tacho__where_busy(x, f, l);
@@ -83,10 +91,7 @@ static void find_futile(struct tacho__explaining *x, const struct tacho__loop_su
 	if (rate < tacho__limit(x, "futile-wakeups.rate") ||
 	    share < tacho__limit(x, "futile-wakeups.share"))
 		return;
-	f = tacho__find(x, "futile-wakeups", TACHO__SEVERITY_WARNING, l->process,
-			(double)l->busy_ns * share / 100);
-	f->loop = l->loop;
-	f->thread = l->thread;
+	f = find_loop(x, "futile-wakeups", l, (double)l->busy_ns * share / 100);
 	tacho__where_busy(x, f, l);
 	tacho__say_summary(f, "loop %s wakes up %.0f times per second and finds nothing to do",
 			   tacho__id_text(x, name, l->process, l->loop), rate);
@@ -223,10 +228,7 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	if (flood.count < 4 || flood.top->count < 1000 || utilisation(l) < FLOODED ||
 	    share < tacho__limit(x, "fd-flood.share") || flood.top->ns < 5 * flood.second)
 		return;
-	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process,
-			(double)l->busy_ns * share / 100);
-	f->loop = l->loop;
-	f->thread = l->thread;
+	f = find_loop(x, "fd-flood", l, (double)l->busy_ns * share / 100);
 	tacho__where_busy(x, f, l);
 	tacho__id_text(x, name, l->process, l->loop);
 	if (flood.top->what >> 63)
@@ -303,9 +305,7 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 	if (!l || utilisation(l) < FLOODED || share < tacho__limit(x, "fd-flood.share") ||
 	    flood_is_known(x, l))
 		return;
-	f = tacho__find(x, "fd-flood", TACHO__SEVERITY_WARNING, l->process, top);
-	f->loop = l->loop;
-	f->thread = l->thread;
+	f = find_loop(x, "fd-flood", l, top);
 	f->kind = k->kind;
 	f->task = k->busiest.task;
 	tacho__where_id(x, f, k->kind, x->sum->last_ns);
@@ -369,10 +369,7 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 	ratio = (double)l->busy_ns / (double)(median ? median : 1);
 	if (ratio < limit)
 		return;
-	f = tacho__find(x, "worker-imbalance", TACHO__SEVERITY_WARNING, l->process,
-			(double)(l->busy_ns - median) / 2);
-	f->loop = l->loop;
-	f->thread = l->thread;
+	f = find_loop(x, "worker-imbalance", l, (double)(l->busy_ns - median) / 2);
 	tacho__where_busy(x, f, l);
 	tacho__say_summary(
 		f,

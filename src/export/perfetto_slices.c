@@ -70,8 +70,7 @@ void tacho__pf_flush(struct tacho__perfetto *p, struct tacho__pf_thread *t)
 	uint64_t open[TACHO__PF_SLICES]; /* when they end */
 	uint32_t depth = 0;
 
-	if (t->count)
-		qsort(t->slices, t->count, sizeof(t->slices[0]), by_begin);
+	TACHO__SORT(t->slices, t->count, by_begin);
 	for (uint32_t i = 0; i < t->count && !p->error; i++) {
 		const struct tacho__pf_slice *s = &t->slices[i];
 		uint64_t end = s->end_ns;

@@ -245,11 +245,7 @@ void tacho__trace_id(struct tacho__tracker *t, struct tacho__thread *s, const st
 
 void tacho__async_cut(struct tacho__tracker *t, uint64_t ns)
 {
-	for (uint32_t i = 0; i < t->spans.used; i++) {
-		struct tacho__tracked_span *k = tacho__table_at(&t->spans, i);
-
-		if (!k)
-			continue;
+	for (struct tacho__tracked_span *k = NULL; (k = tacho__table_next(&t->spans, k));) {
 		k->span.cut |= TACHO__CUT_END;
 		k->span.end_ns = ns;
 		TACHO__GIVE(t, span, &k->span);

@@ -108,11 +108,7 @@ static uint64_t looked_last(const struct tacho__tracker *t, const struct tacho__
 
 void tacho__works_end(struct tacho__tracker *t)
 {
-	for (uint32_t i = 0; i < t->works.used; i++) {
-		struct tacho__tracked_work *k = tacho__table_at(&t->works, i);
-
-		if (!k)
-			continue;
+	for (struct tacho__tracked_work *k = NULL; (k = tacho__table_next(&t->works, k));) {
 		if (!k->work.begin_ns)
 			k->work.done_ns = looked_last(t, &k->work);
 		TACHO__GIVE(t, work, &k->work);

@@ -158,12 +158,9 @@ void tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
 
 void tacho__tasks_end(struct tacho__tracker *t)
 {
-	for (uint32_t i = 0; i < t->tasks.used; i++) {
-		struct tacho__tracked_task *k = tacho__table_at(&t->tasks, i);
+	for (struct tacho__tracked_task *k = NULL; (k = tacho__table_next(&t->tasks, k));) {
 		uint64_t seen;
 
-		if (!k)
-			continue;
 		seen = tacho__later(k->task.last_ns, k->task.spawn_ns);
 		seen = tacho__later(seen, k->task.woken_ns);
 		k->task.lost = tacho__process_of(t, k->task.process)->hole_ns > seen;

@@ -414,20 +414,12 @@ static int has_ended(struct tacho__tracker *t, const struct tacho__thread *s)
 static void end(struct tacho__tracker *t, uint64_t last_ns)
 {
 	know_living(t);
-	for (uint32_t i = 0; i < t->threads.used; i++) {
-		struct tacho__thread *s = tacho__table_at(&t->threads, i);
-
-		if (!s)
-			continue;
+	for (struct tacho__thread *s = NULL; (s = tacho__table_next(&t->threads, s));) {
 		know_pauses(t, s);
 		cut_all(t, s, has_ended(t, s) ? s->last_ns : last_ns);
 	}
-	for (uint32_t i = 0; i < t->threads.used; i++) {
-		struct tacho__thread *s = tacho__table_at(&t->threads, i);
-
-		if (s)
-			tacho__off_cpu_cut(t, s, last_ns);
-	}
+	for (struct tacho__thread *s = NULL; (s = tacho__table_next(&t->threads, s));)
+		tacho__off_cpu_cut(t, s, last_ns);
 	tacho__works_end(t);
 	tacho__async_cut(t, last_ns);
 	tacho__tasks_end(t);

@@ -132,8 +132,7 @@ void tacho__gaps_settle(struct tacho_reader *r)
 {
 	uint32_t kept = 0;
 
-	if (r->gap_count)
-		qsort(r->gaps, r->gap_count, sizeof(*r->gaps), compare_gaps);
+	TACHO__SORT(r->gaps, r->gap_count, compare_gaps);
 	for (uint32_t i = 0; i < r->gap_count; i++)
 		if (!kept || !same_gap(&r->gaps[kept - 1], &r->gaps[i]))
 			r->gaps[kept++] = r->gaps[i];

@@ -10,6 +10,7 @@
 
 #include "format/copy.h"
 #include "read/box.h"
+#include "read/memory.h"
 
 struct found {
 	uint64_t generation;
@@ -198,8 +199,7 @@ int tacho__box_chunks(struct tacho__box *b)
 					   b->super.regions[TACHO_REGION_SLOTS].offset,
 					   b->super.regions[TACHO_REGION_POOL].offset};
 	err = find_chunks(b, &f, in_pool);
-	if (f.count)
-		qsort(f.items, f.count, sizeof(*f.items), newest_first);
+	TACHO__SORT(f.items, f.count, newest_first);
 	if (!err)
 		err = copy_chunks(b, &f);
 	free(f.items);

@@ -243,8 +243,7 @@ static int by_time(const void *va, const void *vb)
 
 void tacho__definitions_settle(struct tacho__definitions *d)
 {
-	if (d->module_count)
-		qsort(d->modules, d->module_count, sizeof(*d->modules), by_time);
+	TACHO__SORT(d->modules, d->module_count, by_time);
 }
 
 const struct tacho_definition *tacho__definitions_module(const struct tacho__definitions *d,

@@ -233,15 +233,13 @@ static void settle_incidents(struct tacho_reader *r)
 {
 	uint32_t kept = 0;
 
-	if (r->trigger_count)
-		qsort(r->triggers, r->trigger_count, sizeof(*r->triggers), compare_triggers);
+	TACHO__SORT(r->triggers, r->trigger_count, compare_triggers);
 	for (uint32_t i = 0; i < r->trigger_count; i++)
 		if (!kept || compare_triggers(&r->triggers[kept - 1], &r->triggers[i]))
 			r->triggers[kept++] = r->triggers[i];
 	r->trigger_count = kept;
 	kept = 0;
-	if (r->crash_count)
-		qsort(r->crashes, r->crash_count, sizeof(*r->crashes), compare_crashes);
+	TACHO__SORT(r->crashes, r->crash_count, compare_crashes);
 	for (uint32_t i = 0; i < r->crash_count; i++) {
 		if (!kept || compare_crashes(&r->crashes[kept - 1], &r->crashes[i]))
 			r->crashes[kept++] = r->crashes[i];
@@ -281,8 +279,7 @@ int tacho__facts_settle(struct tacho_reader *r)
 
 		tacho__definitions_settle(&p->definitions);
 		tacho__symbols_settle(p);
-		if (p->wall_count)
-			qsort(p->walls, p->wall_count, sizeof(*p->walls), compare_walls);
+		TACHO__SORT(p->walls, p->wall_count, compare_walls);
 	}
 	return settle_losses(r);
 }

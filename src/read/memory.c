@@ -76,3 +76,9 @@ int tacho__grow(void **array, uint32_t *capacity, uint32_t need, size_t size)
 	*capacity = (uint32_t)wanted;
 	return 0;
 }
+
+void tacho__sort(void *array, size_t count, size_t size, int (*compare)(const void *, const void *))
+{
+	if (count > 1)
+		qsort(array, count, size, compare);
+}

@@ -24,5 +24,10 @@ void tacho__arena_free(struct tacho__arena *a);
 int tacho__grow(void **array, uint32_t *capacity, uint32_t need, size_t size);
 #define TACHO__GROW(array, capacity, need) \
 	tacho__grow((void **)&(array), &(capacity), (need), sizeof(*(array)))
+/* qsort(3), also of no elements at no place. */
+void tacho__sort(void *array, size_t count, size_t size,
+		 int (*compare)(const void *, const void *));
+#define TACHO__SORT(array, count, compare) \
+	tacho__sort((array), (count), sizeof(*(array)), (compare))
 
 #endif

@@ -91,8 +91,7 @@ static int hist_tail(struct tacho_reader *r, struct tacho__source *s, uint32_t s
 
 static int hist_tails(struct tacho_reader *r, struct tacho__source *s, struct tacho__parts *p)
 {
-	if (p->seen_count)
-		qsort(p->seen, p->seen_count, sizeof(*p->seen), compare_seen);
+	TACHO__SORT(p->seen, p->seen_count, compare_seen);
 	for (uint32_t i = 0; i < p->hist_count; i++) {
 		const struct tacho_box_hist *h = &p->hists[i];
 		/* Not its slot: that is not known where a block before it is lost. */
@@ -145,8 +144,7 @@ static int is_recorded(const struct tacho__parts *p, const struct tacho_box_thre
 static int pending_tails(struct tacho_reader *r, struct tacho__source *s,
 			 const struct tacho__parts *p)
 {
-	if (p->poll_count)
-		qsort(p->polls, p->poll_count, sizeof(*p->polls), compare_polls);
+	TACHO__SORT(p->polls, p->poll_count, compare_polls);
 	for (uint32_t i = 0; i < p->thread_count; i++) {
 		const struct tacho_box_thread *t = &p->threads[i];
 		struct tacho__tail tail = {.thread = t->number, .words = 1};
@@ -279,8 +277,7 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 			last[count++] =
 				(struct last){x->pub.thread, i, x->pub.first_ns, x->pub.last_ns};
 	}
-	if (count)
-		qsort(last, count, sizeof(*last), compare_last);
+	TACHO__SORT(last, count, compare_last);
 	qsort(s->tails, s->tail_count, sizeof(*s->tails), compare_tails);
 	for (uint32_t from = 0, to; !err && from < s->tail_count; from = to) {
 		uint32_t thread = s->tails[from].thread;

@@ -198,8 +198,7 @@ static void order(struct tacho_reader *r)
 {
 	uint32_t all = r->stretch_count + r->stretch_hidden;
 
-	if (all)
-		qsort(r->stretches, all, sizeof(*r->stretches), compare);
+	TACHO__SORT(r->stretches, all, compare);
 	for (r->stretch_hidden = 0; r->stretch_hidden < all; r->stretch_hidden++)
 		if (!r->stretches[all - r->stretch_hidden - 1].hidden)
 			break;

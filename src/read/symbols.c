@@ -94,8 +94,7 @@ static int compare(const void *va, const void *vb)
 
 void tacho__symbols_settle(struct tacho__process *p)
 {
-	if (p->symbol_count)
-		qsort(p->symbols, p->symbol_count, sizeof(*p->symbols), compare);
+	TACHO__SORT(p->symbols, p->symbol_count, compare);
 }
 
 const struct tacho_symbol *tacho_read_symbol(const struct tacho_reader *reader, uint32_t process,

@@ -5,6 +5,7 @@
 
 #include "format/record.h"
 #include "tacho_read.h"
+#include "read/memory.h"
 
 static int compare(const void *va, const void *vb)
 {
@@ -17,8 +18,7 @@ void tacho__addresses_sort(struct tacho__addresses *a)
 {
 	size_t kept = 0;
 
-	if (a->count)
-		qsort(a->at, a->count, sizeof(a->at[0]), compare);
+	TACHO__SORT(a->at, a->count, compare);
 	for (size_t i = 0; i < a->count; i++)
 		if (!kept || a->at[kept - 1] != a->at[i])
 			a->at[kept++] = a->at[i];

@@ -183,8 +183,7 @@ static void load_map(struct tacho__resolver *r)
 			break;
 		r->mapped[r->mapped_count++] = m;
 	}
-	if (r->mapped_count)
-		qsort(r->mapped, r->mapped_count, sizeof(*r->mapped), compare);
+	TACHO__SORT(r->mapped, r->mapped_count, compare);
 }
 
 static uint32_t by_map(struct tacho__resolver *r, uint64_t address, struct tacho__resolved *out)

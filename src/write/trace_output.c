@@ -210,28 +210,30 @@ static size_t compress(struct tacho__output *o, uint8_t *out, const uint8_t *pay
 	return to.pos < size ? to.pos : 0;
 }
 
+struct tacho_trace_index tacho__index_entry(uint64_t offset, uint32_t size, uint16_t type,
+					    const struct tacho_trace_events *events)
+{
+	struct tacho_trace_index entry = {.offset = offset, .size = size, .type = type};
+
+	if (events) {
+		entry.stream = events->stream;
+		entry.thread = events->thread;
+		entry.count = events->count;
+		entry.first_ns = events->first_ns;
+		entry.last_ns = events->last_ns;
+	}
+	return entry;
+}
+
 static void note_in_index(struct tacho__output *o, enum tacho_block_type type, uint64_t size,
 			  const struct tacho_trace_events *events)
 {
-	struct tacho_trace_index *entry;
-
 	if (TACHO__GROW(o->index, o->index_capacity, o->index_count + 1)) {
 		tacho__output_no_memory(o);
 		return;
 	}
-	entry = &o->index[o->index_count++];
-	*entry = (struct tacho_trace_index){
-		.offset = o->offset,
-		.size = (uint32_t)size,
-		.type = (uint16_t)type,
-	};
-	if (events) {
-		entry->stream = events->stream;
-		entry->thread = events->thread;
-		entry->count = events->count;
-		entry->first_ns = events->first_ns;
-		entry->last_ns = events->last_ns;
-	}
+	o->index[o->index_count++] =
+		tacho__index_entry(o->offset, (uint32_t)size, (uint16_t)type, events);
 }
 
 int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, const void *payload,

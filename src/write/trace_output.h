@@ -39,6 +39,10 @@ struct tacho__bytes {
 	int error; /* -ENOMEM: some are missing */
 };
 
+/* The entry of a block in the index; `events`: the head of an EVENTS block, else NULL. */
+struct tacho_trace_index tacho__index_entry(uint64_t offset, uint32_t size, uint16_t type,
+					    const struct tacho_trace_events *events);
+
 /* All return o->error: whoever writes several things looks at the last. */
 
 int tacho__output_begin(struct tacho__output *o);

@@ -7,6 +7,7 @@
 #include "read/records.h"
 #include "tacho.h"
 #include "tacho_read.h"
+#include "read/memory.h"
 
 /*
  * Times that a reader gives are nanoseconds already, so in the file a tick is a
@@ -340,8 +341,7 @@ int tacho__put_all_gaps(struct tacho__output *o, const struct tacho_reader *read
 	}
 	for (uint32_t i = 0; i < options->gap_count; i++)
 		all[count++] = options->gaps[i];
-	if (count)
-		qsort(all, count, sizeof(*all), compare_gaps);
+	TACHO__SORT(all, count, compare_gaps);
 	tacho__put_gaps(o, all, count);
 	free(all);
 	return o->error;
