@@ -143,6 +143,10 @@ enum tacho_role {
 	E(SAMPLE, 0x51, "sample", 1, PLAIN, "{cpu_ns} of CPU at {at}", "") \
 		F(SAMPLE, cpu_ns, W(0), NS, "ns of CPU time of the thread since the sample before") \
 		F(SAMPLE, at, ARG, ID, "stack of this thread") \
+	E(LOCK_OWNER, 0x52, "lock-owner", 1, PLAIN, "[lock {lock}] is held by thread {owner}", \
+	  "of a wait that has not ended; told at the end of what the thread recorded") \
+		F(LOCK_OWNER, lock, W(0), LOCK, "lock") \
+		F(LOCK_OWNER, owner, ARG, NUMBER, "thread id of who had it when the wait began") \
 	E(LOCK_RELEASE, 0x80, "lock-release", 2, PLAIN, "[lock {lock}] with {waiters} waiting[ at {at}]", "") \
 		F(LOCK_RELEASE, lock, W(0), LOCK, "lock") \
 		F(LOCK_RELEASE, waiters, W(1), NUMBER, "waiters") \
@@ -218,7 +222,14 @@ enum tacho_role {
 		F(KERNEL_SAMPLE, at, REST(2), FRAMES, \
 		  "the frames of the kernel, then those of the program, each innermost first; the " \
 		  "first of either is exact") \
-		F(KERNEL_SAMPLE, cut, BITS(0, 16, 1), CUT, "1 there were more frames")
+		F(KERNEL_SAMPLE, cut, BITS(0, 16, 1), CUT, "1 there were more frames") \
+	E(CALL_OPEN, 0xc9, "call-open", 4, PLAIN, \
+	  "{call} has not returned since {since_ns}[ on {on}][ at {at}]", \
+	  "a blocking call that the thread is in; told at the end of what it recorded") \
+		F(CALL_OPEN, call, ARG, ID, "name (text)") \
+		F(CALL_OPEN, since_ns, W(1), TIME, "when it began") \
+		F(CALL_OPEN, on, W(2), ON, "descriptor, process or thread, or 2^64 - 1: none") \
+		F(CALL_OPEN, at, REST(3), FRAMES, "where it was called")
 /* clang-format on */
 
 /* Where a field stands: the word (-1: the argument), its lowest bit there, how many bits. 0 bits: all

@@ -49,7 +49,7 @@ static void regions_plan(struct tacho_box_super *s, uint64_t size)
 	const struct {
 		uint32_t entry;
 		uint64_t count;
-	} plan[TACHO_REGION_POOL] = {
+	} plan[TACHO_REGION_COUNT] = {
 		[TACHO_REGION_CONTROL] = {sizeof(struct tacho_box_control), 1},
 		[TACHO_REGION_LOSSES] = {sizeof(uint64_t), TACHO_LOSS_MAX},
 		[TACHO_REGION_TRIGGERS] = {sizeof(struct tacho_box_trigger), TACHO_TRIGGERS},
@@ -60,18 +60,24 @@ static void regions_plan(struct tacho_box_super *s, uint64_t size)
 		[TACHO_REGION_DEF_BUCKETS] = {sizeof(uint32_t), size >> 12},
 		[TACHO_REGION_DEF_DATA] = {1, size >> 4},
 		[TACHO_REGION_SLOTS] = {sizeof(struct tacho_box_slot), size / TACHO_SLOT_SIZE},
+		[TACHO_REGION_UNDERWAY] = {sizeof(struct tacho_box_underway), size >> 12},
 	};
-	static const uint64_t most[TACHO_REGION_POOL] = {
-		[TACHO_REGION_THREADS] = TACHO__THREADS_MAX, [TACHO_REGION_HISTOGRAMS] = 1u << 14,
-		[TACHO_REGION_DEF_DIR] = 1u << 20,	     [TACHO_REGION_DEF_BUCKETS] = 1u << 16,
+	static const uint64_t most[TACHO_REGION_COUNT] = {
+		[TACHO_REGION_THREADS] = TACHO__THREADS_MAX,
+		[TACHO_REGION_HISTOGRAMS] = 1u << 14,
+		[TACHO_REGION_DEF_DIR] = 1u << 20,
+		[TACHO_REGION_DEF_BUCKETS] = 1u << 16,
 		[TACHO_REGION_DEF_DATA] = 1u << 26,
+		[TACHO_REGION_UNDERWAY] = TACHO__THREADS_MAX,
 	};
 	uint64_t at = TACHO_BOX_SUPER_SIZE;
 
-	for (int i = 0; i < TACHO_REGION_POOL; i++) {
+	for (int i = 0; i < TACHO_REGION_COUNT; i++) {
 		struct tacho_box_region *r = &s->regions[i];
 		uint64_t n = plan[i].count;
 
+		if (i == TACHO_REGION_POOL) /* what is left */
+			continue;
 		if (most[i] && n > most[i])
 			n = most[i];
 		r->offset = at;
@@ -103,6 +109,7 @@ static void recorder_point(struct tacho__recorder *r)
 	r->def_data = b + g[TACHO_REGION_DEF_DATA].offset;
 	r->slots = (void *)(b + g[TACHO_REGION_SLOTS].offset);
 	r->pool = b + g[TACHO_REGION_POOL].offset;
+	r->underway = (void *)(b + g[TACHO_REGION_UNDERWAY].offset);
 	r->slot_count = g[TACHO_REGION_POOL].count;
 	r->thread_count = g[TACHO_REGION_THREADS].count;
 }

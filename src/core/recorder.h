@@ -56,6 +56,7 @@ struct tacho__writer {
 	uint32_t index; /* in the thread table */
 	/* Of that box. It stays mapped when it is stopped, while tacho__rec is of the next one. */
 	struct tacho_box_thread *entry;
+	struct tacho_box_underway *underway; /* NULL: it writes to no box */
 	struct tacho_box_hist *hists;
 	uint32_t number;
 	uint32_t tid;
@@ -104,6 +105,7 @@ struct tacho__recorder {
 	uint32_t *buckets;
 	uint8_t *def_data;
 	struct tacho_box_slot *slots;
+	struct tacho_box_underway *underway;
 	uint8_t *pool;
 	uint32_t slot_count;
 	uint32_t thread_count;

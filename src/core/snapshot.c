@@ -290,6 +290,8 @@ static int write_all(int fd, uint32_t taken_by, struct tacho__snapshot_room *roo
 	put_definitions(&o);
 	put_entries(&o, TACHO_BLOCK_THREADS, r->threads, sizeof(r->threads[0]),
 		    tacho__load(&s->threads_used));
+	put_entries(&o, TACHO_BLOCK_UNDERWAY, r->underway, sizeof(r->underway[0]),
+		    tacho__load(&s->threads_used));
 	put_entries(&o, TACHO_BLOCK_HISTOGRAMS, r->hists, sizeof(r->hists[0]),
 		    tacho__load(&s->hists_used));
 	put_entries(&o, TACHO_BLOCK_LOSSES, r->losses, sizeof(r->losses[0]), TACHO_LOSS_COUNT);

@@ -198,7 +198,9 @@ static struct tacho__writer *grow(void)
 	do {
 		if (i >= r->thread_count ||
 		    tacho__box_fill(TACHO_REGION_THREADS,
-				    (i + 1) * sizeof(struct tacho_box_thread)))
+				    (i + 1) * sizeof(struct tacho_box_thread)) ||
+		    tacho__box_fill(TACHO_REGION_UNDERWAY,
+				    (i + 1) * sizeof(struct tacho_box_underway)))
 			return NULL;
 	} while (!__atomic_compare_exchange_n(&r->super->threads_used, &i, i + 1, 0,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
@@ -243,6 +245,8 @@ static void writer_begin(struct tacho__writer *w)
 	memset(w->stream, 0, sizeof(w->stream));
 	w->index = index;
 	w->entry = t;
+	w->underway = &r->underway[index];
+	memset(w->underway, 0, sizeof(*w->underway));
 	w->hists = r->hists;
 	w->number = __atomic_add_fetch(&r->super->threads_seen, 1, __ATOMIC_RELAXED);
 	w->tid = (uint32_t)tacho__gettid();

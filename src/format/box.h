@@ -19,6 +19,7 @@
  *     DEF_DATA    payloads of definitions (definition.h)
  *     SLOTS       struct tacho_box_slot, one a slot
  *     POOL        slots of `slot_size` bytes
+ *     UNDERWAY    struct tacho_box_underway, one for each entry of THREADS
  *
  * A box whose state is TACHO_STATE_OFF has only the superblock, which holds the
  * reason: the process wanted to record and could not.
@@ -91,6 +92,7 @@ enum tacho_region {
 	TACHO_REGION_DEF_DATA,
 	TACHO_REGION_SLOTS,
 	TACHO_REGION_POOL,
+	TACHO_REGION_UNDERWAY, /* boxes of before have none */
 	TACHO_REGION_COUNT
 };
 
@@ -293,6 +295,22 @@ struct tacho_box_thread {
 	char name[16];
 };
 
+/*
+ * What a thread is in that gets a record only when it has returned, and who holds what it waits
+ * for: known so when the process ends or hangs. Either half counts when its `since` is not 0, which
+ * is stored last and taken back before the record that follows.
+ */
+struct tacho_box_underway {
+	uint64_t call_since; /* ticks */
+	uint64_t call_at;    /* code: in the instruction that called */
+	uint64_t call_on;    /* descriptor, process or thread, or 2^64 - 1: none */
+	uint32_t call;	     /* name: a definition */
+	uint32_t wait_owner; /* tid that had the lock when the wait began; 0: not known */
+	uint64_t wait_since; /* ticks */
+	uint64_t wait_lock;
+	uint64_t reserved[2];
+};
+
 /* Short polls of one kind on one loop by one thread, since `since`. */
 struct tacho_box_hist {
 	uint32_t kind; /* 0: free */
@@ -379,6 +397,7 @@ struct tacho_chunk {
 _Static_assert(sizeof(struct tacho_chunk) == TACHO_CHUNK_HEAD, "chunk header is 256 bytes");
 _Static_assert(sizeof(struct tacho_box_super) <= TACHO_BOX_SUPER_SIZE, "superblock fits a page");
 _Static_assert(sizeof(struct tacho_box_thread) == 64, "thread entry is 64 bytes");
+_Static_assert(sizeof(struct tacho_box_underway) == 64, "what is under way is 64 bytes");
 _Static_assert(sizeof(struct tacho_box_hist) == 256, "histogram is 256 bytes");
 _Static_assert(sizeof(struct tacho_box_trigger) == 256, "trigger is 256 bytes");
 _Static_assert(sizeof(struct tacho_box_def) == 16, "directory entry is 16 bytes");

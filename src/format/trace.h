@@ -77,6 +77,7 @@ enum tacho_block_type {
 	TACHO_BLOCK_SYMBOLS = 13,
 	/* 14 is not used */
 	TACHO_BLOCK_GAPS = 15,
+	TACHO_BLOCK_UNDERWAY = 17,
 };
 
 struct tacho_trace_block {
@@ -152,7 +153,7 @@ enum tacho_meta_key {
 /* CLOCK: u32 entry size, u32 count, struct tacho_anchor sorted by ticks. Between two
    anchors, and beyond them by the slope of first to last, time is linear. */
 
-/* THREADS, HISTOGRAMS, TRIGGERS, CRASHES, SOURCES: u32 entry size, u32 count, entries
+/* THREADS, UNDERWAY, HISTOGRAMS, TRIGGERS, CRASHES, SOURCES: u32 entry size, u32 count, entries
    as in box.h (struct tacho_box_thread etc.). Times in them are ticks: see CLOCK.
    LOSSES: the same with u64 entries. */
 struct tacho_trace_array {

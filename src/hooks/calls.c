@@ -67,6 +67,7 @@ void tacho__outer_ends(void)
 	TACHO_HOOK void tacho__hooked_##name(void *where, int value)     \
 	{                                                                \
 		tacho__hook.outer = 0;                                   \
+		tacho__call_ends();                                      \
 		TACHO__NEXT(name)(where, value);                         \
 		__builtin_unreachable();                                 \
 	}
@@ -314,6 +315,17 @@ static int has_loop_here(void)
 
 	return r && __atomic_load_n(&r->phase, __ATOMIC_ACQUIRE) == TACHO__PHASE_READY &&
 	       tacho__load(&r->epoch) == tacho__hook.loop_epoch;
+}
+
+uint32_t tacho__name_look_up(const char *name, uint64_t *known)
+{
+	uint32_t id;
+
+	if (!has_loop_here())
+		return 0;
+	id = tacho__define_name(TACHO_DEF_TEXT, name, NULL, 0, 0, 0, NULL);
+	tacho__store(known, (uint64_t)tacho__hook.loop_epoch << 32 | id);
+	return id;
 }
 
 void tacho__call_returned(const struct tacho__blocking_call *c)

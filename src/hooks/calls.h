@@ -37,12 +37,49 @@ extern uint64_t tacho__call_ticks;
 /* Records the call if it was long enough. errno stays. */
 void tacho__call_returned(const struct tacho__blocking_call *call) __attribute__((cold));
 
-/* When the call began, or 0: it is not of interest. */
-static inline uint64_t tacho__call_begins(void)
+/*
+ * The definition of the name of a call, looked up once in each box: a literal, and where that is kept
+ * as epoch << 32 | id. 0: there is no box.
+ */
+uint32_t tacho__name_look_up(const char *name, uint64_t *known) __attribute__((cold));
+#define TACHO__NAME_ID(text)                                            \
+	(__extension__({                                                \
+		static uint64_t tacho__known;                           \
+		uint64_t tacho__v = tacho__load(&tacho__known);         \
+		tacho__likely(tacho__v >> 32 == tacho__hook.loop_epoch) \
+			? (uint32_t)tacho__v                            \
+			: tacho__name_look_up((text), &tacho__known);   \
+	}))
+
+/* Whether calls of this thread are of interest now. */
+static inline int tacho__call_counts(void)
 {
-	if (tacho__likely(!tacho__on_loop_thread()) || !tacho__recording() || tacho__is_inside())
-		return 0;
-	return tacho__ticks();
+	return tacho__unlikely(tacho__on_loop_thread()) && tacho__recording() &&
+	       !tacho__is_inside();
+}
+
+/* The thread is about to make a call that may block: what is known of that if it never returns. Gives
+   the time. */
+static inline uint64_t tacho__call_begins(uint32_t name, const void *caller, int64_t on)
+{
+	struct tacho_box_underway *u = tacho__self->underway;
+	uint64_t now = tacho__ticks();
+
+	if (tacho__likely(u)) {
+		tacho__store(&u->call, name);
+		tacho__store(&u->call_at, (uint64_t)(uintptr_t)caller - 1);
+		tacho__store(&u->call_on, on < 0 ? UINT64_MAX : (uint64_t)on);
+		__atomic_store_n(&u->call_since, now, __ATOMIC_RELEASE);
+	}
+	return now;
+}
+
+static inline void tacho__call_ends(void)
+{
+	struct tacho_box_underway *u = tacho__self->underway;
+
+	if (tacho__likely(u))
+		tacho__store(&u->call_since, 0);
 }
 
 /*
@@ -67,13 +104,13 @@ static inline void tacho__descriptor_changed(int fd)
 		tacho__store(&tacho__never_blocks[fd], 0);
 }
 
-static inline uint64_t tacho__transfer_begins(int fd)
+static inline int tacho__transfer_counts(int fd)
 {
 	if (tacho__likely(!tacho__on_loop_thread()) ||
 	    ((unsigned)fd < TACHO__DESCRIPTORS &&
 	     tacho__load(&tacho__never_blocks[fd]) == tacho__load(&tacho__trusted)))
 		return 0;
-	return tacho__call_begins();
+	return tacho__call_counts();
 }
 
 /*
@@ -103,12 +140,19 @@ void tacho__modules_later(void);
 #define TACHO__NUMBER(n) .number = (n) /* of a process or a thread; of what is closed */
 #define TACHO__NOTHING .number = -1
 
+/* When the call `text` on `about` begins, or 0: it does not count. */
+#define TACHO__CALL_BEGINS(counts, text, about)                                                    \
+	((counts) ? tacho__call_begins(TACHO__NAME_ID(text), __builtin_return_address(0), (about)) \
+		  : 0)
+#define TACHO__ON_NOTHING (-1)
+
 /* Records the call that began at `since` and has just returned. */
 #define TACHO__CALL_ENDS(since_ticks, text, wrong, ...)                                       \
 	do {                                                                                  \
 		uint64_t tacho__now;                                                          \
 		if ((since_ticks) == 0)                                                       \
 			break;                                                                \
+		tacho__call_ends();                                                           \
 		tacho__now = tacho__ticks();                                                  \
 		if (tacho__likely(tacho__now - (since_ticks) < tacho__call_ticks))            \
 			break;                                                                \
@@ -122,26 +166,31 @@ void tacho__modules_later(void);
 	} while (0)
 
 /*
- * A hook: type, name, (parameters), (arguments), how `result` tells the error, and what
- * the call is about. The one for calls that set errno and return -1 is TACHO__CALL.
+ * A hook: type, name, (parameters), (arguments), what it is on, how `result` tells the error, and
+ * what the call is about. The ones for calls that set errno and return -1 are TACHO__CALL and, on
+ * the descriptor `fd`, TACHO__FD_CALL.
  */
-#define TACHO__CALL_ERROR(type, name, params, args, wrong, ...)     \
-	TACHO__HOOKED(type, name, params)                           \
-	{                                                           \
-		uint64_t since = tacho__call_begins();              \
-		type result = TACHO__NEXT(name) args;               \
-                                                                    \
-		TACHO__CALL_ENDS(since, #name, wrong, __VA_ARGS__); \
-		return result;                                      \
+#define TACHO__CALL_ON(type, name, params, args, on, wrong, ...)                      \
+	TACHO__HOOKED(type, name, params)                                             \
+	{                                                                             \
+		uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), #name, on); \
+		type result = TACHO__NEXT(name) args;                                 \
+                                                                                      \
+		TACHO__CALL_ENDS(since, #name, wrong, __VA_ARGS__);                   \
+		return result;                                                        \
 	}
+#define TACHO__CALL_ERROR(type, name, params, args, wrong, ...) \
+	TACHO__CALL_ON(type, name, params, args, TACHO__ON_NOTHING, wrong, __VA_ARGS__)
 #define TACHO__CALL(type, name, params, args, ...) \
 	TACHO__CALL_ERROR(type, name, params, args, result < 0 ? errno : 0, __VA_ARGS__)
+#define TACHO__FD_CALL(type, name, params, args) \
+	TACHO__CALL_ON(type, name, params, args, fd, result < 0 ? errno : 0, TACHO__FD(fd))
 
 /* The same for one that reads or writes on the descriptor `fd`. */
 #define TACHO__TRANSFER(type, name, params, args)                                              \
 	TACHO__HOOKED(type, name, params)                                                      \
 	{                                                                                      \
-		uint64_t since = tacho__transfer_begins(fd);                                   \
+		uint64_t since = TACHO__CALL_BEGINS(tacho__transfer_counts(fd), #name, fd);    \
 		type result = TACHO__NEXT(name) args;                                          \
                                                                                                \
 		if (tacho__unlikely(since)) {                                                  \
@@ -152,29 +201,30 @@ void tacho__modules_later(void);
 	}
 
 /* The same for one that makes a descriptor, or fails. */
-#define TACHO__CALL_MAKING(name, params, args, ...)                                  \
-	TACHO__HOOKED(int, name, params)                                             \
-	{                                                                            \
-		uint64_t since = tacho__call_begins();                               \
-		int result = TACHO__NEXT(name) args;                                 \
-                                                                                     \
-		tacho__descriptor_changed(result);                                   \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, __VA_ARGS__); \
-		return result;                                                       \
+#define TACHO__CALL_MAKING(name, params, args, on, ...)                               \
+	TACHO__HOOKED(int, name, params)                                              \
+	{                                                                             \
+		uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), #name, on); \
+		int result = TACHO__NEXT(name) args;                                  \
+                                                                                      \
+		tacho__descriptor_changed(result);                                    \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, __VA_ARGS__);  \
+		return result;                                                        \
 	}
 
 /* The same for a call that makes others. */
-#define TACHO__OUTER_CALL(type, name, params, args, wrong, ...)                  \
-	TACHO__HOOKED(type, name, params)                                        \
-	{                                                                        \
-		uint64_t since = tacho__call_begins();                           \
-		int outermost = tacho__outer_begins(__builtin_frame_address(0)); \
-		type result = TACHO__NEXT(name) args;                            \
-                                                                                 \
-		if (outermost)                                                   \
-			tacho__outer_ends();                                     \
-		TACHO__CALL_ENDS(since, #name, wrong, __VA_ARGS__);              \
-		return result;                                                   \
+#define TACHO__OUTER_CALL(type, name, params, args, wrong, ...)                             \
+	TACHO__HOOKED(type, name, params)                                                   \
+	{                                                                                   \
+		uint64_t since =                                                            \
+			TACHO__CALL_BEGINS(tacho__call_counts(), #name, TACHO__ON_NOTHING); \
+		int outermost = tacho__outer_begins(__builtin_frame_address(0));            \
+		type result = TACHO__NEXT(name) args;                                       \
+                                                                                            \
+		if (outermost)                                                              \
+			tacho__outer_ends();                                                \
+		TACHO__CALL_ENDS(since, #name, wrong, __VA_ARGS__);                         \
+		return result;                                                              \
 	}
 
 #endif

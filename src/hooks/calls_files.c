@@ -11,10 +11,9 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
-#define FD_CALL(type, name, params, args) TACHO__CALL(type, name, params, args, TACHO__FD(fd))
 #define PATH_CALL(name, params, args) TACHO__CALL(int, name, params, args, TACHO__PATH(path))
 #define OPEN_CALL(name, params, args) \
-	TACHO__CALL_MAKING(name, params, args, TACHO__FD_PATH(result, path))
+	TACHO__CALL_MAKING(name, params, args, TACHO__ON_NOTHING, TACHO__FD_PATH(result, path))
 #define AT_CALL(name, params, args) TACHO__CALL(int, name, params, args, TACHO__FD_PATH(dir, path))
 
 /* -------------------------------------------------------- read and write */
@@ -26,20 +25,21 @@ TACHO__TRANSFER(ssize_t, writev, (int fd, const void *parts, int count), (fd, pa
 TACHO__TRANSFER(ssize_t, __read_chk, (int fd, void *buf, size_t size, size_t room),
 		(fd, buf, size, room))
 
-#define READ_AT(name) \
-	FD_CALL(ssize_t, name, (int fd, void *buf, size_t size, off_t at), (fd, buf, size, at))
-#define WRITE_AT(name)                                                           \
-	FD_CALL(ssize_t, name, (int fd, const void *buf, size_t size, off_t at), \
-		(fd, buf, size, at))
-#define READ_AT_CHECKED(name)                                                           \
-	FD_CALL(ssize_t, name, (int fd, void *buf, size_t size, off_t at, size_t room), \
-		(fd, buf, size, at, room))
-#define PARTS_AT(name)                                                           \
-	FD_CALL(ssize_t, name, (int fd, const void *parts, int count, off_t at), \
-		(fd, parts, count, at))
-#define PARTS_AT_FLAGS(name)                                                                \
-	FD_CALL(ssize_t, name, (int fd, const void *parts, int count, off_t at, int flags), \
-		(fd, parts, count, at, flags))
+#define READ_AT(name)                                                             \
+	TACHO__FD_CALL(ssize_t, name, (int fd, void *buf, size_t size, off_t at), \
+		       (fd, buf, size, at))
+#define WRITE_AT(name)                                                                  \
+	TACHO__FD_CALL(ssize_t, name, (int fd, const void *buf, size_t size, off_t at), \
+		       (fd, buf, size, at))
+#define READ_AT_CHECKED(name)                                                                  \
+	TACHO__FD_CALL(ssize_t, name, (int fd, void *buf, size_t size, off_t at, size_t room), \
+		       (fd, buf, size, at, room))
+#define PARTS_AT(name)                                                                  \
+	TACHO__FD_CALL(ssize_t, name, (int fd, const void *parts, int count, off_t at), \
+		       (fd, parts, count, at))
+#define PARTS_AT_FLAGS(name)                                                                       \
+	TACHO__FD_CALL(ssize_t, name, (int fd, const void *parts, int count, off_t at, int flags), \
+		       (fd, parts, count, at, flags))
 
 READ_AT(pread)
 READ_AT(pread64)
@@ -61,32 +61,34 @@ PARTS_AT_FLAGS(pwritev64v2)
 		    TACHO__FD(to))
 SEND_FILE(sendfile)
 SEND_FILE(sendfile64)
-FD_CALL(ssize_t, splice, (int fd, loff_t *from, int to, loff_t *at, size_t size, unsigned flags),
-	(fd, from, to, at, size, flags))
-FD_CALL(ssize_t, copy_file_range,
-	(int fd, loff_t *from, int to, loff_t *at, size_t size, unsigned flags),
-	(fd, from, to, at, size, flags))
+TACHO__FD_CALL(ssize_t, splice,
+	       (int fd, loff_t *from, int to, loff_t *at, size_t size, unsigned flags),
+	       (fd, from, to, at, size, flags))
+TACHO__FD_CALL(ssize_t, copy_file_range,
+	       (int fd, loff_t *from, int to, loff_t *at, size_t size, unsigned flags),
+	       (fd, from, to, at, size, flags))
 
 /* --------------------------------------------------------------- storage */
 
 /* Of all file systems: it returns nothing, so there is nothing to be wrong. */
 TACHO__HOOKED(void, sync, (void))
 {
-	uint64_t since = tacho__call_begins();
+	uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), "sync", TACHO__ON_NOTHING);
 
 	TACHO__NEXT(sync)();
 	TACHO__CALL_ENDS(since, "sync", 0, TACHO__NOTHING);
 }
 
-FD_CALL(int, fsync, (int fd), (fd))
-FD_CALL(int, fdatasync, (int fd), (fd))
-FD_CALL(int, syncfs, (int fd), (fd))
-FD_CALL(int, sync_file_range, (int fd, off_t at, off_t size, unsigned flags), (fd, at, size, flags))
+TACHO__FD_CALL(int, fsync, (int fd), (fd))
+TACHO__FD_CALL(int, fdatasync, (int fd), (fd))
+TACHO__FD_CALL(int, syncfs, (int fd), (fd))
+TACHO__FD_CALL(int, sync_file_range, (int fd, off_t at, off_t size, unsigned flags),
+	       (fd, at, size, flags))
 TACHO__CALL(int, msync, (void *at, size_t size, int flags), (at, size, flags), TACHO__NOTHING)
 /* Its number names nothing any more when it returns. */
 TACHO__HOOKED(int, close, (int fd))
 {
-	uint64_t since = tacho__call_begins();
+	uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), "close", fd);
 	int result;
 
 	tacho__descriptor_changed(fd);
@@ -95,10 +97,10 @@ TACHO__HOOKED(int, close, (int fd))
 	return result;
 }
 
-FD_CALL(int, ftruncate, (int fd, off_t size), (fd, size))
-FD_CALL(int, ftruncate64, (int fd, off_t size), (fd, size))
-FD_CALL(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size))
-FD_CALL(int, fallocate64, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size))
+TACHO__FD_CALL(int, ftruncate, (int fd, off_t size), (fd, size))
+TACHO__FD_CALL(int, ftruncate64, (int fd, off_t size), (fd, size))
+TACHO__FD_CALL(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size))
+TACHO__FD_CALL(int, fallocate64, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size))
 TACHO__CALL_ERROR(int, posix_fallocate, (int fd, off_t at, off_t size), (fd, at, size), result,
 		  TACHO__FD(fd))
 TACHO__CALL_ERROR(int, posix_fallocate64, (int fd, off_t at, off_t size), (fd, at, size), result,
@@ -106,22 +108,22 @@ TACHO__CALL_ERROR(int, posix_fallocate64, (int fd, off_t at, off_t size), (fd, a
 
 /* ----------------------------------------------------------------- locks */
 
-FD_CALL(int, flock, (int fd, int what), (fd, what))
-FD_CALL(int, lockf, (int fd, int what, off_t size), (fd, what, size))
-FD_CALL(int, lockf64, (int fd, int what, off_t size), (fd, what, size))
+TACHO__FD_CALL(int, flock, (int fd, int what), (fd, what))
+TACHO__FD_CALL(int, lockf, (int fd, int what, off_t size), (fd, what, size))
+TACHO__FD_CALL(int, lockf64, (int fd, int what, off_t size), (fd, what, size))
 
 /* Of those only what waits for a lock: the others never take long. */
-#define CONTROL(name)                                                                  \
-	TACHO__HOOKED(int, name, (int fd, int what, void *arg))                        \
-	{                                                                              \
-		int waits = what == F_SETLKW || what == F_OFD_SETLKW;                  \
-		uint64_t since = waits ? tacho__call_begins() : 0;                     \
-		int result = TACHO__NEXT(name)(fd, what, arg);                         \
-                                                                                       \
-		if (what == F_SETFL)                                                   \
-			tacho__descriptor_changed(fd);                                 \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
-		return result;                                                         \
+#define CONTROL(name)                                                                          \
+	TACHO__HOOKED(int, name, (int fd, int what, void *arg))                                \
+	{                                                                                      \
+		int waits = what == F_SETLKW || what == F_OFD_SETLKW;                          \
+		uint64_t since = TACHO__CALL_BEGINS(waits && tacho__call_counts(), #name, fd); \
+		int result = TACHO__NEXT(name)(fd, what, arg);                                 \
+                                                                                               \
+		if (what == F_SETFL)                                                           \
+			tacho__descriptor_changed(fd);                                         \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));         \
+		return result;                                                                 \
 	}
 CONTROL(fcntl)
 CONTROL(fcntl64)
@@ -164,8 +166,8 @@ PATH_CALL(stat, (const char *path, void *st), (path, st))
 PATH_CALL(stat64, (const char *path, void *st), (path, st))
 PATH_CALL(lstat, (const char *path, void *st), (path, st))
 PATH_CALL(lstat64, (const char *path, void *st), (path, st))
-FD_CALL(int, fstat, (int fd, void *st), (fd, st))
-FD_CALL(int, fstat64, (int fd, void *st), (fd, st))
+TACHO__FD_CALL(int, fstat, (int fd, void *st), (fd, st))
+TACHO__FD_CALL(int, fstat64, (int fd, void *st), (fd, st))
 AT_CALL(fstatat, (int dir, const char *path, void *st, int flags), (dir, path, st, flags))
 AT_CALL(fstatat64, (int dir, const char *path, void *st, int flags), (dir, path, st, flags))
 AT_CALL(statx, (int dir, const char *path, int flags, unsigned mask, void *st),
@@ -175,8 +177,8 @@ PATH_CALL(__xstat, (int version, const char *path, void *st), (version, path, st
 PATH_CALL(__xstat64, (int version, const char *path, void *st), (version, path, st))
 PATH_CALL(__lxstat, (int version, const char *path, void *st), (version, path, st))
 PATH_CALL(__lxstat64, (int version, const char *path, void *st), (version, path, st))
-FD_CALL(int, __fxstat, (int version, int fd, void *st), (version, fd, st))
-FD_CALL(int, __fxstat64, (int version, int fd, void *st), (version, fd, st))
+TACHO__FD_CALL(int, __fxstat, (int version, int fd, void *st), (version, fd, st))
+TACHO__FD_CALL(int, __fxstat64, (int version, int fd, void *st), (version, fd, st))
 AT_CALL(__fxstatat, (int version, int dir, const char *path, void *st, int flags),
 	(version, dir, path, st, flags))
 AT_CALL(__fxstatat64, (int version, int dir, const char *path, void *st, int flags),
@@ -186,10 +188,10 @@ PATH_CALL(statfs, (const char *path, void *st), (path, st))
 PATH_CALL(statfs64, (const char *path, void *st), (path, st))
 PATH_CALL(statvfs, (const char *path, void *st), (path, st))
 PATH_CALL(statvfs64, (const char *path, void *st), (path, st))
-FD_CALL(int, fstatfs, (int fd, void *st), (fd, st))
-FD_CALL(int, fstatfs64, (int fd, void *st), (fd, st))
-FD_CALL(int, fstatvfs, (int fd, void *st), (fd, st))
-FD_CALL(int, fstatvfs64, (int fd, void *st), (fd, st))
+TACHO__FD_CALL(int, fstatfs, (int fd, void *st), (fd, st))
+TACHO__FD_CALL(int, fstatfs64, (int fd, void *st), (fd, st))
+TACHO__FD_CALL(int, fstatvfs, (int fd, void *st), (fd, st))
+TACHO__FD_CALL(int, fstatvfs64, (int fd, void *st), (fd, st))
 
 PATH_CALL(access, (const char *path, int mode), (path, mode))
 AT_CALL(faccessat, (int dir, const char *path, int mode, int flags), (dir, path, mode, flags))
@@ -220,14 +222,14 @@ AT_CALL(linkat, (int dir, const char *path, int to_dir, const char *to, int flag
 PATH_CALL(symlink, (const char *to, const char *path), (to, path))
 AT_CALL(symlinkat, (const char *to, int dir, const char *path), (to, dir, path))
 PATH_CALL(chmod, (const char *path, mode_t mode), (path, mode))
-FD_CALL(int, fchmod, (int fd, mode_t mode), (fd, mode))
+TACHO__FD_CALL(int, fchmod, (int fd, mode_t mode), (fd, mode))
 AT_CALL(fchmodat, (int dir, const char *path, mode_t mode, int flags), (dir, path, mode, flags))
 PATH_CALL(chown, (const char *path, uid_t user, gid_t group), (path, user, group))
 PATH_CALL(lchown, (const char *path, uid_t user, gid_t group), (path, user, group))
-FD_CALL(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group))
+TACHO__FD_CALL(int, fchown, (int fd, uid_t user, gid_t group), (fd, user, group))
 AT_CALL(fchownat, (int dir, const char *path, uid_t user, gid_t group, int flags),
 	(dir, path, user, group, flags))
 AT_CALL(utimensat, (int dir, const char *path, const void *times, int flags),
 	(dir, path, times, flags))
-FD_CALL(int, futimens, (int fd, const void *times), (fd, times))
+TACHO__FD_CALL(int, futimens, (int fd, const void *times), (fd, times))
 PATH_CALL(chdir, (const char *path), (path))

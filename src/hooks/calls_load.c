@@ -29,7 +29,7 @@ static open_function *real_dlopen(void)
 
 static void *timed_dlopen(const char *file, int mode)
 {
-	uint64_t since = tacho__call_begins();
+	uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), "dlopen", TACHO__ON_NOTHING);
 	int outermost = tacho__outer_begins(__builtin_frame_address(0));
 	void *result = real_dlopen()(file, mode);
 

@@ -21,8 +21,9 @@ TACHO__CALL_ERROR(unsigned, sleep, (unsigned seconds), (seconds), 0, TACHO__NOTH
 
 /* ------------------------------------------------------------- processes */
 
-#define WAIT_CALL(name, params, args, process) \
-	TACHO__CALL(pid_t, name, params, args, TACHO__NUMBER(result > 0 ? result : (process)))
+#define WAIT_CALL(name, params, args, process)                                     \
+	TACHO__CALL_ON(pid_t, name, params, args, process, result < 0 ? errno : 0, \
+		       TACHO__NUMBER(result > 0 ? result : (process)))
 
 WAIT_CALL(wait, (int *status), (status), -1)
 WAIT_CALL(wait3, (int *status, int flags, void *usage), (status, flags, usage), -1)
@@ -56,8 +57,9 @@ SPAWN_CALL(posix_spawnp)
 #define JOIN_CALL(name, params, args, wrong)                                                   \
 	TACHO__HOOKED(int, name, params)                                                       \
 	{                                                                                      \
-		uint64_t since = tacho__call_begins();                                         \
-		uint32_t tid = since ? tacho__tid_of(thread) : 0;                              \
+		int counts = tacho__call_counts();                                             \
+		uint32_t tid = counts ? tacho__tid_of(thread) : 0;                             \
+		uint64_t since = TACHO__CALL_BEGINS(counts, #name, tid ? (int64_t)tid : -1);   \
 		int result = TACHO__NEXT(name) args;                                           \
                                                                                                \
 		TACHO__CALL_ENDS(since, #name, wrong, TACHO__NUMBER(tid ? (int64_t)tid : -1)); \

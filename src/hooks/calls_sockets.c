@@ -7,8 +7,6 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#define FD_CALL(type, name, params, args) TACHO__CALL(type, name, params, args, TACHO__FD(fd))
-
 /* --------------------------------------------------------------- sockets */
 
 TACHO__TRANSFER(ssize_t, recv, (int fd, void *buf, size_t size, int flags), (fd, buf, size, flags))
@@ -35,10 +33,11 @@ TACHO__TRANSFER(ssize_t, sendmsg, (int fd, const void *message, int flags), (fd,
 TACHO__TRANSFER(int, sendmmsg, (int fd, void *messages, unsigned count, int flags),
 		(fd, messages, count, flags))
 
-FD_CALL(int, connect, (int fd, const void *to, socklen_t size), (fd, to, size))
-TACHO__CALL_MAKING(accept, (int fd, void *from, socklen_t *size), (fd, from, size), TACHO__FD(fd))
+TACHO__FD_CALL(int, connect, (int fd, const void *to, socklen_t size), (fd, to, size))
+TACHO__CALL_MAKING(accept, (int fd, void *from, socklen_t *size), (fd, from, size), fd,
+		   TACHO__FD(fd))
 TACHO__CALL_MAKING(accept4, (int fd, void *from, socklen_t *size, int flags),
-		   (fd, from, size, flags), TACHO__FD(fd))
+		   (fd, from, size, flags), fd, TACHO__FD(fd))
 
 /* ----------------------------------------------------------------- names */
 

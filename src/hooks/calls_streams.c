@@ -87,7 +87,8 @@ TACHO__CALL(int, puts, (const char *text), (text), ON(stdout))
 		    __VA_ARGS__)                                                             \
 	TACHO__HOOKED(int, name, (TACHO__EACH params, ...))                                  \
 	{                                                                                    \
-		uint64_t since = tacho__call_begins();                                       \
+		uint64_t since =                                                             \
+			TACHO__CALL_BEGINS(tacho__call_counts(), #name, TACHO__ON_NOTHING);  \
 		va_list list;                                                                \
 		int result;                                                                  \
                                                                                              \
@@ -111,23 +112,25 @@ PRINT_CALL(__dprintf_chk, __vdprintf_chk, (int fd, int checks, const char *forma
 
 /* -------------------------------------------------------- the system's log */
 
-#define LOG_CALL(name, with, params, args)                            \
-	TACHO__HOOKED(void, with, (TACHO__EACH params, va_list list)) \
-	{                                                             \
-		uint64_t since = tacho__call_begins();                \
-                                                                      \
-		TACHO__NEXT(with)(TACHO__EACH args, list);            \
-		TACHO__CALL_ENDS(since, #with, 0, TACHO__NOTHING);    \
-	}                                                             \
-	TACHO__HOOKED(void, name, (TACHO__EACH params, ...))          \
-	{                                                             \
-		uint64_t since = tacho__call_begins();                \
-		va_list list;                                         \
-                                                                      \
-		va_start(list, format);                               \
-		TACHO__NEXT(with)(TACHO__EACH args, list);            \
-		va_end(list);                                         \
-		TACHO__CALL_ENDS(since, #name, 0, TACHO__NOTHING);    \
+#define LOG_CALL(name, with, params, args)                                                  \
+	TACHO__HOOKED(void, with, (TACHO__EACH params, va_list list))                       \
+	{                                                                                   \
+		uint64_t since =                                                            \
+			TACHO__CALL_BEGINS(tacho__call_counts(), #with, TACHO__ON_NOTHING); \
+                                                                                            \
+		TACHO__NEXT(with)(TACHO__EACH args, list);                                  \
+		TACHO__CALL_ENDS(since, #with, 0, TACHO__NOTHING);                          \
+	}                                                                                   \
+	TACHO__HOOKED(void, name, (TACHO__EACH params, ...))                                \
+	{                                                                                   \
+		uint64_t since =                                                            \
+			TACHO__CALL_BEGINS(tacho__call_counts(), #name, TACHO__ON_NOTHING); \
+		va_list list;                                                               \
+                                                                                            \
+		va_start(list, format);                                                     \
+		TACHO__NEXT(with)(TACHO__EACH args, list);                                  \
+		va_end(list);                                                               \
+		TACHO__CALL_ENDS(since, #name, 0, TACHO__NOTHING);                          \
 	}
 
 LOG_CALL(syslog, vsyslog, (int priority, const char *format), (priority, format))

@@ -48,7 +48,7 @@ static __attribute__((noinline)) long uring_enter(long number, long ring, long s
 {
 	int waits = wait && flags & ENTER_GETEVENTS;
 	uint32_t loop = waits ? tacho__loop_parks((int)ring, "io_uring") : 0;
-	uint64_t since = waits ? 0 : tacho__call_begins();
+	uint64_t since = TACHO__CALL_BEGINS(!waits && tacho__call_counts(), "io_uring_enter", ring);
 	long result = TACHO__NEXT(syscall)(number, ring, submit, wait, flags, mask, size);
 
 	if (loop)

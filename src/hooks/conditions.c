@@ -22,17 +22,17 @@ static void cancelled(void *wait)
 
 /* Sets `result` to that of the real `call`, made as a wait for `address`, and made again as long
    as `again` is true. */
-#define WAIT(address, result, call, again)                                                      \
-	do {                                                                                    \
-		struct tacho__wait w;                                                           \
-                                                                                                \
-		tacho__wait_begin(&w, TACHO__FOR_SIGNAL, address, __builtin_return_address(0)); \
-		pthread_cleanup_push(cancelled, &w);                                            \
-		do                                                                              \
-			(result) = (call);                                                      \
-		while (again);                                                                  \
-		pthread_cleanup_pop(0);                                                         \
-		tacho__wait_end(&w, !(result) || (result) == EOWNERDEAD);                       \
+#define WAIT(address, result, call, again)                                                         \
+	do {                                                                                       \
+		struct tacho__wait w;                                                              \
+                                                                                                   \
+		tacho__wait_begin(&w, TACHO__FOR_SIGNAL, address, __builtin_return_address(0), 0); \
+		pthread_cleanup_push(cancelled, &w);                                               \
+		do                                                                                 \
+			(result) = (call);                                                         \
+		while (again);                                                                     \
+		pthread_cleanup_pop(0);                                                            \
+		tacho__wait_end(&w, !(result) || (result) == EOWNERDEAD);                          \
 	} while (0)
 
 static __attribute__((noinline)) void signalled(const void *address, const void *caller)

@@ -24,9 +24,14 @@
 #include "base/sys.h"
 #include "hooks/locks.h"
 
+static int owner_of(const pthread_mutex_t *m)
+{
+	return tacho__load(&m->__data.__owner);
+}
+
 static int is_own(const pthread_mutex_t *m)
 {
-	return m->__data.__owner == tacho__gettid();
+	return owner_of(m) == tacho__gettid();
 }
 
 /* The type in PTHREAD_MUTEX_NORMAL to _ADAPTIVE_NP, without the flags for robust and so on. */
@@ -86,32 +91,32 @@ static int is_time(const struct timespec *t)
 }
 
 /* What the real `call` gives, which is a wait unless it is certain to return `at_once`. */
-#define WAIT(lock, caller, at_once, call)                                         \
-	(__extension__({                                                          \
-		struct tacho__wait w;                                             \
-		int no_wait = (at_once), error;                                   \
-                                                                                  \
-		if (!no_wait)                                                     \
-			tacho__wait_begin(&w, TACHO__FOR_LOCK, (lock), (caller)); \
-		error = (call);                                                   \
-		if (!no_wait)                                                     \
-			tacho__wait_end(&w, !error || error == EOWNERDEAD);       \
-		error;                                                            \
+#define WAIT(lock, caller, owner, at_once, call)                                           \
+	(__extension__({                                                                   \
+		struct tacho__wait w;                                                      \
+		int no_wait = (at_once), error;                                            \
+                                                                                           \
+		if (!no_wait)                                                              \
+			tacho__wait_begin(&w, TACHO__FOR_LOCK, (lock), (caller), (owner)); \
+		error = (call);                                                            \
+		if (!no_wait)                                                              \
+			tacho__wait_end(&w, !error || error == EOWNERDEAD);                \
+		error;                                                                     \
 	}))
 /* What the `attempt` gives, or when that says EBUSY the wait. */
-#define TRY_THEN_WAIT(lock, attempt, at_once, call)                                         \
-	(__extension__({                                                                    \
-		int attempted = (attempt);                                                  \
-                                                                                            \
-		if (tacho__unlikely(attempted == EBUSY))                                    \
-			attempted = WAIT(lock, __builtin_return_address(0), at_once, call); \
-		attempted;                                                                  \
+#define TRY_THEN_WAIT(lock, attempt, owner, at_once, call)                                         \
+	(__extension__({                                                                           \
+		int attempted = (attempt);                                                         \
+                                                                                                   \
+		if (tacho__unlikely(attempted == EBUSY))                                           \
+			attempted = WAIT(lock, __builtin_return_address(0), owner, at_once, call); \
+		attempted;                                                                         \
 	}))
 
 /* -------------------------------------------------------------- mutexes */
 
-#define MUTEX(m, call)                                                          \
-	TRY_THEN_WAIT(m, is_robust(m) ? EBUSY : REAL(pthread_mutex_trylock)(m), \
+#define MUTEX(m, call)                                                                       \
+	TRY_THEN_WAIT(m, is_robust(m) ? EBUSY : REAL(pthread_mutex_trylock)(m), owner_of(m), \
 		      (is_robust(m) && !looks_taken(m)) || is_refused(m), call)
 
 static __attribute__((cold)) int first_lock(pthread_mutex_t *m);
@@ -148,7 +153,9 @@ static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *
 		return REAL(pthread_mutex_lock)(m);
 	if (!is_robust(m))
 		tried = REAL(pthread_mutex_trylock)(m);
-	return tried != EBUSY ? tried : WAIT(m, caller, is_refused(m), REAL(pthread_mutex_lock)(m));
+	return tried != EBUSY
+		       ? tried
+		       : WAIT(m, caller, owner_of(m), is_refused(m), REAL(pthread_mutex_lock)(m));
 }
 
 /* What is free is locked at the cost of one look more. */
@@ -199,12 +206,19 @@ TACHO_HOOK int pthread_mutex_unlock(pthread_mutex_t *m)
 /* -------------------------------------------------------------- rwlocks */
 
 /* The thread that writes is refused at once. */
-#define READ(l, call) TRY_THEN_WAIT(l, REAL(pthread_rwlock_tryrdlock)(l), is_writer(l), call)
-#define WRITE(l, call) TRY_THEN_WAIT(l, REAL(pthread_rwlock_trywrlock)(l), is_writer(l), call)
+#define READ(l, call) \
+	TRY_THEN_WAIT(l, REAL(pthread_rwlock_tryrdlock)(l), writer_of(l), is_writer(l), call)
+#define WRITE(l, call) \
+	TRY_THEN_WAIT(l, REAL(pthread_rwlock_trywrlock)(l), writer_of(l), is_writer(l), call)
+
+static int writer_of(const pthread_rwlock_t *l)
+{
+	return tacho__load(&l->__data.__cur_writer);
+}
 
 static int is_writer(const pthread_rwlock_t *l)
 {
-	return l->__data.__cur_writer == tacho__gettid();
+	return writer_of(l) == tacho__gettid();
 }
 
 TACHO_HOOK int pthread_rwlock_rdlock(pthread_rwlock_t *l)

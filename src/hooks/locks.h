@@ -112,9 +112,10 @@ struct tacho__wait {
 	enum tacho__wait_for what;
 };
 
-/* The thread is about to wait; `caller` is where in the program. Changes no errno. */
+/* The thread is about to wait; `caller` is where in the program; `owner` the thread that has it, 0:
+   not known. Changes no errno. */
 void tacho__wait_begin(struct tacho__wait *w, enum tacho__wait_for what, const void *address,
-		       const void *caller);
+		       const void *caller, int owner);
 /* It got what it waited for, or (0) gave up. Changes no errno. */
 void tacho__wait_end(struct tacho__wait *w, int got);
 

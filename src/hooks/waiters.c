@@ -258,12 +258,20 @@ static int is_long(uint64_t ticks)
 }
 
 void tacho__wait_begin(struct tacho__wait *w, enum tacho__wait_for what, const void *address,
-		       const void *caller)
+		       const void *caller, int owner)
 {
+	struct tacho_box_underway *u;
+
 	w->what = what;
 	w->address = (uint64_t)(uintptr_t)address;
 	w->begun = tacho__record(tacho_record_head(TACHO_REC_LOCK_WAIT, tacho__place(caller)),
 				 &w->address, 1);
+	u = tacho__self->underway;
+	if (w->begun && u && owner > 0) {
+		tacho__store(&u->wait_owner, (uint32_t)owner);
+		tacho__store(&u->wait_lock, w->address);
+		__atomic_store_n(&u->wait_since, w->begun, __ATOMIC_RELEASE);
+	}
 	/* Last: a release that is recorded lies after the begin of the wait. */
 	enter_table(w);
 }
@@ -274,6 +282,8 @@ void tacho__wait_end(struct tacho__wait *w, int got)
 	uint64_t now;
 
 	leave_table(w);
+	if (tacho__self->underway)
+		tacho__store(&tacho__self->underway->wait_since, 0);
 	if (!tacho__recording())
 		return;
 	now = tacho__record(tacho_record_head(TACHO_REC_LOCK_WAITED, arg), &w->address, 1);
