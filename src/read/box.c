@@ -95,6 +95,25 @@ static void keep_lasting_polls(struct tacho__parts *p, const struct tacho_box_th
 	}
 }
 
+/* What was just changing is not under way for this reader: two looks at it differ. */
+static int read_underway(struct tacho__box *b)
+{
+	struct tacho__parts *p = &b->parts;
+	int err = read_table(b, TACHO_REGION_UNDERWAY, b->super.threads_used,
+			     sizeof(struct tacho_box_underway), (void **)&p->underway,
+			     &p->underway_count);
+
+	for (uint32_t i = 0; !err && i < p->underway_count; i++) {
+		struct tacho_box_underway *u = &p->underway[i], again;
+
+		if ((u->call_since || u->wait_since) &&
+		    (tacho__box_entry(b, TACHO_REGION_UNDERWAY, i, &again, sizeof(again)) ||
+		     memcmp(u, &again, sizeof(again)) != 0))
+			memset(u, 0, sizeof(*u));
+	}
+	return err;
+}
+
 /* A histogram whose owner was just recording or clearing it is read again. */
 static int read_hists(struct tacho__box *b)
 {
@@ -379,6 +398,8 @@ static int read_rest(struct tacho__box *b, const struct tacho_box_thread *before
 				 &p->thread_count);
 	if (!err)
 		err = read_hists(b);
+	if (!err)
+		err = read_underway(b);
 	if (err)
 		return err;
 	keep_lasting_polls(p, before, before_count);

@@ -355,6 +355,9 @@ static int read_block(struct tacho__trace *t, uint16_t type, struct tacho__parts
 	case TACHO_BLOCK_THREADS:
 		return copy_array(r, data, size, (void **)&parts->threads, &parts->thread_count,
 				  sizeof(*parts->threads));
+	case TACHO_BLOCK_UNDERWAY:
+		return copy_array(r, data, size, (void **)&parts->underway, &parts->underway_count,
+				  sizeof(*parts->underway));
 	case TACHO_BLOCK_HISTOGRAMS:
 		return copy_array(r, data, size, (void **)&parts->hists, &parts->hist_count,
 				  sizeof(*parts->hists));

@@ -52,11 +52,19 @@ static int compare_seen(const void *va, const void *vb)
 	return a->since < b->since ? -1 : a->since > b->since;
 }
 
-static int add_tail(struct tacho__source *s, const struct tacho__tail *tail)
+/* Something that the recorder would record next, if it were asked. */
+static int words_tail(struct tacho_reader *r, struct tacho__source *s, uint32_t thread,
+		      uint32_t head, uint64_t ticks, const uint64_t *words, uint32_t count)
 {
-	if (TACHO__GROW(s->tails, s->tail_capacity, s->tail_count + 1))
+	struct tacho__tail tail = {.thread = thread, .words = count, .type_arg = head};
+	uint64_t *copy = tacho__arena_get(&r->arena, count * sizeof(*copy));
+
+	if (!copy || TACHO__GROW(s->tails, s->tail_capacity, s->tail_count + 1))
 		return -ENOMEM;
-	s->tails[s->tail_count++] = *tail;
+	memcpy(copy, words, count * sizeof(*copy));
+	tail.ns = to_ns(s, ticks);
+	tail.word = copy;
+	s->tails[s->tail_count++] = tail;
 	return 0;
 }
 
@@ -64,9 +72,7 @@ static int add_tail(struct tacho__source *s, const struct tacho__tail *tail)
 static int hist_tail(struct tacho_reader *r, struct tacho__source *s, uint32_t slot,
 		     const struct tacho_box_hist *h)
 {
-	struct tacho__tail tail = {.thread = h->thread};
 	uint64_t word[4 + TACHO_HIST_BUCKETS];
-	uint64_t *copy;
 	uint32_t n = 4;
 
 	for (uint32_t b = 0; b < TACHO_HIST_BUCKETS; b++)
@@ -78,15 +84,9 @@ static int hist_tail(struct tacho_reader *r, struct tacho__source *s, uint32_t s
 	word[1] = slot;
 	word[2] = to_ns(s, h->since);
 	word[3] = tacho__timebase_span(&s->timebase, h->total);
-	copy = tacho__arena_get(&r->arena, n * sizeof(*copy));
-	if (!copy)
-		return -ENOMEM;
-	memcpy(copy, word, n * sizeof(*copy));
-	tail.type_arg = tacho_record_head(TACHO_REC_POLL_HIST, h->kind & TACHO_ARG_MAX);
-	tail.ns = word[2];
-	tail.words = n;
-	tail.word = copy;
-	return add_tail(s, &tail);
+	return words_tail(r, s, h->thread,
+			  tacho_record_head(TACHO_REC_POLL_HIST, h->kind & TACHO_ARG_MAX), h->since,
+			  word, n);
 }
 
 static int hist_tails(struct tacho_reader *r, struct tacho__source *s, struct tacho__parts *p)
@@ -147,39 +147,66 @@ static int pending_tails(struct tacho_reader *r, struct tacho__source *s,
 	TACHO__SORT(p->polls, p->poll_count, compare_polls);
 	for (uint32_t i = 0; i < p->thread_count; i++) {
 		const struct tacho_box_thread *t = &p->threads[i];
-		struct tacho__tail tail = {.thread = t->number, .words = 1};
-		uint64_t *task;
 
 		if (t->state != TACHO_THREAD_LIVE || !t->pending_kind || is_recorded(p, t))
 			continue;
-		task = tacho__arena_get(&r->arena, sizeof(*task));
-		if (!task)
-			return -ENOMEM;
-		*task = t->pending_task;
-		tail.type_arg =
-			tacho_record_head(TACHO_REC_POLL_BEGIN, t->pending_kind & TACHO_ARG_MAX);
-		tail.ns = to_ns(s, t->pending_ticks);
-		tail.word = task;
-		if (add_tail(s, &tail))
+		if (words_tail(r, s, t->number,
+			       tacho_record_head(TACHO_REC_POLL_BEGIN,
+						 t->pending_kind & TACHO_ARG_MAX),
+			       t->pending_ticks, &t->pending_task, 1))
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-static int is_hist(const struct tacho__tail *t)
+/* The call that a thread is in, and who has the lock that it waits for. */
+static int underway_tails(struct tacho_reader *r, struct tacho__source *s,
+			  const struct tacho__parts *p)
 {
-	return tacho_record_type(t->type_arg) == TACHO_REC_POLL_HIST;
+	for (uint32_t i = 0; i < p->thread_count && i < p->underway_count; i++) {
+		const struct tacho_box_underway *u = &p->underway[i];
+		uint32_t thread = p->threads[i].number;
+		uint64_t words[4] = {4, to_ns(s, u->call_since), u->call_on, u->call_at};
+
+		if (p->threads[i].state != TACHO_THREAD_LIVE)
+			continue;
+		if (u->call_since &&
+		    words_tail(r, s, thread,
+			       tacho_record_head(TACHO_REC_CALL_OPEN, u->call & TACHO_ARG_MAX),
+			       u->call_since, words, 4))
+			return -ENOMEM;
+		if (u->wait_since && u->wait_owner &&
+		    words_tail(
+			    r, s, thread,
+			    tacho_record_head(TACHO_REC_LOCK_OWNER, u->wait_owner & TACHO_ARG_MAX),
+			    u->wait_since, &u->wait_lock, 1))
+			return -ENOMEM;
+	}
+	return 0;
 }
 
-/* By thread; counts before the poll that is pending, for they were made before it. */
+/* Counts come before the poll that is pending, for they were made before it; what that is in comes
+   last. */
+static int rank_of(const struct tacho__tail *t)
+{
+	switch (tacho_record_type(t->type_arg)) {
+	case TACHO_REC_POLL_HIST:
+		return 0;
+	case TACHO_REC_POLL_BEGIN:
+		return 1;
+	default:
+		return 2;
+	}
+}
+
 static int compare_tails(const void *va, const void *vb)
 {
 	const struct tacho__tail *a = va, *b = vb;
 
 	if (a->thread != b->thread)
 		return a->thread < b->thread ? -1 : 1;
-	if (is_hist(a) != is_hist(b))
-		return is_hist(a) ? -1 : 1;
+	if (rank_of(a) != rank_of(b))
+		return rank_of(a) - rank_of(b);
 	return a->ns < b->ns ? -1 : a->ns > b->ns;
 }
 
@@ -264,6 +291,8 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 
 	if (!err)
 		err = pending_tails(r, s, p);
+	if (!err)
+		err = underway_tails(r, s, p);
 	if (err || !s->tail_count)
 		return err;
 	last = malloc(((size_t)stretches + 1) * sizeof(*last));
@@ -357,6 +386,7 @@ int tacho__parts_crash(struct tacho_reader *r, uint32_t source, const struct tac
 void tacho__parts_free(struct tacho__parts *p)
 {
 	free(p->threads);
+	free(p->underway);
 	free(p->hists);
 	free(p->seen);
 	free(p->polls);

@@ -213,6 +213,8 @@ int tacho__block_load(struct tacho_reader *r, uint32_t source, uint64_t offset, 
 struct tacho__parts {
 	struct tacho_box_thread *threads;
 	uint32_t thread_count;
+	struct tacho_box_underway *underway; /* of threads[i]; there may be fewer, or none */
+	uint32_t underway_count;
 	struct tacho_box_hist *hists;
 	uint32_t hist_count;
 	/* Histograms that already stand in records. */
