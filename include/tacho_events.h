@@ -223,7 +223,7 @@ enum tacho_role {
 		  "the frames of the kernel, then those of the program, each innermost first; the " \
 		  "first of either is exact") \
 		F(KERNEL_SAMPLE, cut, BITS(0, 16, 1), CUT, "1 there were more frames") \
-	E(CALL_OPEN, 0xc9, "call-open", 4, PLAIN, \
+	E(CALL_OPEN, 0xc9, "call-open", 3, PLAIN, \
 	  "{call} has not returned since {since_ns}[ on {on}][ at {at}]", \
 	  "a blocking call that the thread is in; told at the end of what it recorded") \
 		F(CALL_OPEN, call, ARG, ID, "name (text)") \

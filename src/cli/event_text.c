@@ -259,6 +259,8 @@ static bool is_given(const struct line *l, const struct tacho_event_field *f)
 		return !(value & EVENT_READY_IS_DATA);
 	case TACHO_ROLE_ON:
 		return value != EVENT_ON_NOTHING;
+	case TACHO_ROLE_FRAMES:
+		return l->event->words > (uint32_t)f->word;
 	case TACHO_ROLE_FD_KIND:
 		return name_descriptor((unsigned)value) != NULL;
 	case TACHO_ROLE_TRIGGER:

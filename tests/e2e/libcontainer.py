@@ -4,12 +4,12 @@ import bisect
 import struct
 
 from libcolumns import read_events
-from librecords import Bad, Bytes, Definition, ID_MAX, M64, POLL_BEGIN, POLL_HIST, Record, \
-    Stretch, crc32c, pad, read_chunk, text, zstd
+from librecords import Bad, Bytes, CALL_OPEN, Definition, ID_MAX, LOCK_OWNER, M64, POLL_BEGIN, \
+    POLL_HIST, Record, Stretch, crc32c, pad, read_chunk, text, zstd
 
 SIZE_MAX = 16 << 20
 META, CLOCK, THREADS, DEFINITIONS, EVENTS, CHUNK, HISTOGRAMS, LOSSES, TRIGGERS, CRASHES, \
-    SOURCES, INDEX, SYMBOLS, _, GAPS = range(1, 16)
+    SOURCES, INDEX, SYMBOLS, _, GAPS, _, UNDERWAY = range(1, 18)
 
 # 10. Time ------------------------------------------------------------------------------
 
@@ -82,7 +82,7 @@ class Trace:
 
     def __init__(self, data):
         self.data, self.problems, self.tag = bytes(data), [], None
-        self.meta, self.anchors, self.threads, self.hists = {}, [], [], []
+        self.meta, self.anchors, self.threads, self.hists, self.underway = {}, [], [], [], []
         self.definitions, self.stretches = {}, []
         self.losses, self.triggers, self.crashes, self.sources = [], [], [], []
         self.unknown_blocks, self.gaps = [], []
@@ -174,7 +174,7 @@ class Trace:
     def read_block(self, block):
         readers = {META: self.read_meta, CLOCK: self.read_clock, DEFINITIONS: self.read_definitions,
                    EVENTS: self.read_stretch, CHUNK: self.read_stretch, THREADS: self.read_threads,
-                   HISTOGRAMS: self.read_hists, LOSSES: self.read_losses,
+                   UNDERWAY: self.read_underway, HISTOGRAMS: self.read_hists, LOSSES: self.read_losses,
                    TRIGGERS: self.read_triggers, CRASHES: self.read_crashes,
                    SOURCES: self.read_sources, INDEX: self.read_index,
                    SYMBOLS: self.read_symbols, GAPS: self.read_gaps}
@@ -212,6 +212,11 @@ class Trace:
         for e in self.array(payload, 64):
             keys = 'state number tid chunk start pending_task pending_ticks pending_kind drops name'
             self.threads.append(dict(zip(keys.split(), struct.unpack('<IIIIQQQII16s', e))))
+
+    def read_underway(self, _block, payload):
+        for e in self.array(payload, 64):
+            keys = 'call_since call_at call_on call wait_owner wait_since wait_lock'
+            self.underway.append(dict(zip(keys.split(), struct.unpack_from('<QQQIIQQ', e))))
 
     def read_hists(self, _block, payload):
         for e in self.array(payload, 256):
@@ -327,7 +332,7 @@ class Trace:
                 r.words[2], r.words[3] = ns(r.words[2]), self.clock.span(r.words[3])
 
     def make_tails(self, chunks):
-        """(thread, 0 histogram or 1 poll, ticks, record) of what stands in no chunk."""
+        """(thread, 0 histogram, 1 poll or 2 what is under way, ticks, record) of what is in no chunk."""
         tails = []
         seen = {(s.thread, r.arg, r.words[0] >> 16, r.words[2]) for s in chunks
                 for r in s.records if r.type == POLL_HIST}
@@ -349,6 +354,14 @@ class Trace:
             if any(r.time > poll[0] for r in records) or begins[-1:] == [poll]:
                 continue
             tails.append((t['number'], 1, poll[0], Record(0, POLL_BEGIN, poll[1], [poll[2]])))
+        for t, u in zip(self.threads, self.underway):
+            if t['state'] == 1 and u['call_since']:
+                words = [4, self.clock.ns(u['call_since']), u['call_on'], u['call_at']]
+                tails.append((t['number'], 2, u['call_since'],
+                              Record(0, CALL_OPEN, u['call'] & ID_MAX, words)))
+            if t['state'] == 1 and u['wait_since'] and u['wait_owner']:
+                tails.append((t['number'], 2, u['wait_since'],
+                              Record(0, LOCK_OWNER, u['wait_owner'] & ID_MAX, [u['wait_lock']])))
         return sorted(tails, key=lambda t: t[:3])
 
     def put_tails(self, chunks):

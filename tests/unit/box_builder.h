@@ -52,10 +52,11 @@ static inline void bb_init(struct bb *b)
 		[TACHO_REGION_DEF_DATA] = {1, BB_DEF_DATA},
 		[TACHO_REGION_SLOTS] = {sizeof(struct tacho_box_slot), BB_SLOTS},
 		[TACHO_REGION_POOL] = {TACHO_SLOT_SIZE, BB_SLOTS},
+		[TACHO_REGION_UNDERWAY] = {sizeof(struct tacho_box_underway), BB_THREADS},
 	};
 	uint64_t at = TACHO_BOX_SUPER_SIZE;
 
-	b->size = (BB_SLOTS + 3) * TACHO_SLOT_SIZE;
+	b->size = (BB_SLOTS + 4) * TACHO_SLOT_SIZE;
 	b->data = calloc(1, b->size);
 	assert(b->data);
 	b->super = (struct tacho_box_super *)b->data;

@@ -572,6 +572,62 @@ static void open_counts_and_pending_polls_become_events(void **state)
 	bb_free(&b);
 }
 
+static void what_is_under_way_is_told_last(void **state)
+{
+	struct tacho_box_underway *u;
+	const struct tacho_event *e;
+	struct tacho_reader *r;
+	struct tacho_chunk *c;
+	struct tacho_box_thread *t;
+	struct bb b;
+
+	(void)state;
+	bb_init(&b);
+	c = bb_chunk(&b, 1, 0, 30000000);
+	bb_record1(c, 30000300, TACHO_REC_LOCK_WAIT, 5, 0xabc0);
+	t = bb_thread(&b, 1);
+	t->pending_kind = 6;
+	t->pending_ticks = 30000330;
+	bb_thread(&b, 2);
+	u = bb_region(&b, TACHO_REGION_UNDERWAY);
+	u[0] = (struct tacho_box_underway){.call_since = 30000360,
+					   .call_at = 0x4711,
+					   .call_on = 9,
+					   .call = 3,
+					   .wait_owner = 4712,
+					   .wait_since = 30000300,
+					   .wait_lock = 0xabc0};
+	/* Nothing is: the call has returned, and nobody knows who has the lock. */
+	u[1] = (struct tacho_box_underway){.call = 3, .wait_since = 30000300, .wait_lock = 0xabc0};
+	r = open_bytes(b.data, b.size, NULL);
+	expect(r, &e, TACHO_EV_RESUME, 1, bb_ns(30000300));
+	expect(r, &e, TACHO_EV_LOCK_WAIT, 1, bb_ns(30000300));
+	expect(r, &e, TACHO_EV_POLL_BEGIN, 1, bb_ns(30000360));
+	expect(r, &e, TACHO_EV_LOCK_OWNER, 1, bb_ns(30000360));
+	assert_int_equal(TACHO_GET(e, LOCK_OWNER, owner), 4712);
+	assert_int_equal(TACHO_GET(e, LOCK_OWNER, lock), 0xabc0);
+	expect(r, &e, TACHO_EV_CALL_OPEN, 1, bb_ns(30000360));
+	assert_int_equal(TACHO_GET(e, CALL_OPEN, call), 3);
+	assert_int_equal(TACHO_GET(e, CALL_OPEN, since_ns), bb_ns(30000360));
+	assert_int_equal(TACHO_GET(e, CALL_OPEN, on), 9);
+	assert_int_equal(e->words, 4);
+	assert_int_equal(e->word[3], 0x4711);
+	assert_int_equal(tacho_read_next(r, &e), 0);
+	tacho_read_close(r);
+
+	/* A box of before has no such region, and a thread that ended is in nothing. */
+	b.super->region_count = TACHO_REGION_UNDERWAY;
+	r = open_bytes(b.data, b.size, NULL);
+	assert_int_equal(count_type(r, TACHO_EV_CALL_OPEN), 0);
+	tacho_read_close(r);
+	b.super->region_count = TACHO_REGION_COUNT;
+	t->state = TACHO_THREAD_ENDED;
+	r = open_bytes(b.data, b.size, NULL);
+	assert_int_equal(count_type(r, TACHO_EV_LOCK_OWNER), 0);
+	tacho_read_close(r);
+	bb_free(&b);
+}
+
 static void a_chunk_without_records_tells_what_was_open(void **state)
 {
 	struct bb b;
@@ -676,6 +732,7 @@ int main(void)
 		cmocka_unit_test(facts_of_the_process_are_there),
 		cmocka_unit_test(triggers_and_crashes_are_listed),
 		cmocka_unit_test(open_counts_and_pending_polls_become_events),
+		cmocka_unit_test(what_is_under_way_is_told_last),
 		cmocka_unit_test(a_chunk_without_records_tells_what_was_open),
 		cmocka_unit_test(what_is_no_box_is_refused_with_a_sentence),
 		cmocka_unit_test(lying_regions_are_problems),
