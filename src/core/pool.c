@@ -22,7 +22,6 @@
  */
 #include "core/pool.h"
 
-
 #include "base/sys.h"
 #include "core/box.h"
 #include "core/testpoint.h"

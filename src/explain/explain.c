@@ -44,6 +44,7 @@ const struct tacho__threshold tacho__thresholds[] = {
 	{"task-leak.count", "count", "tasks that are alive at the end of the window", 100},
 	{"stuck-task.ns", "ns", "time that a task waits without a poll", 1 * SECOND},
 	{"never-yields.ns", "ns", "time that a poll has been running", 1 * SECOND},
+	{"deadlock.ns", "ns", "time that threads have waited for each other", 100 * MS},
 	{"hang.ns", "ns", "time since a loop last came back", 1 * SECOND},
 	{"self-wake.rate", "per-second", "wakes of a task by itself", 1000},
 	{"self-wake.share", "%", "share of the task's wakes that are its own", 50},
@@ -90,6 +91,7 @@ const struct tacho__rule tacho__rules[] = {
 	{"downstream-wait", "requests wait for something outside while loops idle", "spans"},
 	{"outlier", "single operations take many times as long as others of their kind", ""},
 	{"crash", "the process crashed", ""},
+	{"deadlock", "threads wait for each other's locks", "locks"},
 	{"hang", "a loop does not come back", ""},
 	{"recorder-loss", "records are missing, or their times may be wrong", ""},
 	{"not-enough-data", "too little was recorded to tell", ""},
@@ -331,6 +333,7 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 	if (!error) {
 		tacho__rules_process(x);
 		tacho__rules_loop(x);
+		tacho__rules_stuck(x);
 		tacho__rules_short(x);
 		tacho__rules_wait(x);
 		tacho__rules_io(x);

@@ -15,7 +15,8 @@ struct fold {
 };
 
 static const struct fold folds[] = {
-	{"crash", "crash", 9, 1, 0},
+	{"crash", "crash", 10, 1, 0},
+	{"deadlock", "hang", 9, 1, 0},
 	{"hang", "hang", 8, 1, 0},
 	{"never-yields", "hang", 7, 1, 0},
 	{"long-callback", "blocked-loop", 0, 1, 0},

@@ -89,6 +89,8 @@ static void on_lock(void *arg, const struct tacho__lock *l)
 
 	if (r)
 		r->locks[r->lock_count++ % RECENT] = *l;
+	if (l->cut && l->owner && g->stuck_count < TACHO__STUCK)
+		g->stuck[g->stuck_count++] = *l;
 }
 
 static void add_sample(struct tacho__samples *to, const struct tacho__sampled *s)
@@ -193,6 +195,15 @@ static const struct tacho__call *longest_call(const struct recent *r, const stru
 			best = c;
 	}
 	return best;
+}
+
+/* The call that has not returned. */
+static const struct tacho__call *open_call(const struct recent *r, const struct tacho__poll *p)
+{
+	const struct tacho__call *c =
+		r->call_count ? &r->calls[(r->call_count - 1) % RECENT] : NULL;
+
+	return c && c->cut && c->begin_ns >= p->begin_ns ? c : NULL;
 }
 
 static const struct tacho__lock *longest_lock(const struct recent *r, const struct tacho__poll *p)
@@ -367,9 +378,9 @@ static struct judged judge(const struct tacho__gathered *g, const struct recent 
 		j.cause = TACHO__CAUSE_OPEN;
 		j.what = p->at.thread;
 		j.lock = r ? longest_lock(r, p) : NULL;
+		j.call = r ? open_call(r, p) : NULL;
 		return j;
 	}
-
 	if (own < g->long_ns && delay >= ns / 2)
 		return (struct judged){TACHO__CAUSE_SCHED, delay, p->at.loop, NULL, NULL, 0};
 	if (p->spent.call_ns >= half && p->spent.call_ns >= p->spent.lock_ns) {

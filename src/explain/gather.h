@@ -85,6 +85,9 @@ struct tacho__active {
 	uint32_t process, thread;
 };
 
+/* A wait for a lock that has not ended, and of which it is known who has the lock. */
+#define TACHO__STUCK 64u
+
 struct tacho__gathered {
 	const struct tacho_reader *reader;
 	uint64_t long_ns; /* polls of at least this length are long */
@@ -95,6 +98,8 @@ struct tacho__gathered {
 	struct tacho__table hot;     /* struct tacho__hot */
 	struct tacho__active active[TACHO__ACTIVITY];
 	uint32_t active_count; /* ever */
+	struct tacho__lock stuck[TACHO__STUCK];
+	uint32_t stuck_count;
 	int error;
 };
 

@@ -6,6 +6,7 @@
  *   rules_short.c    waits that are short, and many
  *   rules_wait.c     wakes, queues, tasks, pools
  *   rules_io.c       timers, descriptors, futile waits, load
+ *   rules_stuck.c    what has not come back when the records end
  *   rules_process.c  crashes, hangs, pauses, memory, and what was recorded at all
  *   places.c         from definitions and samples to the places that a finding names
  *   fold.c           which finding explains which, the rank, the verdict
@@ -59,6 +60,9 @@ void tacho__say_evidence(struct tacho__finding *f, uint32_t thread, uint64_t fro
    are any; else what there is. */
 void tacho__where_id(const struct tacho__explaining *x, struct tacho__finding *f, uint32_t id,
 		     uint64_t ns);
+/* The same for an address in the code. */
+void tacho__where_code(const struct tacho__explaining *x, struct tacho__finding *f, uint64_t code,
+		       uint64_t ns);
 /* The same for the place that was sampled most. */
 void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__finding *f,
 			  const struct tacho__hottest *h, uint64_t ns);
@@ -89,6 +93,9 @@ void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, co
 /* What a kind, loop, call or text is called; for kinds the callback's function if it is known. */
 const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 			   uint32_t process, uint32_t id);
+/* The callback, or "a turn of the loop". */
+const char *tacho__callback_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+				 const struct tacho__poll *p);
 /* "parse (server.c:42)", "parse", "libfoo.so+0x1f30", or its address */
 const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *place);
 /* The first place of a finding, which has one; "server+0x1f30 under parse" where only what called
@@ -106,6 +113,7 @@ int tacho__is_idle(const struct tacho__explaining *x);
 int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l);
 
 void tacho__rules_loop(struct tacho__explaining *x);
+void tacho__rules_stuck(struct tacho__explaining *x);
 void tacho__rules_short(struct tacho__explaining *x); /* after rules_loop */
 void tacho__rules_wait(struct tacho__explaining *x);
 void tacho__rules_io(struct tacho__explaining *x);

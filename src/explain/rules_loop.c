@@ -8,7 +8,6 @@
 #include "explain/groups.h"
 #include "explain/rules.h"
 
-#define TURNS_OF_LOOP 50u
 #define WOKEN_ONES 3 /* times the share of the window that delays of callbacks must take */
 #define SAMPLED_NS UINT64_C(100000000)
 
@@ -53,7 +52,7 @@ static struct tacho__finding *begin(struct tacho__explaining *x, const struct ta
 	return f;
 }
 
-static const char *callback_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+const char *tacho__callback_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 				 const struct tacho__poll *p)
 {
 	if (p->kind)
@@ -72,7 +71,7 @@ static void show_polls(const struct tacho__explaining *x, struct tacho__finding 
 
 		tacho__say_evidence(f, p->at.thread, p->begin_ns, p->end_ns,
 				    (double)tacho__length(p), "ns", "%s took %s",
-				    callback_text(x, name, p),
+				    tacho__callback_text(x, name, p),
 				    tacho__ns_text(ns, (double)tacho__length(p)));
 	}
 }
@@ -120,7 +119,7 @@ static void find_unseen(struct tacho__explaining *x, const struct tacho__group *
 		tacho__where_id(x, f, p->kind, g->worst->last_ns);
 	tacho__say_summary(
 		f, "%s keeps its loop for up to %s but hardly runs: what it waits for was not seen",
-		callback_text(x, name, p), tacho__ns_text(ns, (double)g->longest_ns));
+		tacho__callback_text(x, name, p), tacho__ns_text(ns, (double)g->longest_ns));
 	tacho__say_advice(f,
 			  "Record with --sched, which shows where it leaves its CPU: page faults, "
 			  "and calls that tacho does not know, wait in the kernel.");
@@ -147,7 +146,7 @@ static void find_code(struct tacho__explaining *x, const struct tacho__group *g)
 		tacho__where_hottest(x, f, &h, c->last_ns);
 	if (p->kind && !f->where_count)
 		tacho__where_id(x, f, p->kind, c->last_ns);
-	callback_text(x, name, p);
+	tacho__callback_text(x, name, p);
 	tacho__ns_text(ns, (double)g->longest_ns);
 	if (sampled && f->where_count)
 		tacho__say_summary(f, "%s keeps its loop busy for up to %s, in %s", name, ns,
@@ -177,7 +176,7 @@ static void find_call(struct tacho__explaining *x, const struct tacho__group *g)
 	if (!f->where_count && p->kind)
 		tacho__where_id(x, f, p->kind, g->worst->last_ns);
 	tacho__say_summary(
-		f, "%s blocks its loop for up to %s in %s%s%s", callback_text(x, name, p),
+		f, "%s blocks its loop for up to %s in %s%s%s", tacho__callback_text(x, name, p),
 		kept_text(all, g, c->end_ns - c->begin_ns, g->top[0]->spent.call_ns,
 			  g->top[0]->spent.calls, "calls, mostly"),
 		tacho__id_text(x, call, g->process, c->name), f->where_count ? ", called by " : "",
@@ -202,7 +201,7 @@ static void find_lock(struct tacho__explaining *x, const struct tacho__group *g)
 	f->lock = l->lock;
 	if (l->release_ns)
 		tacho__where_id(x, f, l->release_place, g->worst->last_ns);
-	callback_text(x, name, g->top[0]);
+	tacho__callback_text(x, name, g->top[0]);
 	tacho__ns_text(ns, (double)(l->end_ns - l->begin_ns));
 	kept_text(all, g, l->end_ns - l->begin_ns, g->top[0]->spent.lock_ns, g->top[0]->spent.locks,
 		  "waits");
@@ -237,7 +236,7 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__group *
 	tacho__where_id(x, f, l->stack ? l->stack : l->place, g->worst->last_ns);
 	tacho__say_summary(
 		f, "%s blocks its loop for up to %s, waiting for another thread to signal it%s%s",
-		callback_text(x, name, g->top[0]),
+		tacho__callback_text(x, name, g->top[0]),
 		kept_text(all, g, l->end_ns - l->begin_ns, g->top[0]->spent.lock_ns,
 			  g->top[0]->spent.locks, "waits"),
 		f->where_count ? ", in " : "", f->where_count ? tacho__where_text(where, f) : "");
@@ -383,82 +382,6 @@ static void find_pause(struct tacho__explaining *x, const struct tacho__group *g
 	}
 }
 
-/* --------------------------------------------------- what still goes on at the end */
-
-/*
- * Whether a thread that is in no wait has left its loop and does something else: it was a loop
- * only briefly, or it idles. Only asked where callbacks are not seen, as callbacks belong to a loop.
- */
-static int has_left_loop(const struct tacho__explaining *x, const struct tacho__case *c, double ns)
-{
-	const struct tacho__poll *p = &c->worst.at[0];
-	const struct tacho__loop_sum *l = tacho__table_find(
-		&x->sum->loops, (uint64_t)c->process << 32 | p->at.loop, p->at.thread);
-	const struct tacho__lock_sum *k =
-		c->lock.cut ? tacho__table_find(&x->sum->locks, c->process, c->lock.lock) : NULL;
-
-	if (p->kind)
-		return 0;
-	if ((k && k->is_signal) || (c->lock.cut && tacho__idles(x, &c->lock)))
-		return 1;
-	return !l || l->turns < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
-}
-
-/* A poll that does not end, of a process that has not ended in order. */
-static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
-{
-	const struct tacho__poll *p = &c->worst.at[0];
-	const struct tacho_process *process = tacho_read_process(x->reader, c->process);
-	uint64_t end_ns = p->end_ns;
-	char text[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
-	struct tacho__hottest h;
-	struct tacho__finding *f;
-	int waits = c->lock.begin_ns && c->lock.cut, runs, sampled;
-	double ns;
-
-	if (!process || process->state == TACHO_STATE_STOPPED || p->end_ns < x->sum->last_ns)
-		return;
-	/* A process that hangs records nothing: it did so until the window was taken from it. */
-	if (process->alive == TACHO_ALIVE_YES && process->taken_mono_ns > end_ns)
-		end_ns = process->taken_mono_ns;
-	ns = (double)(end_ns - p->begin_ns);
-	sampled =
-		tacho__find_hottest(x, c->process, &c->samples, c->last_ns, tacho__has_code(c), &h);
-	runs = sampled && !waits && (double)c->sample_ns >= ns / 4;
-	if (ns < tacho__limit(x, runs ? "never-yields.ns" : "hang.ns") || has_left_loop(x, c, ns))
-		return;
-	f = tacho__find(x, runs ? "never-yields" : "hang", TACHO__SEVERITY_CRITICAL, c->process,
-			ns);
-	f->loop = p->at.loop;
-	f->kind = p->kind;
-	f->thread = p->at.thread;
-	if (waits)
-		tacho__where_id(x, f, c->lock.stack ? c->lock.stack : c->lock.place, c->last_ns);
-	else if (sampled)
-		tacho__where_hottest(x, f, &h, c->last_ns);
-	if (!f->where_count && p->kind)
-		tacho__where_id(x, f, p->kind, c->last_ns);
-	tacho__say_summary(f, "%s has not come back for %s: it %s%s%s", callback_text(x, name, p),
-			   tacho__ns_text(text, ns),
-			   waits  ? "waits for a lock"
-			   : runs ? "still runs"
-				  : "is blocked",
-			   f->where_count ? " in " : "",
-			   f->where_count ? tacho__where_text(where, f) : "");
-	tacho__say_advice(f,
-			  waits	 ? "Find who holds this lock; two threads that take the same two "
-				   "locks in different order wait for each other for ever."
-			  : runs ? "Let it yield: return to the loop now and then, or run it in a "
-				   "pool of threads."
-			  : p->kind ? "See with a debugger what it waits for, or record with "
-				      "--sched; the usual reason is a call without a time-out."
-				    : "See with a debugger what it waits for, or record with "
-				      "--sched; the usual reason is a call without a time-out. A "
-				      "thread that has left its loop for good looks the same.");
-	tacho__say_evidence(f, p->at.thread, p->begin_ns, end_ns, ns, "ns",
-			    "no return to the loop since then");
-}
-
 void tacho__rules_loop(struct tacho__explaining *x)
 {
 	struct tacho__group groups[TACHO__GROUPS];
@@ -476,8 +399,4 @@ void tacho__rules_loop(struct tacho__explaining *x)
 	for (uint32_t i = 0; i < n; i++)
 		if (groups[i].top[0] && groups[i].cause == TACHO__CAUSE_WOKEN)
 			find_woken(x, &groups[i]);
-	for (const struct tacho__case *c = NULL; (c = tacho__table_next(&x->gathered.cases, c));) {
-		if (c->cause == TACHO__CAUSE_OPEN)
-			find_open(x, c);
-	}
 }

@@ -125,6 +125,7 @@ struct tacho__lock {
 	uint8_t is_signal; /* a condition variable or semaphore, not a lock */
 	uint32_t place;	   /* definition of a place or stack where it waits; 0 */
 	uint32_t stack;	   /* its stack, when long; 0 */
+	uint32_t owner;	   /* of one that is cut: thread id of who had it when the wait began; 0 */
 	/* Who released it last before the waiter got it; release_ns 0: not seen. */
 	uint64_t release_ns;
 	struct tacho__at releaser;
@@ -137,7 +138,9 @@ struct tacho__call {
 	uint32_t name, stack, path; /* definitions; 0: none */
 	int error;		    /* errno, 0 none */
 	uint32_t fd_kind;
-	int64_t fd; /* -1 none */
+	int64_t fd;    /* -1 none */
+	uint8_t cut;   /* it has not returned */
+	uint64_t code; /* of such: where it was called; 0 */
 };
 
 struct tacho__work {

@@ -44,6 +44,7 @@ struct tacho__thread {
 	uint32_t loop, level;
 	uint8_t parked, in_turn, turn_cut, has_ended;
 	uint8_t waiting; /* for a lock */
+	uint8_t calling; /* `call` has not returned */
 	uint8_t lock_done, off_cpu, off_runnable;
 	uint8_t perf; /* has samples from perf */
 	uint8_t known;
@@ -59,7 +60,8 @@ struct tacho__thread {
 	uint64_t off_ns;
 	uint32_t depth;
 	struct tacho__poll ended; /* waits for its SCHED, if has_ended */
-	struct tacho__lock lock;  /* being waited for, or waits for its STACK, if lock_done */
+	struct tacho__call call;
+	struct tacho__lock lock; /* being waited for, or waits for its STACK, if lock_done */
 	struct tacho__frame open[TACHO__DEPTH];
 };
 
@@ -168,7 +170,7 @@ void tacho__tasks_end(struct tacho__tracker *t);
 
 /* waits.c */
 tacho__handler tacho__lock_waits, tacho__lock_waited, tacho__lock_released, tacho__lock_stack;
-tacho__handler tacho__called, tacho__switched;
+tacho__handler tacho__called, tacho__calls, tacho__lock_owned, tacho__switched;
 /* The wait that ended last is given when it is sure that no STACK follows. */
 void tacho__lock_flush(struct tacho__tracker *t, struct tacho__thread *s);
 void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);

@@ -3,6 +3,17 @@
 
 #include "model/tracker.h"
 
+static void give_call(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__call *call)
+{
+	struct tacho__spent *spent = tacho__spent_of(s);
+
+	if (spent) {
+		spent->call_ns += call->end_ns - call->begin_ns;
+		spent->calls++;
+	}
+	TACHO__GIVE(t, call, call);
+}
+
 /* ------------------------------------------------------------------- locks */
 
 void tacho__lock_waits(struct tacho__tracker *t, struct tacho__thread *s,
@@ -73,9 +84,22 @@ void tacho__lock_stack(struct tacho__tracker *t, struct tacho__thread *s,
 	tacho__lock_flush(t, s);
 }
 
+void tacho__lock_owned(struct tacho__tracker *t, struct tacho__thread *s,
+		       const struct tacho_event *e)
+{
+	(void)t;
+	if (s->waiting && s->lock.lock == TACHO_GET(e, LOCK_OWNER, lock))
+		s->lock.owner = (uint32_t)TACHO_GET(e, LOCK_OWNER, owner);
+}
+
 void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns)
 {
 	tacho__lock_flush(t, s);
+	if (s->calling) {
+		s->calling = 0;
+		s->call.end_ns = tacho__later(ns, s->call.begin_ns);
+		give_call(t, s, &s->call);
+	}
 	if (s->waiting) {
 		s->waiting = 0;
 		s->lock.cut = TACHO__CUT_END;
@@ -86,10 +110,25 @@ void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_
 
 /* ------------------------------------------------------------------- calls */
 
+void tacho__calls(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
+{
+	(void)t;
+	s->calling = 1;
+	s->call = (struct tacho__call){
+		.begin_ns = TACHO_GET(e, CALL_OPEN, since_ns),
+		.name = e->arg,
+		.fd = (int64_t)TACHO_GET(e, CALL_OPEN, on),
+		.cut = TACHO__CUT_END,
+		.code = e->words > 3 ? e->word[3] : 0,
+	};
+	if (s->call.begin_ns > e->ns)
+		s->call.begin_ns = e->ns;
+	tacho__at_of(s, &s->call.at);
+}
+
 void tacho__called(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
 	uint64_t took = TACHO_GET(e, CALL, duration_ns);
-	struct tacho__spent *spent = tacho__spent_of(s);
 	struct tacho__call call = {
 		.end_ns = e->ns,
 		.begin_ns = took < e->ns ? e->ns - took : 0,
@@ -102,11 +141,7 @@ void tacho__called(struct tacho__tracker *t, struct tacho__thread *s, const stru
 	};
 
 	tacho__at_of(s, &call.at);
-	if (spent) {
-		spent->call_ns += call.end_ns - call.begin_ns;
-		spent->calls++;
-	}
-	TACHO__GIVE(t, call, &call);
+	give_call(t, s, &call);
 }
 
 /* ---------------------------------------------------------------- switches */

@@ -1,0 +1,232 @@
+/* What has not come back when the records end: loops, and threads that wait for each other. */
+#include <string.h>
+
+#include "explain/groups.h"
+#include "explain/rules.h"
+
+#define TURNS_OF_LOOP 50u
+
+/* Of threads by the kernel's number: the one that ran last; 0: none is known. */
+static uint32_t thread_of_tid(const struct tacho__explaining *x, uint32_t process, uint32_t tid)
+{
+	uint32_t number = 0;
+
+	for (uint32_t i = 0; i < tacho_read_thread_count(x->reader); i++) {
+		const struct tacho_thread *t = tacho_read_thread(x->reader, i);
+
+		if (t->process == process && t->tid == tid && t->number > number)
+			number = t->number;
+	}
+	return number;
+}
+
+/* What the thread waits for, if it is known who has that. */
+static const struct tacho__lock *stuck_at(const struct tacho__explaining *x, uint32_t process,
+					  uint32_t thread)
+{
+	const struct tacho__gathered *g = &x->gathered;
+
+	for (uint32_t i = 0; i < g->stuck_count; i++)
+		if (g->stuck[i].at.process == process && g->stuck[i].at.thread == thread)
+			return &g->stuck[i];
+	return NULL;
+}
+
+static void say_owner(struct tacho__explaining *x, struct tacho__finding *f,
+		      const struct tacho__lock *l)
+{
+	uint32_t owner = l->owner ? thread_of_tid(x, l->at.process, l->owner) : 0;
+	char name[TACHO__TEXT];
+
+	if (owner)
+		tacho__say_evidence(f, owner, l->begin_ns, l->end_ns, 0, "",
+				    "the lock was held by thread %s (%u)",
+				    tacho__thread_text(x, name, l->at.process, owner), l->owner);
+	else if (l->owner)
+		tacho__say_evidence(f, 0, l->begin_ns, l->end_ns, 0, "",
+				    "the lock was held by thread %u, which recorded nothing",
+				    l->owner);
+}
+
+/* ---------------------------------------------------------------- deadlocks */
+
+#define CYCLE_MAX 16u
+
+/*
+ * The waits that lead from `first` by way of who has what is waited for back to it; how many, 0: they
+ * do not. A cycle is found once, from the one of its threads with the lowest number.
+ */
+static uint32_t cycle_of(const struct tacho__explaining *x, const struct tacho__lock *first,
+			 const struct tacho__lock *cycle[CYCLE_MAX])
+{
+	const struct tacho__lock *l = first;
+
+	for (uint32_t n = 0; n < CYCLE_MAX; n++) {
+		uint32_t owner = thread_of_tid(x, l->at.process, l->owner);
+
+		cycle[n] = l;
+		if (owner == first->at.thread)
+			return n + 1;
+		l = owner ? stuck_at(x, l->at.process, owner) : NULL;
+		if (!l || l->at.thread < first->at.thread)
+			return 0;
+	}
+	return 0;
+}
+
+static void find_deadlock(struct tacho__explaining *x, const struct tacho__lock *first)
+{
+	const struct tacho__lock *cycle[CYCLE_MAX], *last = first;
+	uint32_t n = cycle_of(x, first, cycle);
+	char one[TACHO__TEXT], other[TACHO__TEXT], ns[TACHO__TEXT];
+	struct tacho__finding *f;
+	double waited;
+
+	/* The wait that closed the circle. */
+	for (uint32_t i = 0; i < n; i++)
+		if (cycle[i]->begin_ns > last->begin_ns)
+			last = cycle[i];
+	waited = (double)(last->end_ns - last->begin_ns);
+	if (!n || waited < tacho__limit(x, "deadlock.ns"))
+		return;
+	f = tacho__find(x, "deadlock", TACHO__SEVERITY_CRITICAL, first->at.process, waited);
+	f->lock = first->lock;
+	f->thread = first->at.thread;
+	f->loop = first->at.loop;
+	tacho__thread_text(x, one, first->at.process, first->at.thread);
+	tacho__ns_text(ns, waited);
+	if (n == 1)
+		tacho__say_summary(f, "thread %s has waited for %s for a lock that it holds itself",
+				   one, ns);
+	else
+		tacho__say_summary(f,
+				   "thread %s and %s wait for each other's locks, for %s: neither "
+				   "will ever go on",
+				   one,
+				   n > 2 ? "others"
+					 : tacho__thread_text(x, other, first->at.process,
+							      cycle[1]->at.thread),
+				   ns);
+	tacho__say_advice(f, n == 1 ? "Make the mutex recursive, or do not lock it again where it "
+				      "is held."
+				    : "Take these locks in the same order everywhere, or hold only "
+				      "one at a time.");
+	for (uint32_t i = 0; i < n; i++) {
+		const struct tacho__lock *l = cycle[i];
+		uint32_t before = f->where_count;
+
+		/* One place of each thread. */
+		tacho__where_id(x, f, l->stack ? l->stack : l->place, l->end_ns);
+		if (f->where_count > before + 1)
+			f->where_count = before + 1;
+		tacho__say_evidence(f, l->at.thread, l->begin_ns, l->end_ns,
+				    (double)(l->end_ns - l->begin_ns), "ns",
+				    "thread %s waits for lock 0x%llx, held by thread %u",
+				    tacho__thread_text(x, one, l->at.process, l->at.thread),
+				    (unsigned long long)l->lock, l->owner);
+	}
+}
+
+/* -------------------------------------------------------------- open polls */
+
+/* A thread that waits for the end of another has left its loop. */
+static int is_join(const struct tacho__explaining *x, const struct tacho__call *c)
+{
+	char name[TACHO__TEXT];
+
+	return c->cut && strstr(tacho__id_text(x, name, c->at.process, c->name), "join");
+}
+
+/*
+ * Whether a thread that is in no wait has left its loop and does something else: it was a loop
+ * only briefly, or it idles. Only asked where callbacks are not seen, as callbacks belong to a loop.
+ */
+static int has_left_loop(const struct tacho__explaining *x, const struct tacho__case *c, double ns)
+{
+	const struct tacho__poll *p = &c->worst.at[0];
+	const struct tacho__loop_sum *l = tacho__table_find(
+		&x->sum->loops, (uint64_t)c->process << 32 | p->at.loop, p->at.thread);
+	const struct tacho__lock_sum *k =
+		c->lock.cut ? tacho__table_find(&x->sum->locks, c->process, c->lock.lock) : NULL;
+
+	if (p->kind)
+		return 0;
+	if ((k && k->is_signal) || (c->lock.cut && tacho__idles(x, &c->lock)) ||
+	    is_join(x, &c->call))
+		return 1;
+	return !l || l->turns < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
+}
+
+/* A poll that does not end, of a process that has not ended in order. */
+static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
+{
+	const struct tacho__poll *p = &c->worst.at[0];
+	const struct tacho_process *process = tacho_read_process(x->reader, c->process);
+	uint64_t end_ns = p->end_ns;
+	char text[TACHO__TEXT], name[TACHO__TEXT], call[TACHO__TEXT], where[2 * TACHO__TEXT];
+	struct tacho__hottest h;
+	struct tacho__finding *f;
+	int waits = c->lock.begin_ns && c->lock.cut, calls = c->call.cut && !waits, runs, sampled;
+	double ns;
+
+	if (!process || process->state == TACHO_STATE_STOPPED || p->end_ns < x->sum->last_ns)
+		return;
+	/* A process that hangs records nothing: it did so until the window was taken from it. */
+	if (process->alive == TACHO_ALIVE_YES && process->taken_mono_ns > end_ns)
+		end_ns = process->taken_mono_ns;
+	ns = (double)(end_ns - p->begin_ns);
+	sampled =
+		tacho__find_hottest(x, c->process, &c->samples, c->last_ns, tacho__has_code(c), &h);
+	runs = sampled && !waits && !calls && (double)c->sample_ns >= ns / 4;
+	if (ns < tacho__limit(x, runs ? "never-yields.ns" : "hang.ns") || has_left_loop(x, c, ns))
+		return;
+	f = tacho__find(x, runs ? "never-yields" : "hang", TACHO__SEVERITY_CRITICAL, c->process,
+			ns);
+	f->loop = p->at.loop;
+	f->kind = p->kind;
+	f->thread = p->at.thread;
+	if (waits)
+		tacho__where_id(x, f, c->lock.stack ? c->lock.stack : c->lock.place, c->last_ns);
+	else if (calls)
+		tacho__where_code(x, f, c->call.code, c->last_ns);
+	else if (sampled)
+		tacho__where_hottest(x, f, &h, c->last_ns);
+	if (!f->where_count && p->kind)
+		tacho__where_id(x, f, p->kind, c->last_ns);
+	tacho__say_summary(f, "%s has not come back for %s: it %s%s%s%s%s",
+			   tacho__callback_text(x, name, p), tacho__ns_text(text, ns),
+			   waits  ? "waits for a lock"
+			   : runs ? "still runs"
+				  : "is blocked",
+			   calls ? " in " : "",
+			   calls ? tacho__id_text(x, call, c->process, c->call.name) : "",
+			   !f->where_count ? ""
+			   : calls	   ? ", called in "
+					   : " in ",
+			   f->where_count ? tacho__where_text(where, f) : "");
+	tacho__say_advice(f,
+			  waits	  ? "Find who holds this lock; two threads that take the same two "
+				    "locks in different order wait for each other for ever."
+			  : calls ? "Give it a time-out, or make the descriptor non-blocking and "
+				    "let the loop wait for it."
+			  : runs  ? "Let it yield: return to the loop now and then, or run it in a "
+				    "pool of threads."
+			  : p->kind ? "See with a debugger what it waits for, or record with "
+				      "--sched; the usual reason is a call without a time-out."
+				    : "See with a debugger what it waits for, or record with "
+				      "--sched; the usual reason is a call without a time-out. A "
+				      "thread that has left its loop for good looks the same.");
+	tacho__say_evidence(f, p->at.thread, p->begin_ns, end_ns, ns, "ns",
+			    "no return to the loop since then");
+	if (waits)
+		say_owner(x, f, &c->lock);
+}
+
+void tacho__rules_stuck(struct tacho__explaining *x)
+{
+	for (uint32_t i = 0; i < x->gathered.stuck_count; i++)
+		find_deadlock(x, &x->gathered.stuck[i]);
+	for (const struct tacho__case *c = NULL; (c = tacho__table_next(&x->gathered.cases, c));)
+		if (c->cause == TACHO__CAUSE_OPEN)
+			find_open(x, c);
+}
