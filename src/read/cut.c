@@ -89,14 +89,19 @@ static uint32_t count_before(const struct tacho__records *r, uint64_t ns)
 	return low;
 }
 
+void tacho__records_keep(struct tacho__records *r, uint32_t n)
+{
+	r->head.count = n;
+	r->head.last_ns = n ? r->ns[n - 1] : r->head.first_ns;
+}
+
 void tacho__records_cut(struct tacho__records *r, uint64_t from_ns, uint64_t to_ns)
 {
 	uint32_t before = count_before(r, from_ns);
 	uint32_t upto = to_ns == UINT64_MAX ? r->head.count : count_before(r, to_ns + 1);
 
 	if (upto < r->head.count) {
-		r->head.count = upto > before ? upto : before;
-		r->head.last_ns = r->head.count ? r->ns[r->head.count - 1] : r->head.first_ns;
+		tacho__records_keep(r, upto > before ? upto : before);
 		/* What comes after is missing: no other stretch goes on from here. */
 		r->head.flags &= ~(uint32_t)TACHO_CHUNK_SEALED;
 	}

@@ -132,8 +132,10 @@ static void give_back(struct tacho__merge *m, struct loaded *l)
 }
 
 /* Compares the stretch just loaded with the one before it in its stream. */
-static void find_hole(struct cursor *c, const struct tacho_trace_events *head)
+static void find_hole(const struct tacho_reader *r, struct cursor *c,
+		      const struct tacho_trace_events *head)
 {
+	const struct tacho__stretch_info *s = &r->stretches[c->next];
 	int follows;
 
 	c->missing = 0;
@@ -142,8 +144,10 @@ static void find_hole(struct cursor *c, const struct tacho_trace_events *head)
 	if (c->begun) {
 		if (head->prior_records > c->expected)
 			c->missing = head->prior_records - c->expected;
+		/* Two files need not begin their blocks with the same chunks. */
 		follows = head->sequence == c->sequence + 1 ||
-			  (head->sequence == c->sequence && head->prior_records == c->expected);
+			  ((head->sequence == c->sequence || s->source != s[-1].source) &&
+			   head->prior_records == c->expected);
 		c->resume = c->missing || head->drops || !follows;
 	}
 	c->begun = 1;
@@ -161,7 +165,8 @@ static void look_at_clock(struct tacho_reader *r, const struct cursor *c,
 	const struct tacho__stretch_info *s = &r->stretches[c->next];
 
 	if (r->clock_back || !c->begun || head->sequence >= c->sequence ||
-	    s->first_ns < TACHO__SAME_NS || s[-1].first_ns > s->first_ns - TACHO__SAME_NS)
+	    head->prior_records >= c->expected || s->first_ns < TACHO__SAME_NS ||
+	    s[-1].first_ns > s->first_ns - TACHO__SAME_NS)
 		return;
 	r->clock_back = 1;
 	tacho__problem(r, s->source, "clock-back", s->offset, s->size,
@@ -232,7 +237,7 @@ static int load(struct tacho_reader *r, struct cursor *c)
 	tacho__records_cut(&l->records, m->from_ns, UINT64_MAX);
 	head = &l->records.head;
 	look_at_clock(r, c, head);
-	find_hole(c, head);
+	find_hole(r, c, head);
 	/* Left out altogether by a cut: only what was open then is worth telling. */
 	if (!head->count && cut)
 		c->resume = head->open_count || (head->flags & TACHO_CHUNK_PARKED);

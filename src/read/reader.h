@@ -103,6 +103,7 @@ struct tacho__stretch_info {
 	uint8_t hidden;	  /* by the limits */
 	uint8_t is_state; /* it lies before the limits, and tells the state where they begin */
 	uint32_t count;
+	uint32_t kept; /* not 0: of the records so many; another stretch has the others */
 	uint64_t prior;
 	uint64_t first_ns, last_ns;		/* EVENTS: what the block must say */
 	uint64_t state_first_ns, state_last_ns; /* if is_state: its bounds without limits */
@@ -320,6 +321,8 @@ int tacho__stretch_add(struct tacho_reader *r, const struct tacho__stretch_info 
 int tacho__stretches_settle(struct tacho_reader *r);
 /* Leaves only the records of [from_ns, to_ns]; what is open at from_ns goes into the head. */
 void tacho__records_cut(struct tacho__records *r, uint64_t from_ns, uint64_t to_ns);
+/* Leaves only the first n, of which there are more. */
+void tacho__records_keep(struct tacho__records *r, uint32_t n);
 
 /* ----------------------------------------------------------------- merge.c */
 

@@ -45,6 +45,9 @@ static inline void tacho__records_put(struct tacho__records *r, uint64_t ns, uin
 	r->head.count = i + 1;
 }
 
+/* Appends those of `more`, which go on where `r` ends. Room must have been reserved. */
+void tacho__records_append(struct tacho__records *r, const struct tacho__records *more);
+
 /* The stretches that an open reader knows, sorted by process, thread, stream and
    sequence. Loading one may find it damaged (-EBADMSG, and a problem is noted). */
 struct tacho__stretch {

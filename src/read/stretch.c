@@ -6,7 +6,8 @@
 #include "read/columns.h"
 #include "read/reader.h"
 
-#define STATES_NEAR 64u /* stretches that a state is compared with */
+#define STATES_NEAR 64u	  /* stretches that a state is compared with */
+#define OVERLAP_MAX 1024u /* a block of a dump may hold what an agent delivered in hundreds */
 
 int tacho__stretch_add(struct tacho_reader *r, const struct tacho__stretch_info *s)
 {
@@ -150,6 +151,8 @@ int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tach
 		s->bad = err == -EBADMSG;
 		return err;
 	}
+	if (s->kept && s->kept < out->head.count)
+		tacho__records_keep(out, s->kept);
 	tacho__records_cut(out, reader->from_ns, reader->to_ns);
 	return 0;
 }
@@ -281,14 +284,26 @@ static int learn(struct tacho_reader *r, struct tacho__stretch_info *s)
 	return 0;
 }
 
-/* 1: both hold (some of) the same records. */
-static int overlap(const struct tacho__stretch_info *a, const struct tacho__stretch_info *b)
+/*
+ * Two stretches of one stream that hold (some of) the same records, or of which one has none and
+ * tells of a moment within the other: of those that are in both one stays. In two files a block
+ * may begin with different chunks, so that the sequence says nothing; a file has a record once.
+ */
+static void part(struct tacho__stretch_info *a, struct tacho__stretch_info *b)
 {
-	if (!a->known || !b->known || a->bad || b->bad || a->pub.sequence != b->pub.sequence)
-		return 0;
-	/* Two parts of one chunk, taken at different times, may have nothing in common. */
-	return !a->count || !b->count ||
-	       (a->prior < b->prior + b->count && b->prior < a->prior + a->count);
+	int same = a->pub.sequence == b->pub.sequence, empty = !a->count || !b->count;
+	struct tacho__stretch_info *first = b->prior < a->prior ? b : a;
+	struct tacho__stretch_info *second = first == a ? b : a;
+	uint64_t before = second->prior - first->prior; /* records that only the first has */
+
+	if (!a->known || !b->known || a->bad || b->bad || (!same && a->source == b->source))
+		return;
+	if (empty ? !same && before > first->count : before >= first->count)
+		return;
+	if (empty || !before || second->count <= first->count - before)
+		drop(b->count > a->count ? a : b);
+	else if (!first->kept || before < first->kept)
+		first->kept = (uint32_t)before;
 }
 
 static int near(const struct tacho__stretch_info *a, const struct tacho__stretch_info *b)
@@ -298,16 +313,17 @@ static int near(const struct tacho__stretch_info *a, const struct tacho__stretch
 }
 
 /*
- * Of stretches that are there twice the one with more records stays. They lie next to each
- * other in time, so each is compared with those that begin before it ends; a hostile
- * input that makes all of them overlap is compared with the next few only.
+ * Stretches that are there twice lie next to each other in time, so each is compared with those
+ * that begin before it ends; a hostile input that makes all of them overlap is compared with the
+ * next OVERLAP_MAX only.
  */
 static int drop_duplicates(struct tacho_reader *r)
 {
 	for (uint32_t i = 0; i < r->stretch_count; i++) {
 		struct tacho__stretch_info *a = &r->stretches[i];
 
-		for (uint32_t k = i + 1; k < r->stretch_count && k <= i + 64 && !a->bad; k++) {
+		for (uint32_t k = i + 1; k < r->stretch_count && k <= i + OVERLAP_MAX && !a->bad;
+		     k++) {
 			struct tacho__stretch_info *b = &r->stretches[k];
 			int err;
 
@@ -321,8 +337,7 @@ static int drop_duplicates(struct tacho_reader *r)
 				err = learn(r, b);
 			if (err)
 				return err;
-			if (overlap(a, b))
-				drop(b->count > a->count ? a : b);
+			part(a, b);
 		}
 	}
 	sort(r);

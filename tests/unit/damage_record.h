@@ -36,6 +36,9 @@ static void *worker(void *arg)
 	snprintf(name, sizeof(name), "worker%u", which);
 	pthread_setname_np(pthread_self(), name);
 	for (unsigned i = 0; i < ROUNDS; i++) {
+		/* The next chunk has another name, and so a block of its own. */
+		if (i == ROUNDS / 2)
+			pthread_setname_np(pthread_self(), "renamed");
 		tacho_park(&loop);
 		tacho_unpark(&loop, i % 3);
 		tacho_task_spawn(i, &kinds[i % 3], 0, NULL);

@@ -204,6 +204,47 @@ static void states_come_before_records(void **state)
 	tacho_read_close(r);
 }
 
+/* Two dumps and a segment of one process. Blocks of several chunks have the sequence of the first
+   of them, which may be another in each file. */
+static void blocks_of_several_chunks_may_overlap(void **state)
+{
+	struct tacho_reader *r;
+	const struct tacho_event *e;
+	uint64_t n = 0, resumes = 0;
+	struct tb t;
+
+	(void)state;
+	begin(&t, 42, 20000);
+	put(&t, 0, 0, 1000, 400);
+	/* The last record stood in no chunk yet: it was told of a poll that was pending. */
+	put(&t, 0, 400, 5000, 201);
+	save(&t, 1);
+	begin(&t, 42, 30000);
+	put(&t, 3, 300, 4000, 300);
+	put(&t, 3, 600, 7000, 400);
+	save(&t, 1);
+	begin(&t, 42, 25000);
+	put_state(&t, 2, 200, 3000);
+	put(&t, 2, 200, 3000, 50);
+	put(&t, 2, 250, 3500, 50);
+	put(&t, 8, 900, 10000, 200);
+	save(&t, 0);
+	r = open_folder();
+	while (tacho_read_next(r, &e) > 0) {
+		if (e->type == TACHO_EV_RESUME) {
+			assert_int_equal(e->resume->missing, 0);
+			resumes++;
+			continue;
+		}
+		assert_int_equal(e->ns, 1000 + 10 * n);
+		n++;
+	}
+	assert_int_equal(n, 1100);
+	assert_int_equal(resumes, 1);
+	assert_int_equal(tacho_read_problem_count(r), 0);
+	tacho_read_close(r);
+}
+
 static void more_files_than_may_be_open(void **state)
 {
 	struct tacho_reader *r;
@@ -274,6 +315,8 @@ int main(void)
 		cmocka_unit_test_setup_teardown(segments_tell_of_each_gap_once, make_folder,
 						remove_folder),
 		cmocka_unit_test_setup_teardown(states_come_before_records, make_folder,
+						remove_folder),
+		cmocka_unit_test_setup_teardown(blocks_of_several_chunks_may_overlap, make_folder,
 						remove_folder),
 		cmocka_unit_test_setup_teardown(more_files_than_may_be_open, make_folder,
 						remove_folder),

@@ -176,6 +176,86 @@ static void events_of_a_written_trace_are_the_same(void **state)
 	close_pair(&p);
 }
 
+/* A stretch of one thread, and the block that it comes into when the trace is written again. */
+static const struct {
+	uint32_t count, words; /* records, and of each */
+	uint32_t missing, drops;
+	const char *name;
+	uint32_t block, sequence;
+} shared[] = {
+	{20000, 1, 0, 0, "loop", 0, 7},
+	{10000, 1, 0, 0, "loop", 0, 7},
+	/* More than a block is to hold. */
+	{5000, 1, 0, 0, "loop", 1, 7},
+	{300, 120, 0, 0, "loop", 2, 7},
+	/* What its head says would be lost. */
+	{100, 1, 0, 5, "loop", 3, 11},
+	{100, 1, 9, 0, "loop", 4, 12},
+	{100, 1, 0, 0, "pool", 5, 13},
+	{100, 1, 0, 0, "pool", 5, 13},
+};
+#define SHARED (sizeof(shared) / sizeof(shared[0]))
+
+static void build_shared(struct build *b)
+{
+	uint64_t words[TACHO_RECORD_MAX_WORDS] = {0}, ns = BUILD_BEGIN_NS, prior = 1000;
+	struct tacho__records r = {0};
+
+	for (uint32_t i = 0; i < SHARED; i++) {
+		unsigned type = shared[i].words > 1 ? TACHO_REC_LOG : TACHO_REC_WAKE;
+
+		prior += shared[i].missing;
+		words[0] = shared[i].words;
+		assert_int_equal(tacho__records_reserve(&r, shared[i].count,
+							shared[i].count * shared[i].words),
+				 0);
+		r.head = (struct tacho_trace_events){.size = sizeof(r.head),
+						     .thread = 1,
+						     .sequence = 7 + i,
+						     .drops = shared[i].drops,
+						     .prior_records = prior};
+		strcpy(r.head.name, shared[i].name);
+		for (uint32_t k = 0; k < shared[i].count; k++)
+			tacho__records_put(&r, ns += 10, tacho_record_head(type, 0), words,
+					   shared[i].words);
+		prior += shared[i].count;
+		build_events(b, &r);
+	}
+	tacho__records_free(&r);
+}
+
+static void stretches_that_follow_share_a_block(void **state)
+{
+	struct tacho__records r = {0};
+	uint32_t block = UINT32_MAX, count = 0;
+	struct pair p = {0};
+	struct build b;
+
+	(void)state;
+	build_begin(&b);
+	build_process(&b);
+	build_shared(&b);
+	p.data[0] = build_end(&b, &p.size[0]);
+	write_again(&p);
+	assert_int_equal(tacho__stretch_count(p.reader[0]), SHARED);
+	assert_int_equal(assert_same_events(&p), 20000 + 10000 + 5000 + 300 + 4 * 100);
+	for (uint32_t i = 0; i < SHARED; i++) {
+		if (shared[i].block != block) {
+			block = shared[i].block;
+			count = 0;
+			assert_int_equal(tacho__stretch_load(p.reader[1], block, &r), 0);
+			assert_int_equal(r.head.sequence, shared[i].sequence);
+			assert_int_equal(r.head.drops, shared[i].drops);
+		}
+		count += shared[i].count;
+		if (i + 1 == SHARED || shared[i + 1].block != block)
+			assert_int_equal(r.head.count, count);
+	}
+	assert_int_equal(tacho__stretch_count(p.reader[1]), block + 1);
+	tacho__records_free(&r);
+	close_pair(&p);
+}
+
 static void assert_same_definition(const struct tacho_definition *a,
 				   const struct tacho_definition *b)
 {
@@ -471,6 +551,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_of_a_written_trace_are_the_same),
+		cmocka_unit_test(stretches_that_follow_share_a_block),
 		cmocka_unit_test(definitions_of_a_written_trace_are_the_same),
 		cmocka_unit_test(a_written_trace_tells_of_its_process),
 		cmocka_unit_test(incidents_of_a_written_trace_are_the_same),
