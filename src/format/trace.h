@@ -39,7 +39,7 @@
 #define TACHO_TRACE_MAGIC "TACHOTRC"
 #define TACHO_TRACE_END_MAGIC "TACHOEND"
 #define TACHO_TRACE_MAJOR 1u
-#define TACHO_TRACE_MINOR 2u
+#define TACHO_TRACE_MINOR 3u
 #define TACHO_BLOCK_MAGIC 0x4b4c4254u /* "TBLK" */
 #define TACHO_BLOCK_MAX (16u << 20)   /* stored and raw size of a payload */
 #define TACHO_BLOCK_EVENTS_MAX (1u << 20)
@@ -170,7 +170,8 @@ struct tacho_trace_def {
 };
 
 /*
- * EVENTS: struct tacho_trace_events, then open_listed struct tacho_open (their
+ * EVENTS: records of one stream, of a part of a chunk or of several that follow each other
+ * (docs/format.md, section 11). struct tacho_trace_events, then open_listed struct tacho_open (their
  * `since` in nanoseconds, 0 unknown), then columns.
  *
  * TACHO_REC_TIME records are dissolved; times are CLOCK_MONOTONIC nanoseconds, also
@@ -243,7 +244,7 @@ struct tacho_trace_events {
 	uint16_t stream;
 	uint16_t open_count;
 	uint32_t open_listed;
-	uint32_t sequence; /* of the chunk */
+	uint32_t sequence; /* of the first chunk, or of the block before, if this one goes on */
 	uint32_t flags;	   /* TACHO_CHUNK_*, TACHO_EVENTS_* */
 	uint32_t loop;
 	uint32_t count; /* records */
