@@ -66,3 +66,30 @@ uint32_t tacho__thunk_define(const struct tacho__thunk *t, const char *name, uin
 	tacho__store(known, (uint64_t)tacho__load(&tacho__rec->epoch) << 32 | id);
 	return id;
 }
+
+uint64_t tacho__watched_begins(uint32_t kind, tacho__word task, int whole, uint64_t shared)
+{
+	uint64_t t = tacho__watches(TACHO__WATCH_SHORT) && !whole
+			     ? tacho__short_poll_begin(kind, task, tacho__frame())
+			     : tacho__record_poll_begin(kind, task, shared, tacho__frame());
+
+	if (tacho__watches(TACHO__WATCH(WAKE)))
+		tacho__wake_polled(task, t, kind);
+	return t;
+}
+
+void tacho__watched_ended(uint32_t kind, uint64_t begin, uint32_t result, int in_loop)
+{
+	uint64_t t;
+
+	if (tacho__watches(TACHO__WATCH_SHORT)) {
+		t = tacho__short_poll_end(result, tacho__frame());
+	} else {
+		t = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0);
+		tacho__edge(t, in_loop);
+	}
+	if (t > begin) {
+		tacho__took(TACHO_SENTINEL_POLL, t - begin, kind);
+		tacho__slow_poll(t - begin, kind);
+	}
+}

@@ -39,7 +39,7 @@ struct tacho__thunk {
 } __attribute__((aligned(64)));
 #define TACHO__THUNK_UV 0x10000u
 
-extern struct tacho__thunk tacho__thunks[TACHO__THUNKS];
+extern struct tacho__thunk tacho__thunks[TACHO__THUNKS] __attribute__((visibility("hidden")));
 
 /* The number + 1 of the thunk for a function; 0: none left. */
 uint32_t tacho__thunk_take(tacho__word function, uint32_t use);
@@ -106,26 +106,30 @@ uint32_t tacho__thunk_define(const struct tacho__thunk *t, const char *name, uin
 
 static inline int tacho__watches(uint32_t what)
 {
-	return tacho__unlikely(tacho__load(&tacho__watching) & what) != 0;
+	return (tacho__load(&tacho__watching) & what) != 0;
 }
 
-/* The original begins: the ticks at which it does, or 0. `whole`: it is recorded even if it is
-   short. */
+/* The same while something is watched besides (core/sentinel.h). */
+uint64_t tacho__watched_begins(uint32_t kind, tacho__word task, int whole, uint64_t shared)
+	__attribute__((cold));
+void tacho__watched_ended(uint32_t kind, uint64_t begin, uint32_t result, int in_loop)
+	__attribute__((cold));
+
+/*
+ * The original begins: the ticks at which it does, or 0. `whole`: it is recorded even if it is
+ * short. Of the caches, what the kernel does between two callbacks leaves little: so this is kept
+ * small, and tasks, which are addresses, are not tried to be packed.
+ */
 static inline __attribute__((always_inline)) uint64_t
 tacho__original_begins(uint32_t kind, tacho__word task, int whole)
 {
-	uint64_t shared = tacho__shared_last(), t;
+	uint64_t shared = tacho__shared_last();
 
 	tacho__hook.callbacks++;
-	if (!kind)
-		return 0;
-	if (tacho__watches(TACHO__WATCH_SHORT) && !whole)
-		t = tacho__short_poll_begin(kind, task, tacho__frame());
-	else
-		t = tacho__record_poll_begin(kind, task, shared, tacho__frame());
-	if (tacho__watches(TACHO__WATCH(WAKE)))
-		tacho__wake_polled(task, t, kind);
-	return t;
+	if (tacho__unlikely(tacho__load(&tacho__watching)))
+		return tacho__watched_begins(kind, task, whole, shared);
+	return tacho__record_from(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1, shared,
+				  tacho__frame());
 }
 
 /* It has returned, and began at `begin`. `in_loop`: into a loop that runs no other callback. */
@@ -134,16 +138,14 @@ tacho__original_ended(uint32_t kind, uint64_t begin, uint32_t result, int in_loo
 {
 	uint64_t t;
 
-	if (tacho__watches(TACHO__WATCH_SHORT)) {
-		t = tacho__short_poll_end(result, tacho__frame());
-	} else {
-		t = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0);
-		tacho__edge(t, in_loop);
+	if (tacho__unlikely(tacho__load(&tacho__watching))) {
+		tacho__watched_ended(kind, begin, result, in_loop);
+		return;
 	}
-	if (t > begin) {
-		tacho__took(TACHO_SENTINEL_POLL, t - begin, kind);
+	t = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0);
+	tacho__edge(t, in_loop);
+	if (tacho__likely(t > begin))
 		tacho__slow_poll(t - begin, kind);
-	}
 }
 
 #endif

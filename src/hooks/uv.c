@@ -130,7 +130,7 @@ static __attribute__((noinline)) void run_recorded(tacho__word a, tacho__word b,
 	if (begin && tacho__recording() && tacho__likely(tacho__self == writer))
 		tacho__original_ended(kind, begin,
 				      op < TACHO__UV_OP_CLOSE ? TACHO_PENDING : TACHO_DONE,
-				      running.loop && !tacho__hook.callbacks);
+				      tacho__hook.uv_runs && !tacho__hook.callbacks);
 }
 
 static inline void run_original(tacho__word a, tacho__word b, tacho__word c, tacho__word d,
@@ -236,11 +236,6 @@ uint32_t tacho__uv_loop(int fd)
 	return known.id;
 }
 
-int tacho__uv_runs(void)
-{
-	return running.loop != NULL;
-}
-
 static void enter_loop(void)
 {
 	struct tacho__hook_thread *h = &tacho__hook;
@@ -262,6 +257,7 @@ TACHO_HOOK int uv_run(void *loop, int mode)
 	struct tacho__uv *uv = UV_CALLER();
 	int result;
 
+	h->uv_runs = 1;
 	running.loop = loop;
 	running.fd = UV_REAL(uv, uv_backend_fd)(loop);
 	h->edge = 0;
@@ -269,6 +265,7 @@ TACHO_HOOK int uv_run(void *loop, int mode)
 		enter_loop();
 	result = UV_REAL(uv, uv_run)(loop, mode);
 	running = outer_loop;
+	h->uv_runs = outer.uv_runs;
 	h->edge = 0;
 	/* Callbacks that a jump left are over. */
 	h->callbacks = outer.callbacks;
