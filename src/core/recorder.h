@@ -70,8 +70,8 @@ struct tacho__writer {
 	uint64_t pending_task;
 	uint32_t pending_kind; /* 0: none */
 	uint32_t hist_count;
-	uint32_t hist[TACHO__HIST_WAYS]; /* slots in HISTOGRAMS, by kind */
-	struct tacho_underway now;	 /* times are ticks */
+	uint32_t hist[TACHO__HIST_WAYS];			/* slots in HISTOGRAMS, by kind */
+	struct tacho_underway now __attribute__((aligned(64))); /* times are ticks */
 } __attribute__((aligned(64)));
 
 enum tacho__phase {

@@ -1,13 +1,8 @@
 /*
  * libevent 2, seen through its public functions.
  *
- * Every function that a program registers with libevent is exchanged for a thunk: one
- * of TACHO__EVENT_THUNKS functions that are all alike, each of which stands for one
- * function of the program. The thunk records a poll around the call of the original
- * with all arguments as they came. Neither `arg` nor any memory of libevent or of the
- * program is touched, and nothing needs to be known of the life of events: an event
- * may be copied, moved, freed or assigned again in any way, and still runs its own
- * function. Getters give the original back.
+ * Every function that a program registers with libevent is exchanged for a thunk (thunks.h).
+ * Getters give the original back.
  *
  * The hooks take and give whole machine words, six or seven of them, as both supported
  * architectures pass them in registers and on the stack. So a hook whose name some
@@ -16,19 +11,10 @@
 #ifndef TACHO_HOOKS_EVENT_H
 #define TACHO_HOOKS_EVENT_H
 
-#include <stdint.h>
+#include "hooks/thunks.h"
 
-#include "hooks/hooks.h"
-
-typedef uint64_t tacho__word;
 typedef tacho__word (*tacho__event_function)(tacho__word, tacho__word, tacho__word, tacho__word,
 					     tacho__word, tacho__word);
-
-#ifdef __clang_analyzer__ /* which looks at each of them */
-#define TACHO__EVENT_THUNKS 16u
-#else
-#define TACHO__EVENT_THUNKS 1024u
-#endif
 
 /* What a function is registered as. */
 enum tacho__event_use {

@@ -1,14 +1,5 @@
 /*
- * Thunks: functions that stand for those which a program registers with libevent.
- *
- * A thunk is taken for a function and a use and belongs to these for good; the next
- * registration of the same function for the same use gets the same thunk. Programs
- * have some dozens of such functions; when more than TACHO__EVENT_THUNKS come, the rest
- * is registered as it is, and a counter in the trace says how often.
- *
- * Taking one: a slot is reserved by one atomic addition, filled, and then linked into
- * its chain. Two threads that take one for the same function at the same moment may
- * both succeed: two thunks that do the same.
+ * The thunks of libevent, and where libevent is.
  */
 #include "hooks/event.h"
 
@@ -18,25 +9,13 @@
 
 #include "core/control.h"
 #include "core/define.h"
-#include "core/record.h"
-#include "core/sentinel.h"
-#include "core/watched.h"
 
-#define CHAINS 256u
 #define EV_TIMEOUT 0x01u
 #define EV_SIGNAL 0x08u
 
 enum fired { FIRED_IO, FIRED_TIMER, FIRED_SIGNAL, FIRED_COUNT };
 
-struct slot {
-	tacho__word function;
-	enum tacho__event_use use;
-	uint32_t next;		     /* in its chain: slot + 1, or 0 */
-	uint64_t kinds[FIRED_COUNT]; /* epoch << 32 | definition */
-};
-static struct slot slots[TACHO__EVENT_THUNKS];
-static uint32_t slots_used;
-static uint32_t chains[CHAINS];
+_Static_assert(FIRED_COUNT <= TACHO__THUNK_KINDS, "a kind for each");
 static uint64_t misses; /* registrations for which there was no thunk */
 
 __thread struct tacho__event_thread tacho__event_self __attribute__((tls_model("initial-exec")));
@@ -65,29 +44,24 @@ static const char *const use_names[TACHO__EVENT_USES] = {
 
 /* ------------------------------------------------------- running a thunk */
 
-static uint32_t define_kind(struct slot *s, enum fired fired)
+static inline enum fired fired_of(enum tacho__event_use use, tacho__word what)
 {
-	const char *name = use_names[s->use];
-	uint32_t id;
-
-	if (!tacho__recorder_ready())
-		return 0;
-	if (s->use == TACHO__EVENT && fired == FIRED_TIMER)
-		name = "event timer";
-	if (s->use == TACHO__EVENT && fired == FIRED_SIGNAL)
-		name = "event signal";
-	id = tacho__define_name(TACHO_DEF_KIND, name, NULL, 0, s->function, 0, NULL);
-	tacho__store(&s->kinds[fired], (uint64_t)tacho__load(&tacho__rec->epoch) << 32 | id);
-	return id;
+	if (use != TACHO__EVENT)
+		return FIRED_IO;
+	if (what & EV_SIGNAL)
+		return FIRED_SIGNAL;
+	return what & EV_TIMEOUT ? FIRED_TIMER : FIRED_IO;
 }
 
-static inline uint32_t kind_of(struct slot *s, enum fired fired)
+static inline uint32_t kind_of(struct tacho__thunk *t, enum fired fired)
 {
-	uint64_t kind = tacho__load(&s->kinds[fired]);
+	static const char *const events[] = {"event", "event timer", "event signal"};
+	uint32_t kind = tacho__known_kind(&t->kinds[fired]);
 
-	if (tacho__likely(kind >> 32 == tacho__load(&tacho__rec->epoch) && kind))
-		return (uint32_t)kind;
-	return define_kind(s, fired);
+	if (tacho__likely(kind))
+		return kind;
+	return tacho__thunk_define(t, t->use == TACHO__EVENT ? events[fired] : use_names[t->use],
+				   &t->kinds[fired]);
 }
 
 /*
@@ -125,130 +99,56 @@ static inline tacho__word task_of(enum tacho__event_use use, tacho__word a, tach
 	}
 }
 
-static inline enum fired fired_of(enum tacho__event_use use, tacho__word what)
+static __attribute__((noinline)) tacho__word run_recorded(tacho__word a, tacho__word b,
+							  tacho__word c, tacho__word d,
+							  tacho__word e, tacho__word f,
+							  struct tacho__thunk *t)
 {
-	if (use != TACHO__EVENT)
-		return FIRED_IO;
-	if (what & EV_SIGNAL)
-		return FIRED_SIGNAL;
-	return what & EV_TIMEOUT ? FIRED_TIMER : FIRED_IO;
-}
+	tacho__word base = tacho__event_self.base;
+	uint32_t kind = kind_of(t, fired_of(t->use, b));
+	uint64_t begin = tacho__original_begins(kind, task_of(t->use, a, b, c, f), 0);
+	struct tacho__writer *writer = tacho__self;
+	tacho__word result;
 
-static inline int watches(uint32_t what)
-{
-	return tacho__unlikely(tacho__load(&tacho__watching) & what) != 0;
-}
-
-/* Its ticks, or 0. */
-static inline uint64_t poll_begin(uint32_t kind, tacho__word task)
-{
-	uint64_t shared = tacho__shared_last();
-	const struct tacho__writer *w;
-
-	if (!watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE)))
-		return tacho__record_poll_begin(kind, task, shared, tacho__frame());
-	tacho__watched_poll_begin(kind, task, tacho__frame());
-	w = tacho__self;
-	return w->pending_kind ? w->pending_ticks : w->stream[0].last;
-}
-
-static inline void poll_end(uint32_t kind, uint64_t begin)
-{
-	uint64_t t;
-
-	if (!watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL))) {
-		t = tacho__record(tacho_record_head(TACHO_REC_POLL_END, TACHO_UNKNOWN), NULL, 0);
-		tacho__edge(t, tacho__event_waits());
-	} else {
-		tacho__watched_poll_end(TACHO_UNKNOWN, tacho__frame());
-		/* A short poll may be only counted: then no record is newer than its begin. */
-		t = tacho__self->stream[0].last;
-	}
-	if (begin && t > begin)
-		tacho__slow_poll(t - begin, kind);
+	if (t->use == TACHO__EVENT_FINALIZER)
+		tacho__event_self.base = 0;
+	result = ((tacho__event_function)t->function)(a, b, c, d, e, f);
+	tacho__hook.callbacks--;
+	tacho__event_self.base = base;
+	/* Not in a child that was forked in the middle: its box has no begin of it. */
+	if (begin && tacho__recording() && tacho__likely(tacho__self == writer))
+		tacho__original_ended(kind, begin, TACHO_UNKNOWN, tacho__event_waits());
+	return result;
 }
 
 static __attribute__((noinline)) tacho__word run(tacho__word a, tacho__word b, tacho__word c,
 						 tacho__word d, tacho__word e, tacho__word f,
-						 uint32_t index)
+						 uint32_t number)
 {
-	struct slot *s = &slots[index];
-	tacho__event_function original = (tacho__event_function)s->function;
-	tacho__word base = tacho__event_self.base;
-	struct tacho__writer *writer;
-	tacho__word result;
-	uint64_t begin;
-	uint32_t kind;
+	struct tacho__thunk *t = &tacho__thunks[number];
 
-	if (!tacho__recording())
-		return original(a, b, c, d, e, f);
-	kind = kind_of(s, fired_of(s->use, b));
-	begin = poll_begin(kind, task_of(s->use, a, b, c, f));
-	writer = tacho__self;
-	if (s->use == TACHO__EVENT_FINALIZER)
-		tacho__event_self.base = 0;
-	tacho__hook.callbacks++;
-	result = original(a, b, c, d, e, f);
-	tacho__hook.callbacks--;
-	tacho__event_self.base = base;
-	/* Not in a child that was forked in the middle: its box has no begin of it. */
-	if (tacho__recording() && tacho__likely(tacho__self == writer))
-		poll_end(kind, begin);
-	return result;
+	if (tacho__recording())
+		return run_recorded(a, b, c, d, e, f, t);
+	tacho__hook.edge = 0;
+	return ((tacho__event_function)t->function)(a, b, c, d, e, f);
 }
 
-/* ------------------------------------------------------------ the thunks */
-
-/* All in a section of their own, so that they are told from other functions by address. */
-#define THUNK(n)                                                                           \
-	__attribute__((section("tacho_thunks"))) static tacho__word thunk_##n(             \
-		tacho__word a, tacho__word b, tacho__word c, tacho__word d, tacho__word e, \
-		tacho__word f)                                                             \
-	{                                                                                  \
-		return run(a, b, c, d, e, f, 0x##n);                                       \
+#define THUNK(n)                                                                        \
+	TACHO__THUNK tacho__word thunk_##n(tacho__word a, tacho__word b, tacho__word c, \
+					   tacho__word d, tacho__word e, tacho__word f) \
+	{                                                                               \
+		return run(a, b, c, d, e, f, 0x##n);                                    \
 	}
-#define ADDRESS(n) thunk_##n,
-/* clang-format off */
-#define EACH_OF_16(each, n)                                                                        \
-	each(n##0) each(n##1) each(n##2) each(n##3) each(n##4) each(n##5) each(n##6) each(n##7)    \
-	each(n##8) each(n##9) each(n##a) each(n##b) each(n##c) each(n##d) each(n##e) each(n##f)
-#define EACH_OF_256(each, n)                                                                       \
-	EACH_OF_16(each, n##0) EACH_OF_16(each, n##1) EACH_OF_16(each, n##2) EACH_OF_16(each, n##3) \
-	EACH_OF_16(each, n##4) EACH_OF_16(each, n##5) EACH_OF_16(each, n##6) EACH_OF_16(each, n##7) \
-	EACH_OF_16(each, n##8) EACH_OF_16(each, n##9) EACH_OF_16(each, n##a) EACH_OF_16(each, n##b) \
-	EACH_OF_16(each, n##c) EACH_OF_16(each, n##d) EACH_OF_16(each, n##e) EACH_OF_16(each, n##f)
-#ifdef __clang_analyzer__
-#define EACH(each) EACH_OF_16(each, 0)
-#else
-#define EACH(each)                                                                                 \
-	EACH_OF_256(each, 0) EACH_OF_256(each, 1) EACH_OF_256(each, 2) EACH_OF_256(each, 3)
-#endif
-
-EACH(THUNK)
-static const tacho__event_function thunks[] = { EACH(ADDRESS) };
-/* clang-format on */
-_Static_assert(sizeof(thunks) / sizeof(thunks[0]) == TACHO__EVENT_THUNKS, "one slot each");
-
-extern const char __start_tacho_thunks[] __attribute__((visibility("hidden")));
-extern const char __stop_tacho_thunks[] __attribute__((visibility("hidden")));
-
-/* The slot of a thunk, or -1. */
-static int slot_of(tacho__word function)
-{
-	if (function < (uintptr_t)__start_tacho_thunks ||
-	    function >= (uintptr_t)__stop_tacho_thunks)
-		return -1;
-	for (uint32_t i = 0; i < TACHO__EVENT_THUNKS; i++)
-		if ((uintptr_t)thunks[i] == function)
-			return (int)i;
-	return -1;
-}
+#define ADDRESS(n) (const void *)thunk_##n,
+TACHO__EACH_THUNK(THUNK)
+static const void *const thunks[] = {TACHO__EACH_THUNK(ADDRESS)};
+_Static_assert(sizeof(thunks) / sizeof(thunks[0]) == TACHO__THUNKS, "one of each number");
 
 tacho__word tacho__event_original(tacho__word function)
 {
-	int i = slot_of(function);
+	int i = tacho__thunk_number(function, thunks);
 
-	return i < 0 ? function : slots[i].function;
+	return i < 0 ? function : tacho__thunks[i].function;
 }
 
 /* --------------------------------------------------------- taking thunks */
@@ -265,51 +165,13 @@ static void count_miss(void)
 			    n);
 }
 
-static uint32_t find(uint32_t link, uint32_t until, tacho__word function, enum tacho__event_use use)
-{
-	for (; link && link != until; link = slots[link - 1].next)
-		if (slots[link - 1].function == function && slots[link - 1].use == use)
-			return link;
-	return 0;
-}
-
-/* The slot + 1 for a function; 0: none left. */
-static uint32_t take(tacho__word function, enum tacho__event_use use)
-{
-	uint32_t *chain = &chains[(function >> 2 ^ function >> 10 ^ (uint32_t)use << 3) % CHAINS];
-	uint32_t head = __atomic_load_n(chain, __ATOMIC_ACQUIRE);
-	uint32_t seen = 0;
-	uint32_t link = find(head, 0, function, use);
-	uint32_t i;
-
-	if (link)
-		return link;
-	i = tacho__load(&slots_used);
-	do {
-		if (i == TACHO__EVENT_THUNKS)
-			return 0;
-	} while (!__atomic_compare_exchange_n(&slots_used, &i, i + 1, 0, __ATOMIC_RELAXED,
-					      __ATOMIC_RELAXED));
-	slots[i].function = function;
-	slots[i].use = use;
-	do {
-		link = find(head, seen, function, use);
-		if (link)
-			return link;
-		seen = head;
-		slots[i].next = head;
-	} while (!__atomic_compare_exchange_n(chain, &head, i + 1, 0, __ATOMIC_RELEASE,
-					      __ATOMIC_ACQUIRE));
-	return i + 1;
-}
-
 tacho__word tacho__event_wrap(tacho__word function, enum tacho__event_use use)
 {
 	uint32_t link;
 
-	if (!function || slot_of(function) >= 0)
+	if (!function || tacho__is_thunk(function))
 		return function;
-	link = take(function, use);
+	link = tacho__thunk_take(function, use);
 	if (link)
 		return (uintptr_t)thunks[link - 1];
 	count_miss();

@@ -68,11 +68,12 @@ struct tacho__hook_thread {
 	uint32_t base_depth;  /* of callbacks where an event_base began to run, + 1; 0: none does */
 	uint32_t sampled;     /* process (tacho__recorder) in which its CPU timer was made */
 	uint32_t interrupted; /* 1: a sample's signal, and no other, ended its system call */
+	uint32_t uv_runs;     /* 1: a loop of libuv runs */
 	uint64_t edge;	      /* see tacho__edge; 0 none */
 	uint64_t turn;	      /* ticks of the unpark with which its turn began, 0 none */
 	uint64_t measured;    /* ticks of the last reading of sched.c */
 	uint64_t delayed;     /* ns runnable but not running between the last two; -1 not known */
-};
+} __attribute__((aligned(64)));
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
 
 extern uint32_t tacho__unseen; /* 1: there were callbacks that are not seen */
@@ -118,8 +119,6 @@ static inline int tacho__event_waits(void)
 
 /* uv.c: the loop of libuv that runs on this thread, if its waits are on `fd`; else 0. */
 uint32_t tacho__uv_loop(int fd);
-/* uv.c: whether a loop of libuv runs on this thread. */
-int tacho__uv_runs(void);
 
 /* The thread runs the loop with this definition, whose waits are on `fd` (-1: poll, select). */
 void tacho__loop_known(int fd, uint32_t loop, uint32_t level);

@@ -1,25 +1,11 @@
 /*
  * What runs between libuv and the program's callbacks, and the loop itself.
- *
- * Kinds are definitions, one for each type of callback and each function of the program. A
- * definition costs microseconds to look up, so their ids are kept in a list that only
- * grows. A program with more functions than fit (those made at run time) gets the kinds
- * of the types without the function.
  */
 #include "hooks/uv.h"
 
-#include "base/hash.h"
 #include "base/text.h"
 #include "core/control.h"
 #include "core/define.h"
-#include "core/record.h"
-#include "core/sentinel.h"
-#include "core/short_polls.h"
-#include "core/wakes.h"
-
-#define KINDS 4096u
-#define KIND_PROBES 16u
-#define ADDRESS_BITS 48u
 
 static const char *const op_names[] = {[TACHO__UV_TIMER] = "uv_timer",
 				       [TACHO__UV_ASYNC] = "uv_async",
@@ -34,8 +20,8 @@ static const char *const op_names[] = {[TACHO__UV_TIMER] = "uv_timer",
 				       [TACHO__UV_OP_READ] = "read",
 				       [TACHO__UV_OP_ALLOC] = "alloc",
 				       [TACHO__UV_LISTEN] = "connection",
-				       [TACHO__UV_OP_CLOSE] = "close",
 				       [TACHO__UV_OP_WALK] = "walk",
+				       [TACHO__UV_OP_CLOSE] = "close",
 				       [TACHO__UV_WRITE] = "write",
 				       [TACHO__UV_CONNECT] = "connect",
 				       [TACHO__UV_SHUTDOWN] = "shutdown",
@@ -58,11 +44,6 @@ static const char *const handle_names[] = {
 };
 #define HANDLE_NAMES (sizeof(handle_names) / sizeof(handle_names[0]))
 
-static struct {
-	uint64_t key; /* function << 16 | type; never changes once it is not 0 */
-	uint64_t id;  /* epoch of the box << 32 | definition */
-} kinds[KINDS];
-
 static uint64_t misses, misses_told;
 
 /* The loop that this thread is in uv_run of. Its memory is not looked at: after a jump out of
@@ -81,135 +62,31 @@ static __thread struct {
 
 /* ------------------------------------------------------- kinds */
 
-uint16_t tacho__uv_type(struct tacho__uv *uv, enum tacho__uv_op op, const void *handle)
+static unsigned op_of(const struct tacho__thunk *t)
 {
-	int type = tacho__uv_has(uv, TACHO__UV_uv_handle_get_type)
-			   ? UV_REAL(uv, uv_handle_get_type)(handle)
-			   : 0;
-
-	return TACHO__UV_TYPE(op, type);
+	return t->use >> 8 & 0xff;
 }
 
-static uint32_t define_kind(uint16_t type, uint64_t address)
+static __attribute__((cold, noinline)) uint32_t define_kind(struct tacho__thunk *t)
 {
-	unsigned op = type >> 8, handle = type & 0xff;
+	unsigned op = op_of(t), handle = t->use & 0xff;
 	char name[64];
-	struct tacho__text t;
+	struct tacho__text text;
 
-	tacho__text_init(&t, name, sizeof(name));
+	tacho__text_init(&text, name, sizeof(name));
 	if (op >= TACHO__UV_OP_READ && op <= TACHO__UV_SHUTDOWN) {
-		tacho__text_put(&t, handle_names[handle < HANDLE_NAMES ? handle : 0]);
-		tacho__text_put(&t, " ");
+		tacho__text_put(&text, handle_names[handle < HANDLE_NAMES ? handle : 0]);
+		tacho__text_put(&text, " ");
 	}
-	tacho__text_put(&t, op_names[op]);
-	return tacho__define_name(TACHO_DEF_KIND, name, NULL, 0, address, 0, NULL);
+	tacho__text_put(&text, op_names[op]);
+	return tacho__thunk_define(t, name, t->kinds);
 }
 
-static uint64_t kind_first(uint64_t key)
+uint32_t tacho__uv_kind(struct tacho__thunk *t)
 {
-	return tacho__mix(key) >> 32;
-}
+	uint32_t kind = tacho__known_kind(t->kinds);
 
-/* The place of `key` in the list; NULL: it has none. */
-static uint64_t *kind_place(uint64_t key)
-{
-	uint64_t at = kind_first(key);
-
-	for (uint32_t i = 0; i < KIND_PROBES; i++, at++) {
-		uint64_t *place = &kinds[at % KINDS].key;
-		uint64_t found = tacho__load(place);
-
-		if (tacho__likely(found == key))
-			return &kinds[at % KINDS].id;
-		if (found)
-			continue;
-		if (__atomic_compare_exchange_n(place, &found, key, 0, __ATOMIC_RELAXED,
-						__ATOMIC_RELAXED) ||
-		    found == key)
-			return &kinds[at % KINDS].id;
-	}
-	return NULL;
-}
-
-static __attribute__((noinline)) uint32_t kind_search(uint16_t type, uint64_t address)
-{
-	/* With 1 for no function: a key is never 0. */
-	uint64_t *place = address >> ADDRESS_BITS ? NULL : kind_place(address << 16 | type);
-	uint64_t id;
-
-	if (tacho__unlikely(!place)) {
-		address = 0;
-		place = kind_place(1ull << 16 | type);
-		if (!place)
-			return 0;
-	}
-	id = tacho__load(place);
-	if (tacho__likely(id && id >> 32 == tacho__load(&tacho__rec->epoch)))
-		return (uint32_t)id;
-	if (!tacho__recorder_ready())
-		return 0;
-	id = define_kind(type, address);
-	tacho__store(place, (uint64_t)tacho__load(&tacho__rec->epoch) << 32 | id);
-	return (uint32_t)id;
-}
-
-uint32_t tacho__uv_kind(uint16_t type, uv_any_cb fn)
-{
-	uint64_t address = (uint64_t)(uintptr_t)fn, key = address << 16 | type;
-	uint64_t at = kind_first(key) % KINDS, id = tacho__load(&kinds[at].id);
-
-	/* What most are: known, and at their first place. */
-	if (tacho__likely(tacho__load(&kinds[at].key) == key && id &&
-			  id >> 32 == tacho__load(&tacho__rec->epoch) &&
-			  !(address >> ADDRESS_BITS)))
-		return (uint32_t)id;
-	return kind_search(type, address);
-}
-
-/* ------------------------------------------------------- polls */
-
-void tacho__uv_poll_begin(struct tacho__uv_poll *poll, const struct tacho__uv_entry *entry,
-			  const void *task)
-{
-	uint64_t word = (uint64_t)(uintptr_t)task, shared = tacho__shared_last();
-	uint32_t kind;
-
-	tacho__hook.callbacks++;
-	poll->since = 0;
-	if (!tacho__recording())
-		return;
-	kind = tacho__uv_kind(entry->type, entry->fn);
-	if (!kind)
-		return;
-	poll->kind = kind;
-	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks)) && !poll->whole) {
-		tacho__poll_begin(kind, word);
-		poll->since = tacho__ticks();
-	} else {
-		poll->since = tacho__record_poll_begin(kind, word, shared, tacho__frame());
-		if (tacho__unlikely(tacho__load(&tacho__watching) & TACHO__WATCH(WAKE)))
-			tacho__wake_polled(word, poll->since, kind);
-	}
-}
-
-void tacho__uv_poll_end(struct tacho__uv_poll *poll, uint32_t result)
-{
-	uint64_t now;
-
-	tacho__hook.callbacks--;
-	if (!poll->since || !tacho__recording())
-		return;
-	if (tacho__unlikely(tacho__load(&tacho__threshold_ticks))) {
-		tacho__poll_end(result);
-		now = tacho__ticks();
-	} else {
-		now = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0);
-		tacho__edge(now, running.loop && !tacho__hook.callbacks);
-		if (now)
-			tacho__took(TACHO_SENTINEL_POLL, now - poll->since, poll->kind);
-	}
-	if (now)
-		tacho__slow_poll(now - poll->since, poll->kind);
+	return tacho__likely(kind) ? kind : define_kind(t);
 }
 
 /* ------------------------------------------------------ misses */
@@ -233,7 +110,70 @@ void tacho__uv_missed(void)
 	tell_misses(__atomic_add_fetch(&misses, 1, __ATOMIC_RELAXED));
 }
 
-/* ---------------------------------------------------- starting */
+/* ------------------------------------------------------ thunks */
+
+typedef void (*five_words)(tacho__word, tacho__word, tacho__word, tacho__word, tacho__word);
+
+static __attribute__((noinline)) void run_recorded(tacho__word a, tacho__word b, tacho__word c,
+						   tacho__word d, tacho__word e,
+						   struct tacho__thunk *t)
+{
+	unsigned op = op_of(t);
+	uint32_t kind = tacho__uv_kind(t);
+	int late = op == TACHO__UV_TIMER && tacho__uv_late((const void *)a, kind);
+	uint64_t begin = tacho__original_begins(kind, a, late);
+	struct tacho__writer *writer = tacho__self;
+
+	((five_words)t->function)(a, b, c, d, e);
+	tacho__hook.callbacks--;
+	/* Not in a child that was forked in the middle: its box has no begin of it. */
+	if (begin && tacho__recording() && tacho__likely(tacho__self == writer))
+		tacho__original_ended(kind, begin,
+				      op < TACHO__UV_OP_CLOSE ? TACHO_PENDING : TACHO_DONE,
+				      tacho__hook.uv_runs && !tacho__hook.callbacks);
+}
+
+static inline void run_original(tacho__word a, tacho__word b, tacho__word c, tacho__word d,
+				tacho__word e, struct tacho__thunk *t)
+{
+	if (tacho__recording()) {
+		run_recorded(a, b, c, d, e, t);
+	} else {
+		tacho__hook.edge = 0;
+		((five_words)t->function)(a, b, c, d, e);
+	}
+}
+
+static __attribute__((noinline)) void run_pooled(tacho__word a, tacho__word b, tacho__word c,
+						 tacho__word d, tacho__word e,
+						 struct tacho__thunk *t)
+{
+	if (tacho__uv_pooled(t, op_of(t), (void *)a, (int)b))
+		run_original(a, b, c, d, e, t);
+}
+
+/* No callback of libuv has more than five arguments. */
+static __attribute__((noinline)) void run(tacho__word a, tacho__word b, tacho__word c,
+					  tacho__word d, tacho__word e, uint32_t number)
+{
+	struct tacho__thunk *t = &tacho__thunks[number];
+
+	if (tacho__likely(op_of(t) < TACHO__UV_GETADDRINFO))
+		run_original(a, b, c, d, e, t);
+	else
+		run_pooled(a, b, c, d, e, t);
+}
+
+#define THUNK(n)                                                                                \
+	TACHO__THUNK void thunk_##n(tacho__word a, tacho__word b, tacho__word c, tacho__word d, \
+				    tacho__word e)                                              \
+	{                                                                                       \
+		run(a, b, c, d, e, 0x##n);                                                      \
+	}
+#define ADDRESS(n) (const void *)thunk_##n,
+TACHO__EACH_THUNK(THUNK)
+static const void *const thunks[] = {TACHO__EACH_THUNK(ADDRESS)};
+_Static_assert(sizeof(thunks) / sizeof(thunks[0]) == TACHO__THUNKS, "one of each number");
 
 /* Whether this process records, or may yet. */
 static int is_wanted(void)
@@ -242,48 +182,39 @@ static int is_wanted(void)
 	       __atomic_load_n(&tacho__rec->phase, __ATOMIC_RELAXED) != TACHO__PHASE_FAILED;
 }
 
-int tacho__uv_wrap(struct tacho__uv_start *s, enum tacho__uv_slot slot, uint16_t type, uv_any_cb fn,
-		   uv_any_cb ours)
+static inline uint32_t take(uint32_t use, uv_any_cb fn)
 {
-	s->wrapped = 0;
-	s->slot = slot;
-	/* libuv calls its own functions, and a program may hand back what it found in a handle:
-	   then the entry is there and good. */
-	if (fn == ours) {
-		s->entry = tacho__uv_find(s->object, slot);
-		return 1;
-	}
-	if (!is_wanted()) {
-		/* Before the constructor ran: told as soon as there is recording. */
-		if (!tacho__rec && fn)
-			tacho__uv_missed();
-		return 0;
-	}
-	s->entry = tacho__uv_put(s->object, slot, &s->made);
-	if (!s->entry) {
+	uint32_t link = is_wanted() ? tacho__thunk_take((uintptr_t)fn, use) : 0;
+
+	/* Before the constructor ran: told as soon as there is recording. */
+	if (tacho__unlikely(!link) && fn && (!tacho__rec || is_wanted()))
 		tacho__uv_missed();
-		return 0;
-	}
-	s->before = *s->entry;
-	s->entry->fn = fn;
-	s->entry->type = type;
-	s->entry->uv = (uint16_t)tacho__uv_number(s->uv);
-	s->entry->due = s->entry->due_before = UINT64_MAX;
-	s->wrapped = 1;
-	return 1;
+	return link;
 }
 
-int tacho__uv_started(struct tacho__uv_start *s, int result)
+struct tacho__thunk *tacho__uv_thunk(uint32_t use, uv_any_cb fn)
 {
-	struct tacho__uv_entry gone;
+	int number = tacho__thunk_number((uintptr_t)fn, thunks);
+	uint32_t link = number < 0 ? take(use, fn) : (uint32_t)number + 1;
 
-	if (result >= 0 || !s->wrapped)
-		return result;
-	if (s->made)
-		tacho__uv_take(s->object, s->slot, &gone);
-	else
-		*s->entry = s->before;
-	return result;
+	return link ? &tacho__thunks[link - 1] : NULL;
+}
+
+uv_any_cb tacho__uv_function(const struct tacho__thunk *t)
+{
+	return (uv_any_cb)thunks[t - tacho__thunks];
+}
+
+/* libuv calls its own functions, and a program may hand back what it found in a handle: a thunk
+   stays one. */
+uv_any_cb tacho__uv_wrap(uint32_t use, uv_any_cb fn)
+{
+	uint32_t link;
+
+	if (!fn || tacho__is_thunk((uintptr_t)fn))
+		return fn;
+	link = take(use, fn);
+	return tacho__likely(link) ? (uv_any_cb)thunks[link - 1] : fn;
 }
 
 /* ---------------------------------------------------- the loop */
@@ -303,11 +234,6 @@ uint32_t tacho__uv_loop(int fd)
 	known.loop = running.loop;
 	tacho__source_on(TACHO_SOURCE_LIBUV);
 	return known.id;
-}
-
-int tacho__uv_runs(void)
-{
-	return running.loop != NULL;
 }
 
 static void enter_loop(void)
@@ -331,6 +257,7 @@ TACHO_HOOK int uv_run(void *loop, int mode)
 	struct tacho__uv *uv = UV_CALLER();
 	int result;
 
+	h->uv_runs = 1;
 	running.loop = loop;
 	running.fd = UV_REAL(uv, uv_backend_fd)(loop);
 	h->edge = 0;
@@ -338,6 +265,7 @@ TACHO_HOOK int uv_run(void *loop, int mode)
 		enter_loop();
 	result = UV_REAL(uv, uv_run)(loop, mode);
 	running = outer_loop;
+	h->uv_runs = outer.uv_runs;
 	h->edge = 0;
 	/* Callbacks that a jump left are over. */
 	h->callbacks = outer.callbacks;
@@ -353,7 +281,6 @@ TACHO_HOOK int uv_loop_close(void *loop)
 {
 	struct tacho__uv *uv = UV_CALLER();
 	int result = UV_REAL(uv, uv_loop_close)(loop);
-	struct tacho__uv_entry gone;
 
 	if (result)
 		return result;
@@ -363,7 +290,7 @@ TACHO_HOOK int uv_loop_close(void *loop)
 		size_t size = UV_REAL(uv, uv_loop_size)();
 
 		for (size_t at = 0; at < size; at += 8)
-			tacho__uv_take((char *)loop + at, TACHO__UV_MAIN, &gone);
+			tacho__uv_remove((char *)loop + at);
 	}
 	return result;
 }
@@ -377,13 +304,8 @@ struct walk {
 static void on_walk(void *handle, void *arg)
 {
 	const struct walk *w = arg;
-	struct tacho__uv_entry e = {.fn = (uv_any_cb)w->cb,
-				    .type = tacho__uv_type(w->uv, TACHO__UV_OP_WALK, handle)};
-	struct tacho__uv_poll poll = {0};
 
-	tacho__uv_poll_begin(&poll, &e, handle);
-	w->cb(handle, w->arg);
-	tacho__uv_poll_end(&poll, TACHO_PENDING);
+	UV_WRAP(tacho__uv_use(w->uv, TACHO__UV_OP_WALK, handle), w->cb)(handle, w->arg);
 }
 
 TACHO_HOOK void uv_walk(void *loop, uv_walk_cb cb, void *arg)

@@ -60,16 +60,6 @@ int tacho__uv_has(struct tacho__uv *uv, enum tacho__uv_function function)
 	return tacho__uv_real(uv, function) != (void *)missing;
 }
 
-uint32_t tacho__uv_number(const struct tacho__uv *uv)
-{
-	return (uint32_t)(uv - libraries);
-}
-
-struct tacho__uv *tacho__uv_by_number(uint32_t number)
-{
-	return &libraries[number % LIBRARIES];
-}
-
 /* ------------------------------------------------------- the slow path */
 
 struct object {

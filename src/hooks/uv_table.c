@@ -1,5 +1,5 @@
 /*
- * Callbacks of libuv's handles and requests, by address and slot.
+ * What is known of libuv's timers and asyncs, by address.
  *
  * Buckets of eight entries; a key is in the one bucket that its hash says, of the first
  * level that had room. A full bucket makes the next level, with four times the buckets.
@@ -17,7 +17,7 @@
 #include "base/sys.h"
 
 #define WAYS 8u
-#define FIRST_BITS 9u /* 512 buckets, 4096 entries, 160 KiB if they are all touched */
+#define FIRST_BITS 9u /* 512 buckets, 4096 entries, 128 KiB if they are all touched */
 #define LEVEL_BITS 2u
 #define LEVELS 8u /* the last has 64 M entries */
 
@@ -29,33 +29,25 @@ struct bucket {
 static struct bucket first[1u << FIRST_BITS];
 static struct bucket *levels[LEVELS] = {first};
 
-_Static_assert(TACHO__UV_SLOTS <= 8, "slots fit the low bits of an address");
-
-/* 0: no key. Handles and requests hold pointers, so they are aligned. */
-static uint64_t key_of(const void *object, enum tacho__uv_slot slot)
+/* 0: no key. Handles hold pointers, so they are aligned. */
+static uint64_t key_of(const void *handle)
 {
-	uintptr_t at = (uintptr_t)object;
+	uintptr_t at = (uintptr_t)handle;
 
-	return at & 7 ? 0 : at | slot;
-}
-
-/* Of the address alone: the callbacks of a handle lie beside each other. */
-static uint64_t hash_of(uint64_t key)
-{
-	return tacho__mix(key & ~7ull);
+	return at & 7 ? 0 : at;
 }
 
 static struct bucket *bucket_in(uint32_t level, struct bucket *buckets, uint64_t key)
 {
 	uint32_t bits = FIRST_BITS + LEVEL_BITS * level;
 
-	return &buckets[hash_of(key) >> (64 - bits)];
+	return &buckets[tacho__mix(key) >> (64 - bits)];
 }
 
 /* Where in its bucket a key is put if there is room: most are found there at once. */
 static uint32_t way_of(uint64_t key)
 {
-	return (uint32_t)((hash_of(key) >> 32) + key) % WAYS;
+	return (uint32_t)(tacho__mix(key) >> 32) % WAYS;
 }
 
 static struct bucket *level_at(uint32_t level)
@@ -123,25 +115,21 @@ static struct tacho__uv_entry *claim(struct bucket *b, uint64_t key)
 	return NULL;
 }
 
-struct tacho__uv_entry *tacho__uv_find(const void *object, enum tacho__uv_slot slot)
+struct tacho__uv_entry *tacho__uv_find(const void *handle)
 {
-	uint64_t key = key_of(object, slot);
+	uint64_t key = key_of(handle);
 	uint64_t *where;
 
 	return key ? find(key, &where) : NULL;
 }
 
-struct tacho__uv_entry *tacho__uv_put(const void *object, enum tacho__uv_slot slot, int *made)
+struct tacho__uv_entry *tacho__uv_put(const void *handle, struct tacho__uv *uv)
 {
-	uint64_t key = key_of(object, slot);
+	uint64_t key = key_of(handle);
 	uint64_t *where;
-	struct tacho__uv_entry *e;
+	struct tacho__uv_entry *e = key ? find(key, &where) : NULL;
 
-	*made = 0;
-	if (!key)
-		return NULL;
-	e = find(key, &where);
-	for (uint32_t level = 0; level < LEVELS && !e; level++) {
+	for (uint32_t level = 0; key && level < LEVELS && !e; level++) {
 		struct bucket *b = level_at(level);
 
 		if (!b)
@@ -149,20 +137,20 @@ struct tacho__uv_entry *tacho__uv_put(const void *object, enum tacho__uv_slot sl
 		if (!b)
 			return NULL;
 		e = claim(bucket_in(level, b, key), key);
-		*made = e != NULL;
+		if (e)
+			e->due = e->due_before = UINT64_MAX;
 	}
+	if (e)
+		e->uv = uv;
 	return e;
 }
 
-int tacho__uv_take(const void *object, enum tacho__uv_slot slot, struct tacho__uv_entry *out)
+void tacho__uv_remove(const void *handle)
 {
-	uint64_t key = key_of(object, slot);
+	uint64_t key = key_of(handle);
 	uint64_t *where;
-	struct tacho__uv_entry *e = key ? find(key, &where) : NULL;
 
-	if (!e)
-		return 0;
-	*out = *e;
-	__atomic_store_n(where, 0, __ATOMIC_RELEASE);
-	return 1;
+	/* Release: what was in it has been read. */
+	if (key && find(key, &where))
+		__atomic_store_n(where, 0, __ATOMIC_RELEASE);
 }

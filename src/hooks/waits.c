@@ -432,7 +432,7 @@ TACHO_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timesp
 uint32_t tacho__loop_parks(int fd, const char *what)
 {
 	/* libuv waits with epoll alone; it uses io_uring to change what it waits for. */
-	return tacho__uv_runs() ? 0 : park(fd, what).loop;
+	return tacho__hook.uv_runs ? 0 : park(fd, what).loop;
 }
 
 void tacho__loop_unparks(uint32_t loop, int ready)

@@ -99,6 +99,16 @@ def many_handles():
     check("60000 handles: three loops", len(r.loops) == 3 and len(lines) == 3, r.loops)
 
 
+def many_functions():
+    """More functions than can be told apart: the rest runs unseen, and that is counted."""
+    r, lines = both(["functions"], "1296 functions")
+    if check("1296 functions: there is a box", r):
+        seen, unseen = r.polls["uv_timer"], len(r.misses)
+        check("1296 functions: seen and unseen add up",
+              lines == ["functions 1296"] and 1000 < seen < 1296 and seen + unseen == 1296,
+              f"{seen} seen, {unseen} counted as not seen")
+
+
 def other_settings():
     r, lines = both([], "poll threshold", {"TACHO_POLL_THRESHOLD": "1ms"})
     if check("poll threshold: there is a box", r):
@@ -118,5 +128,6 @@ if not os.path.exists(SUBJECT):
 else:
     every_kind()
     many_handles()
+    many_functions()
     other_settings()
 finish()

@@ -204,6 +204,43 @@ static void many(void)
 		printf("many %u %u\n", m[i].fired, m[i].closed);
 }
 
+/* More functions than there are thunks. */
+static unsigned functions_called;
+#define FUNCTION(n)                        \
+	static void on_##n(uv_timer_t *t)  \
+	{                                  \
+		functions_called++;        \
+		t->data = (void *)(0x##n); \
+	}
+#define ADDRESS(n) on_##n,
+#define OF_6(each, n) each(n##0) each(n##1) each(n##2) each(n##3) each(n##4) each(n##5)
+#define OF_36(each, n)   \
+	OF_6(each, n##0) \
+	OF_6(each, n##1) \
+	OF_6(each, n##2) OF_6(each, n##3) OF_6(each, n##4) OF_6(each, n##5)
+#define OF_216(each, n)   \
+	OF_36(each, n##0) \
+	OF_36(each, n##1) \
+	OF_36(each, n##2) OF_36(each, n##3) OF_36(each, n##4) OF_36(each, n##5)
+#define OF_1296(each)   \
+	OF_216(each, 0) \
+	OF_216(each, 1) OF_216(each, 2) OF_216(each, 3) OF_216(each, 4) OF_216(each, 5)
+OF_1296(FUNCTION)
+
+static void functions(void)
+{
+	static const uv_timer_cb all[] = {OF_1296(ADDRESS)};
+	uv_timer_t timer;
+
+	loop = uv_default_loop();
+	MUST(uv_timer_init(loop, &timer));
+	for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		MUST(uv_timer_start(&timer, all[i], 0, 0));
+		uv_run(loop, UV_RUN_DEFAULT);
+	}
+	printf("functions %u\n", functions_called);
+}
+
 static void remove_files(void)
 {
 	static const char *const names[] = {"watched", "file",	  "file2",   "copy",
@@ -222,6 +259,10 @@ int main(int argc, char **argv)
 	uv_mutex_init(&counts_lock);
 	if (argc > 1 && !strcmp(argv[1], "many")) {
 		many();
+		return 0;
+	}
+	if (argc > 1 && !strcmp(argv[1], "functions")) {
+		functions();
 		return 0;
 	}
 	snprintf(folder, sizeof(folder), "%s/uv-subject-XXXXXX", tmp ? tmp : "/tmp");
