@@ -58,6 +58,16 @@ static struct row *row_add(struct rows *rows, const struct tacho__hist *hist, ui
 	return &rows->at[rows->count++];
 }
 
+/* One that has nothing but durations and a name, if there are any durations. */
+static void row_named(struct rows *rows, const struct tacho__hist *hist, uint32_t process,
+		      uint32_t id, const char name[160])
+{
+	struct row *r = hist->count ? row_add(rows, hist, hist->sum, process, id) : NULL;
+
+	if (r)
+		memcpy(r->name, name, sizeof(r->name));
+}
+
 static void row_extra(struct row *r, const char *name, double value)
 {
 	if (r->extras < 4) {
@@ -203,14 +213,8 @@ static void put_kinds(struct asked *a)
 					 "and %" PRIu64 " cut by the edge of what was recorded",
 					 k->cut);
 		}
-		r = k->wake.count ? row_add(&wakes, &k->wake, k->wake.sum, k->process, k->kind)
-				  : NULL;
-		if (r)
-			memcpy(r->name, name, sizeof(name));
-		r = k->late.count ? row_add(&late, &k->late, k->late.sum, k->process, k->kind)
-				  : NULL;
-		if (r)
-			memcpy(r->name, name, sizeof(name));
+		row_named(&wakes, &k->wake, k->process, k->kind, name);
+		row_named(&late, &k->late, k->process, k->kind, name);
 	}
 	put_rows(a, "callbacks and polls", "polls", &rows);
 	put_rows(a, "from wake to poll", "wakes", &wakes);
@@ -287,15 +291,11 @@ static void put_works(struct asked *a)
 	struct rows wait = {0}, run = {0};
 
 	for (const struct tacho__work_sum *k = NULL; (k = tacho__table_next(&a->sum->works, k));) {
-		struct row *r;
+		char name[160];
 
-		r = k->wait.count ? row_add(&wait, &k->wait, k->wait.sum, k->process, k->kind)
-				  : NULL;
-		if (r)
-			name_id(a, r->name, sizeof(r->name), k->process, k->kind);
-		r = k->run.count ? row_add(&run, &k->run, k->run.sum, k->process, k->kind) : NULL;
-		if (r)
-			name_id(a, r->name, sizeof(r->name), k->process, k->kind);
+		name_id(a, name, sizeof(name), k->process, k->kind);
+		row_named(&wait, &k->wait, k->process, k->kind, name);
+		row_named(&run, &k->run, k->process, k->kind, name);
 	}
 	put_rows(a, "work waiting for the pool", "pool_waits", &wait);
 	put_rows(a, "work run by the pool", "pool_runs", &run);

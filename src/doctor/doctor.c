@@ -60,7 +60,7 @@ void tacho__check_todo(struct tacho__check *c, const char *format, ...)
 	va_end(args);
 }
 
-void tacho__checks_free(struct tacho__checks *c)
+static void free_checks(struct tacho__checks *c)
 {
 	free(c->items);
 	*c = (struct tacho__checks){0};
@@ -114,7 +114,7 @@ int tacho__doctor(struct tacho__doctor *d, const char *command)
 
 void tacho__doctor_free(struct tacho__doctor *d)
 {
-	tacho__checks_free(&d->machine);
-	tacho__checks_free(&d->program);
-	tacho__checks_free(&d->self);
+	free_checks(&d->machine);
+	free_checks(&d->program);
+	free_checks(&d->self);
 }

@@ -8,6 +8,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "doctor/self.h"
 
@@ -46,7 +47,6 @@ __attribute__((format(printf, 2, 3))) void tacho__check_means(struct tacho__chec
 							      const char *format, ...);
 __attribute__((format(printf, 2, 3))) void tacho__check_todo(struct tacho__check *c,
 							     const char *format, ...);
-void tacho__checks_free(struct tacho__checks *c);
 
 /* machine.c: what recording needs of this machine, this user, this container. */
 void tacho__doctor_machine(struct tacho__checks *c);
@@ -54,6 +54,10 @@ void tacho__doctor_machine(struct tacho__checks *c);
 /* program.c: what can be seen of the program that `name` means to execvp(3). Nothing of
    it is executed. */
 void tacho__doctor_program(struct tacho__checks *c, const char *name);
+/* Starts `path` without input; frees `environment`. -1: it could not be started. */
+pid_t tacho__doctor_spawn(const char *path, char **argv, char **environment, int out, int errors);
+/* All that comes from `fd` until its end, a pause of `patience_ms` or too much of it. */
+size_t tacho__doctor_read(int fd, char *to, size_t room, int patience_ms);
 
 enum tacho__verdict { TACHO__VERDICT_OK, TACHO__VERDICT_DEGRADED, TACHO__VERDICT_CANNOT };
 

@@ -13,6 +13,7 @@
 #include "doctor/program_elf.h"
 #include "agent/run_child.h"
 #include "agent/run_program.h"
+#include "text/text.h"
 
 #define LIST_MAX (256u << 10) /* bytes that the dynamic linker may tell */
 #define LIST_MS 10000
@@ -107,13 +108,12 @@ static void see_line(char *line, struct linked *l)
 		see_library(line, path, l);
 }
 
-/* All that comes from `fd` until its end, the deadline or too much of it. */
-static size_t read_all(int fd, char *to, size_t room)
+size_t tacho__doctor_read(int fd, char *to, size_t room, int patience_ms)
 {
 	struct pollfd p = {.fd = fd, .events = POLLIN};
 	size_t got = 0;
 
-	while (got < room && poll(&p, 1, LIST_MS) > 0) {
+	while (got < room && poll(&p, 1, patience_ms) > 0) {
 		ssize_t n = read(fd, to + got, room - got);
 
 		if (n <= 0)
@@ -123,12 +123,8 @@ static size_t read_all(int fd, char *to, size_t room)
 	return got;
 }
 
-static pid_t start_linker(const char *linker, const char *program, int out)
+pid_t tacho__doctor_spawn(const char *path, char **argv, char **environment, int out, int errors)
 {
-	static const struct tacho__variable unset[] = {{"LD_PRELOAD", NULL}};
-	char *argv[] = {(char *)(uintptr_t)linker, (char *)"--list", (char *)(uintptr_t)program,
-			NULL};
-	char **environment = tacho__environment(environ, unset, 1);
 	posix_spawn_file_actions_t files;
 	pid_t pid = -1;
 
@@ -138,12 +134,21 @@ static pid_t start_linker(const char *linker, const char *program, int out)
 	}
 	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_adddup2(&files, out, 1);
-	posix_spawn_file_actions_adddup2(&files, out, 2);
-	if (posix_spawn(&pid, linker, &files, NULL, argv, environment))
+	posix_spawn_file_actions_adddup2(&files, errors, 2);
+	if (posix_spawn(&pid, path, &files, NULL, argv, environment))
 		pid = -1;
 	posix_spawn_file_actions_destroy(&files);
 	free(environment);
 	return pid;
+}
+
+static pid_t start_linker(const char *linker, const char *program, int out)
+{
+	static const struct tacho__variable unset[] = {{"LD_PRELOAD", NULL}};
+	char *argv[] = {(char *)(uintptr_t)linker, (char *)"--list", (char *)(uintptr_t)program,
+			NULL};
+
+	return tacho__doctor_spawn(linker, argv, tacho__environment(environ, unset, 1), out, out);
 }
 
 /* Asks our own dynamic linker, which executes nothing of the program. */
@@ -162,7 +167,7 @@ static void list_libraries(const char *program, struct linked *l)
 	pid = text ? start_linker(self.linker, program, ends[1]) : -1;
 	close(ends[1]);
 	if (pid > 0) {
-		n = read_all(ends[0], text, LIST_MAX);
+		n = tacho__doctor_read(ends[0], text, LIST_MAX, LIST_MS);
 		kill(pid, SIGKILL); /* it has told all, or takes too long */
 		waitpid(pid, NULL, 0);
 		l->known = n > 0;
@@ -339,8 +344,7 @@ static void check_names(struct tacho__checks *checks, const char *elf,
 		checks, "build-id", f->build_id_size ? TACHO__CHECK_OK : TACHO__CHECK_WARNING);
 	bool separate;
 
-	for (uint32_t i = 0; i < f->build_id_size; i++)
-		snprintf(build_id + 2 * i, 3, "%02x", f->build_id[i]);
+	text_hex(build_id, f->build_id, f->build_id_size);
 	tacho__check_value(c, "%s", build_id);
 	if (f->build_id_size) {
 		tacho__check_means(c, "its debug file can be told from those of other builds");

@@ -2,9 +2,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
-#include <poll.h>
 #include <signal.h>
-#include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -59,43 +57,21 @@ static char **subject_environment(const char *preload)
 static pid_t start(const char *preload, int out)
 {
 	char *argv[] = {(char *)"tacho", (char *)"doctor", (char *)"--known-work", NULL};
-	char **environment = subject_environment(preload);
-	posix_spawn_file_actions_t files;
 	char self[PATH_MAX];
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-	pid_t pid = -1;
 
 	/* By its name, so that it has one; that file may be gone. */
 	self[n > 0 ? n : 0] = 0;
 	if (access(self, X_OK) < 0)
 		strcpy(self, "/proc/self/exe");
-	if (!environment || posix_spawn_file_actions_init(&files)) {
-		free(environment);
-		return -1;
-	}
-	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&files, out, 1);
-	if (posix_spawn(&pid, self, &files, NULL, argv, environment))
-		pid = -1;
-	posix_spawn_file_actions_destroy(&files);
-	free(environment);
-	return pid;
+	return tacho__doctor_spawn(self, argv, subject_environment(preload), out, STDERR_FILENO);
 }
 
 static bool read_did(int fd, struct tacho__self_counts *did)
 {
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	char text[128];
-	size_t got = 0;
+	char text[128] = "";
 
-	while (got < sizeof(text) - 1 && poll(&p, 1, PATIENCE_MS) > 0) {
-		ssize_t n = read(fd, text + got, sizeof(text) - 1 - got);
-
-		if (n <= 0)
-			break;
-		got += (size_t)n;
-	}
-	text[got] = 0;
+	tacho__doctor_read(fd, text, sizeof(text) - 1, PATIENCE_MS);
 	return sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &did->waits,
 		      &did->locks, &did->calls, &did->cpu_ns) == 4;
 }
