@@ -153,7 +153,8 @@ static void read_stat(const char *path, uint64_t *pid, uint64_t *start)
 	*start = number_at(p ? p + 1 : "");
 }
 
-uint64_t tacho__start_time(int pid)
+/* In clock ticks since boot, 0 when the process is gone or it is not known. */
+static uint64_t start_time_of(int pid)
 {
 	char path[32];
 	struct tacho__text t;
@@ -226,7 +227,7 @@ static uint32_t oldest_dead(int dir, char *oldest, size_t oldest_size)
 
 			at += e->size;
 			if (!parse_name(e->name, &pid, &start) || strlen(e->name) >= oldest_size ||
-			    tacho__start_time((int)pid) == start)
+			    start_time_of((int)pid) == start)
 				continue;
 			fd = tacho__openat(dir, e->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 			if (fd < 0)

@@ -23,9 +23,6 @@ int tacho__note_dir_open(const struct tacho__options *options, int nth);
 /* Deletes the oldest boxes of dead processes in the folder, so that at most `keep` stay. */
 void tacho__box_dir_prune(int dir, uint32_t keep);
 
-/* Start time of a process in clock ticks since boot, 0 when it is gone or not known. */
-uint64_t tacho__start_time(int pid);
-
 /*
  * The number of this process for others that see the same /proc, and its start time. In a pid
  * namespace of its own, with the /proc of the one around it, its own number is another process

@@ -174,7 +174,8 @@ static void blame_wait(struct tacho__blaming *b, uint64_t task, const struct tac
 		tacho__blame_thread(b, wake->at.thread, from, to, 1, NULL);
 }
 
-void tacho__blame_task(struct tacho__blaming *b, uint64_t task, uint64_t from, uint64_t to)
+/* The polls of the subject's task, and what happened between them. */
+static void blame_task(struct tacho__blaming *b, uint64_t task, uint64_t from, uint64_t to)
 {
 	struct own_polls own = {0};
 	uint64_t at = from;
@@ -250,7 +251,7 @@ static void lay(struct tacho__blaming *b)
 
 	if (s->task &&
 	    (s->type == TACHO__SUBJECT_TASK || (s->type == TACHO__SUBJECT_SPAN && s->span)))
-		tacho__blame_task(b, s->task, s->from_ns, s->to_ns);
+		blame_task(b, s->task, s->from_ns, s->to_ns);
 	else
 		blame_poll(b, s->thread, s->from_ns, s->to_ns, 0);
 	if (!b->error)

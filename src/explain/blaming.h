@@ -53,7 +53,5 @@ void tacho__blame_thread(struct tacho__blaming *b, uint32_t thread, uint64_t fro
 struct tacho__piece *tacho__blame_piece(struct tacho__blaming *b, enum tacho__owner owner,
 					uint32_t depth, uint32_t thread, uint64_t from,
 					uint64_t to);
-/* The polls of the subject's task, and what happened between them. */
-void tacho__blame_task(struct tacho__blaming *b, uint64_t task, uint64_t from, uint64_t to);
 
 #endif

@@ -223,14 +223,14 @@ const char *tacho__ns_text(char out[TACHO__TEXT], double ns)
 	return out;
 }
 
-const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *p)
+/* "parse (server.c:42)", "parse", "libfoo.so+0x1f30", or its address */
+static void place_text(char out[2 * TACHO__TEXT], const struct tacho__place *p)
 {
 	if (p->function[0] && p->file[0])
 		snprintf(out, 2 * TACHO__TEXT, "%s (%s:%u)", p->function, tacho__place_file(p),
 			 p->line);
 	else
 		tacho__place_name(out, 2 * TACHO__TEXT, p);
-	return out;
 }
 
 const char *tacho__where_text(char out[2 * TACHO__TEXT], const struct tacho__finding *f)
@@ -238,7 +238,7 @@ const char *tacho__where_text(char out[2 * TACHO__TEXT], const struct tacho__fin
 	uint32_t i = 1;
 	size_t n;
 
-	tacho__place_text(out, &f->where[0]);
+	place_text(out, &f->where[0]);
 	/* Without a name, what called it says more. */
 	while (!f->where[0].function[0] && i < f->where_count && !(f->where_other >> i & 1) &&
 	       !f->where[i].function[0])

@@ -96,8 +96,6 @@ const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TE
 /* The callback, or "a turn of the loop". */
 const char *tacho__callback_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 				 const struct tacho__poll *p);
-/* "parse (server.c:42)", "parse", "libfoo.so+0x1f30", or its address */
-const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *place);
 /* The first place of a finding, which has one; "server+0x1f30 under parse" where only what called
    it has a name. */
 const char *tacho__where_text(char out[2 * TACHO__TEXT], const struct tacho__finding *f);

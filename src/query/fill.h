@@ -12,7 +12,8 @@ int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *fact
 
 /* The fields that all tables about something at a place begin with. */
 enum { F_PROCESS, F_THREAD, F_LOOP, F_KIND, F_TASK, F_IN_POLL, F_BEGIN, F_END, F_NEXT };
-void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at);
+/* `end_ns` is 0 for what has no duration. */
+void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at, uint64_t begin_ns, uint64_t end_ns);
 
 /* clang-format off */
 #define PROCESS_COLUMNS \

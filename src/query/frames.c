@@ -139,8 +139,7 @@ static void on_sample(void *arg, const struct tacho__sample *m)
 	struct tacho__stack stack;
 	uint64_t v[SQL_FIELDS] = {0};
 
-	tacho__sql_put_at(v, &m->at);
-	v[F_BEGIN] = m->ns;
+	tacho__sql_put_at(v, &m->at, m->ns, 0);
 	v[M_CPU] = m->cpu_ns;
 	v[M_PERF] = m->perf;
 	if (f->rows->has >> M_STACK & 1)
@@ -239,9 +238,7 @@ static void on_off(void *arg, const struct tacho__switch *o)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	tacho__sql_put_at(v, &o->at);
-	v[F_BEGIN] = o->begin_ns;
-	v[F_END] = o->end_ns;
+	tacho__sql_put_at(v, &o->at, o->begin_ns, o->end_ns);
 	v[O_RUNNABLE] = o->runnable;
 	v[O_PARKED] = o->parked;
 	v[O_CPU] = o->cpu;

@@ -28,9 +28,7 @@ static void on_span(void *arg, const struct tacho__span *p)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	tacho__sql_put_at(v, &p->at);
-	v[F_BEGIN] = p->begin_ns;
-	v[F_END] = p->end_ns;
+	tacho__sql_put_at(v, &p->at, p->begin_ns, p->end_ns);
 	v[S_NAME] = p->name;
 	v[S_ASYNC] = p->async;
 	v[S_ID] = p->id;
@@ -129,8 +127,7 @@ static void on_counter(void *arg, const struct tacho__counter *c)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	tacho__sql_put_at(v, &c->at);
-	v[F_BEGIN] = c->ns;
+	tacho__sql_put_at(v, &c->at, c->ns, 0);
 	v[N_NAME] = c->name;
 	v[N_DEPTH] = c->depth;
 	v[N_VALUE] = c->value;
@@ -182,8 +179,7 @@ static void on_log(void *arg, const struct tacho__at *at, const struct tacho_eve
 
 	if (e->type != TACHO_EV_LOG || tacho_read_text(e, &text, &size, &cut) < 0)
 		return;
-	tacho__sql_put_at(v, at);
-	v[F_BEGIN] = e->ns;
+	tacho__sql_put_at(v, at, e->ns, 0);
 	v[G_LEVEL] = e->arg;
 	v[G_CUT] = cut != 0;
 	v[G_TEXT] = keep(f, text, size);
@@ -218,8 +214,7 @@ static void on_event(void *arg, const struct tacho__at *at, const struct tacho_e
 
 	if (e->type != TACHO_EV_EVENT || f->error)
 		return;
-	tacho__sql_put_at(v, at);
-	v[F_BEGIN] = e->ns;
+	tacho__sql_put_at(v, at, e->ns, 0);
 	v[G_NAME] = e->arg;
 	if (f->rows->has >> G_TEXT & 1) {
 		stream = open_memstream(&text, &size);

@@ -60,11 +60,9 @@ static void on_poll(void *arg, const struct tacho__poll *p)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	tacho__sql_put_at(v, &p->at);
+	tacho__sql_put_at(v, &p->at, p->begin_ns, p->end_ns);
 	v[F_KIND] = p->kind;
 	v[F_TASK] = p->task;
-	v[F_BEGIN] = p->begin_ns;
-	v[F_END] = p->end_ns;
 	v[P_CUT] = p->cut;
 	v[P_DEPTH] = p->depth;
 	v[P_RESULT] = p->result;
@@ -148,8 +146,7 @@ static void on_wake(void *arg, const struct tacho__wake *w)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	tacho__sql_put_at(v, &w->at);
-	v[F_BEGIN] = w->ns;
+	tacho__sql_put_at(v, &w->at, w->ns, 0);
 	v[W_TASK] = w->task;
 	v[W_POLL] = w->begin_ns;
 	v[W_THREAD] = w->begin_ns ? w->thread : 0;
@@ -202,9 +199,7 @@ static void on_lock(void *arg, const struct tacho__lock *l)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	tacho__sql_put_at(v, &l->at);
-	v[F_BEGIN] = l->begin_ns;
-	v[F_END] = l->end_ns;
+	tacho__sql_put_at(v, &l->at, l->begin_ns, l->end_ns);
 	v[L_LOCK] = l->lock;
 	v[L_GOT] = l->got;
 	v[L_SIGNAL] = l->is_signal;
@@ -246,9 +241,7 @@ static void on_call(void *arg, const struct tacho__call *c)
 {
 	uint64_t v[SQL_FIELDS] = {0};
 
-	tacho__sql_put_at(v, &c->at);
-	v[F_BEGIN] = c->begin_ns;
-	v[F_END] = c->end_ns;
+	tacho__sql_put_at(v, &c->at, c->begin_ns, c->end_ns);
 	v[C_NAME] = c->name;
 	v[C_STACK] = c->stack;
 	v[C_PATH] = c->path;

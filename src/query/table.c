@@ -61,7 +61,7 @@ uint32_t tacho__sql_column_fields(const struct tacho__sql_column *c)
 
 /* ------------------------------------------------------------------ filling */
 
-void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at)
+void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at, uint64_t begin_ns, uint64_t end_ns)
 {
 	v[F_PROCESS] = at->process;
 	v[F_THREAD] = at->thread;
@@ -69,6 +69,8 @@ void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at)
 	v[F_KIND] = at->kind;
 	v[F_TASK] = at->task;
 	v[F_IN_POLL] = at->poll_ns;
+	v[F_BEGIN] = begin_ns;
+	v[F_END] = end_ns;
 }
 
 int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *facts)

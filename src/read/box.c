@@ -46,7 +46,7 @@ uint32_t tacho__box_region(struct tacho__box *b, enum tacho_region which, uint32
 	return fit < wanted ? (uint32_t)fit : wanted;
 }
 
-int tacho__box_entry(struct tacho__box *b, enum tacho_region which, uint32_t index, void *to,
+static int get_entry(struct tacho__box *b, enum tacho_region which, uint32_t index, void *to,
 		     size_t size)
 {
 	const struct tacho_box_region *g = &b->super.regions[which];
@@ -70,7 +70,7 @@ static int read_table(struct tacho__box *b, enum tacho_region which, uint32_t us
 	items = calloc((size_t)n + 1, size);
 	if (!items)
 		return -ENOMEM;
-	if (tacho__box_entry(b, which, 0, items, n * size))
+	if (get_entry(b, which, 0, items, n * size))
 		n = 0;
 	*out = items;
 	*count = n;
@@ -107,7 +107,7 @@ static int read_underway(struct tacho__box *b)
 		struct tacho_box_underway *u = &p->underway[i], again;
 
 		if ((u->call_since || u->wait_since) &&
-		    (tacho__box_entry(b, TACHO_REGION_UNDERWAY, i, &again, sizeof(again)) ||
+		    (get_entry(b, TACHO_REGION_UNDERWAY, i, &again, sizeof(again)) ||
 		     memcmp(u, &again, sizeof(again)) != 0))
 			memset(u, 0, sizeof(*u));
 	}
@@ -126,7 +126,7 @@ static int read_hists(struct tacho__box *b)
 		int tries = HIST_TRIES;
 
 		while (tries-- > 0 && p->hists[i].kind &&
-		       !tacho__box_entry(b, TACHO_REGION_HISTOGRAMS, i, &again, sizeof(again)) &&
+		       !get_entry(b, TACHO_REGION_HISTOGRAMS, i, &again, sizeof(again)) &&
 		       (again.kind != p->hists[i].kind || again.since != p->hists[i].since))
 			p->hists[i] = again;
 	}
@@ -167,7 +167,7 @@ static void read_losses(struct tacho__box *b)
 	struct tacho__process *p = b->reader->processes[b->reader->sources[b->source].process];
 	uint32_t n = tacho__box_region(b, TACHO_REGION_LOSSES, sizeof(uint64_t), TACHO_LOSS_MAX);
 
-	if (tacho__box_entry(b, TACHO_REGION_LOSSES, 0, p->losses, n * sizeof(p->losses[0])))
+	if (get_entry(b, TACHO_REGION_LOSSES, 0, p->losses, n * sizeof(p->losses[0])))
 		memset(p->losses, 0, sizeof(p->losses));
 	memcpy(p->sources, b->super.sources, sizeof(p->sources));
 }
@@ -181,7 +181,7 @@ static void read_control(struct tacho__box *b)
 	size_t size = g->entry_size < sizeof(control) ? g->entry_size : sizeof(control);
 
 	if (!tacho__box_region(b, TACHO_REGION_CONTROL, g->entry_size ? g->entry_size : 1, 1) ||
-	    tacho__box_entry(b, TACHO_REGION_CONTROL, 0, &control, size))
+	    get_entry(b, TACHO_REGION_CONTROL, 0, &control, size))
 		return;
 	p->pub.agent_pid = control.agent_pid;
 	memcpy(p->limits, control.limit, sizeof(p->limits));
@@ -221,7 +221,7 @@ static int read_definitions(struct tacho__box *b)
 	for (uint32_t i = 0; i < n;) {
 		uint32_t count = n - i < DEFINITIONS_AT_ONCE ? n - i : DEFINITIONS_AT_ONCE;
 
-		if (tacho__box_entry(b, TACHO_REGION_DEF_DIR, i, some, count * sizeof(some[0])))
+		if (get_entry(b, TACHO_REGION_DEF_DIR, i, some, count * sizeof(some[0])))
 			break;
 		for (uint32_t k = 0; k < count; k++, i++) {
 			int err = 0;

@@ -17,8 +17,6 @@ struct tacho__box {
    Every version of a box has entries of one size. */
 uint32_t tacho__box_region(struct tacho__box *b, enum tacho_region which, uint32_t entry,
 			   uint32_t wanted);
-int tacho__box_entry(struct tacho__box *b, enum tacho_region which, uint32_t index, void *to,
-		     size_t size);
 
 /* box_chunks.c: copies all chunks and makes stretches of them. */
 int tacho__box_chunks(struct tacho__box *b);
