@@ -73,6 +73,7 @@ struct tacho__code *tacho__code_of(struct tacho__codes *c, const struct tacho__s
 			tacho_read_module_at(c->reader, stack->process, code->address, stack->ns);
 	n = tacho__places_of_frames(c->reader, stack->process, &code->address, 1, 1, stack->ns,
 				    places, INLINED_MAX);
+	code->tachos = !n;
 	if (add_lines(c, code, places, n) < 0) {
 		*error = -ENOMEM;
 		return NULL;

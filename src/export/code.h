@@ -26,6 +26,7 @@ struct tacho__code {
 	uint32_t id;		/* from 1 */
 	uint32_t first, count;	/* of its lines, innermost first; 0: nothing is known */
 	uint32_t kernel;	/* 1: code of the kernel */
+	uint32_t tachos;	/* 1: tacho's own, that no stack shows */
 	uint32_t process, mark; /* mark: for whoever uses it, 0 at first */
 	uint64_t address;	/* inside of the call, not behind it */
 	const struct tacho_definition *module; /* NULL: not known */

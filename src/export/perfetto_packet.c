@@ -228,6 +228,8 @@ uint64_t tacho__pf_stack(struct tacho__perfetto *p, const struct tacho__stack *s
 			p->exported->left_out++;
 			continue;
 		}
+		if (code->tachos)
+			continue;
 		if (!code->mark)
 			put_frames(p, code);
 		for (uint32_t k = code->count ? code->count : 1; k-- > 0;)

@@ -213,12 +213,15 @@ static uint64_t no_location(struct pprof *p)
 	return p->no_location;
 }
 
+/* 0: a frame that is left out. */
 static uint64_t location_id(struct pprof *p, const struct tacho__stack *stack, uint32_t index)
 {
 	struct tacho__code *code = tacho__code_of(&p->codes, stack, index, &p->error);
 
 	if (!code)
 		return no_location(p);
+	if (code->tachos)
+		return 0;
 	return code->mark ? code->id : put_location(p, code);
 }
 
@@ -254,8 +257,12 @@ static void put_body(struct pprof *p, const struct tacho__sample *s,
 	const struct tacho_process *process = tacho_read_process(p->reader, s->at.process);
 	uint64_t thread = text_id(p, tacho__thread_name(p->reader, s->at.process, s->at.thread));
 
-	for (uint32_t i = 0; i < stack->count; i++)
-		tacho__proto_u64(&p->bodies, SAMPLE_LOCATION, location_id(p, stack, i));
+	for (uint32_t i = 0; i < stack->count; i++) {
+		uint64_t location = location_id(p, stack, i);
+
+		if (location)
+			tacho__proto_u64(&p->bodies, SAMPLE_LOCATION, location);
+	}
 	put_named_label(p, p->key_loop, &s->at, s->at.loop, s->ns);
 	put_named_label(p, p->key_kind, &s->at, s->at.kind, s->ns);
 	if (s->at.task)

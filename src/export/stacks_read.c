@@ -108,7 +108,7 @@ static uint32_t code_children(struct gather *g, uint32_t node, const struct tach
 		snprintf(name, sizeof(name), "%s%s", l->function, code->kernel ? "_[k]" : "");
 		node = child(g, node, name, cut);
 	}
-	if (!code->count) {
+	if (!code->count && !code->tachos) {
 		snprintf(name, sizeof(name), "[%s]",
 			 code->kernel	? "kernel"
 			 : code->module ? tacho__base_name(code->module->name)

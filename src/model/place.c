@@ -4,6 +4,25 @@
 #include <stdio.h>
 #include <string.h>
 
+static const char *base_name(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash && slash[1] ? slash + 1 : path;
+}
+
+int tacho__is_tachos(const char *module, const char *file)
+{
+	static const char *const libraries[] = {"libtacho.so", "libtacho-preload.so",
+						"libtacho-testpoints.so"};
+	const char *name = base_name(module);
+
+	for (uint32_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
+		if (strncmp(name, libraries[i], strlen(libraries[i])) == 0)
+			return 1;
+	return strcmp(base_name(file), "tacho.h") == 0;
+}
+
 static uint32_t put_address(const struct tacho_reader *reader, uint32_t process, uint64_t address,
 			    int is_return, uint64_t ns, struct tacho__place *out, uint32_t most)
 {
@@ -11,10 +30,14 @@ static uint32_t put_address(const struct tacho_reader *reader, uint32_t process,
 	const struct tacho_definition *m = tacho_read_module_at(reader, process, at, ns);
 	uint64_t offset = m ? address - m->start + m->offset : 0;
 	const struct tacho_symbol *symbol;
-	uint32_t n = 0;
+	uint32_t n = 0, i = 0;
 
-	for (; n < most && (symbol = tacho_read_symbol(reader, process, at, ns, n)); n++)
-		out[n] = (struct tacho__place){
+	if (tacho__is_tachos(m ? m->name : "", ""))
+		return 0;
+	for (; n < most && (symbol = tacho_read_symbol(reader, process, at, ns, i)); i++) {
+		if (tacho__is_tachos("", symbol->file))
+			continue;
+		out[n++] = (struct tacho__place){
 			.function = symbol->function,
 			.file = symbol->file,
 			.module = m ? m->name : "",
@@ -23,11 +46,10 @@ static uint32_t put_address(const struct tacho_reader *reader, uint32_t process,
 			.address = address,
 			.offset = offset,
 		};
-	if (n) {
-		out[n - 1].inlined = 0;
-		return n;
 	}
-	if (most)
+	if (n)
+		out[n - 1].inlined = 0;
+	if (!i && most)
 		out[n++] = (struct tacho__place){.function = "",
 						 .file = "",
 						 .module = m ? m->name : "",
@@ -106,12 +128,8 @@ static const char *const others[] = {
 
 int tacho__place_is_own(const struct tacho__place *place)
 {
-	const char *slash = strrchr(place->module, '/');
-	const char *name = slash ? slash + 1 : place->module;
+	const char *name = base_name(place->module);
 
-	/* Its inline functions are part of the program's code. */
-	if (strcmp(tacho__place_file(place), "tacho.h") == 0)
-		return 0;
 	/* Some programs have libuv in them. */
 	if (strncmp(place->function, "uv__", 4) == 0 || strstr(place->file, "/uv/src/"))
 		return 0;
@@ -133,20 +151,15 @@ uint32_t tacho__places_own(const struct tacho__place *places, uint32_t count)
 
 const char *tacho__place_file(const struct tacho__place *place)
 {
-	const char *slash = strrchr(place->file, '/');
-
-	return slash && slash[1] ? slash + 1 : place->file;
+	return base_name(place->file);
 }
 
 const char *tacho__place_name(char *out, size_t size, const struct tacho__place *p)
 {
-	const char *slash = strrchr(p->module, '/');
-
 	if (p->function[0])
 		snprintf(out, size, "%s", p->function);
 	else if (p->module[0])
-		snprintf(out, size, "%s+0x%" PRIx64, slash && slash[1] ? slash + 1 : p->module,
-			 p->offset);
+		snprintf(out, size, "%s+0x%" PRIx64, base_name(p->module), p->offset);
 	else
 		snprintf(out, size, "0x%" PRIx64, p->address);
 	return out;

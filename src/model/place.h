@@ -20,11 +20,18 @@ struct tacho__place {
 	uint64_t offset;      /* of the address in the module's file, if the module is known */
 };
 
+/*
+ * Whether code is tacho's: of the recorder's libraries, by the module, or of what tacho.h puts into
+ * the program, by the file. What calls through hooks and thunks has them in its stack; who reads
+ * stacks wants the program's. `tacho cat` shows what was recorded, these included.
+ */
+int tacho__is_tachos(const char *module, const char *file);
+
 /* Most frames that a stack becomes, functions that were inlined included. */
 #define TACHO__PLACES_MAX 256u
 
 /*
- * All functions of a stack, innermost first. `exact`: the first address is that of an
+ * All functions of a stack but tacho's, innermost first. `exact`: the first address is that of an
  * instruction, not a return address. Returns how many.
  */
 uint32_t tacho__places_of_frames(const struct tacho_reader *reader, uint32_t process,

@@ -255,9 +255,11 @@ def polls_of(events):
 
 
 def functions_of(frames):
-    """Names of functions of a stack as `tacho cat` has it, outermost first."""
+    """Names of functions of a stack as `tacho cat` has it, but tacho's own, outermost first."""
     names = []
     for frame in frames:
+        if librun.is_tachos(frame):
+            continue
         names.append(frame.get("function") or "")
         names += [outer.get("function") or "" for outer in frame.get("inlined_into") or []]
     return names[::-1]

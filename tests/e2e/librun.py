@@ -91,6 +91,11 @@ def events(path, *options):
     return [json.loads(line) for line in p.stdout.splitlines()]
 
 
+def is_tachos(frame):
+    """Whether a frame of `tacho cat --json` is tacho's own, which nothing else shows."""
+    return os.path.basename(frame["module"] or "").startswith(("libtacho.so", "libtacho-preload.so"))
+
+
 def count(path, kind):
     return sum(e["type"] == kind for e in events(path) or [])
 
