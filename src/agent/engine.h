@@ -39,6 +39,7 @@ struct tacho__engine_options {
 	bool continuous;    /* all into segments */
 	bool sched, kernel; /* context switches, samples with frames of the kernel */
 	bool no_symbols;
+	bool names;	/* languages were told to write perf maps: they go with their process */
 	bool all_users; /* boxes of all, not only this one's */
 	bool all_ends;	/* keep also windows of processes that ended in order */
 };

@@ -18,6 +18,7 @@
 #include "agent/segments.h"
 #include "base/clock.h"
 #include "format/trace.h"
+#include "symbols/resolve.h"
 #include "tacho_read.h"
 #include "text/problems.h"
 #include "text/text.h"
@@ -395,6 +396,9 @@ void tacho__save_ended(struct tacho__engine *e, struct tacho__followed *box)
 		if (!is_asked_to_stay(e, box) &&
 		    tacho__box_remove(box->path, &st, message, sizeof(message)) < 0)
 			tacho__warn(e->voice, "%s", message);
+		if (e->options.names &&
+		    tacho__box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO)
+			tacho__perf_map_remove(box->pid, st.st_uid);
 	}
 	if (!box->done && !e->closing) {
 		box->retry_ns = tacho__clock_ns(CLOCK_MONOTONIC) + RETRY_NS;

@@ -84,10 +84,26 @@ static const char *sanitizer_options(char *out, size_t size)
 	return out;
 }
 
+/* What is set for `--names`, in addition to what is there. */
+#define NODE_NAMES "--perf-basic-prof-only-functions --interpreted-frames-native-stack"
+
+static int name_options(char *out, size_t size, char *message, size_t message_size)
+{
+	const char *before = getenv("NODE_OPTIONS");
+
+	if (!before)
+		before = "";
+	if ((size_t)snprintf(out, size, "%s%s" NODE_NAMES, before, before[0] ? " " : "") < size)
+		return 0;
+	snprintf(message, message_size, "NODE_OPTIONS is too long for --names; shorten it.");
+	return -ENAMETOOLONG;
+}
+
 int tacho__run_environment(char ***out, const struct tacho__run_options *o, const char *recording,
 			   char *message, size_t message_size)
 {
-	char preload[2 * PATH_MAX], watched[256], sanitizer[4096];
+	char preload[2 * PATH_MAX], watched[256], sanitizer[4096], node[4096];
+	bool names = o->engine->names;
 	/* What is not given stays as the environment has it. */
 	const struct tacho__variable given[] = {
 		{"TACHO_DEAD_BOXES", getenv("TACHO_DEAD_BOXES") ? NULL : DEAD_BOXES},
@@ -97,12 +113,16 @@ int tacho__run_environment(char ***out, const struct tacho__run_options *o, cons
 		{"TACHO_CALL_THRESHOLD", o->call_threshold},
 		{"TACHO_EXCLUDE", o->exclude},
 		{"TACHO_SERVICE", o->engine->service},
+		{"NODE_OPTIONS", names ? node : NULL},
+		{"PYTHONPERFSUPPORT", names ? "1" : NULL},
 	};
 	struct tacho__variable v[5 + sizeof(given) / sizeof(given[0])];
 	size_t n = 0;
 	int error = find_preload(preload, sizeof(preload), can_preload(o->program), message,
 				 message_size);
 
+	if (error == 0 && names)
+		error = name_options(node, sizeof(node), message, message_size);
 	if (error < 0)
 		return error;
 	if (preload[0])

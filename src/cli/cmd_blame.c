@@ -11,7 +11,7 @@
 #include "cli/parse.h"
 #include "text/text.h"
 #include "explain/blame.h"
-#include "model/place.h"
+#include "model/language.h"
 #include "read/records.h"
 
 #define SUBJECTS_MAX 1000u
@@ -27,6 +27,7 @@ struct asked {
 	bool json;
 	struct json j;
 	uint64_t zero_ns; /* first event of the trace */
+	char names[TACHO__LANGUAGE_TEXT];
 };
 
 /* ------------------------------------------------------------------- options */
@@ -103,7 +104,7 @@ static void put_piece(const struct tacho__blame *b, const struct tacho__piece *p
 	printf("%s\n", p->depth ? cli_colour(stdout, CLI_PLAIN) : "");
 }
 
-static void put_text(const struct asked *a, const struct tacho_reader *reader,
+static void put_text(struct asked *a, const struct tacho_reader *reader,
 		     const struct tacho__blame *b)
 {
 	const struct tacho__subject *s = &b->subject;
@@ -121,6 +122,9 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 	printf("%s\n", cli_colour(stdout, CLI_PLAIN));
 	for (uint32_t i = 0; i < b->count; i++) {
 		put_piece(b, &b->pieces[i]);
+		if (!a->names[0])
+			tacho__language_advice(a->names, b->pieces[i].where,
+					       b->pieces[i].where_count);
 		sum += b->pieces[i].depth ? 0 : b->pieces[i].ns;
 	}
 	printf("  %10s in all\n\n", text_duration(length, sum));
@@ -223,6 +227,10 @@ static int blame(void *arg, const char *path)
 	}
 	for (int i = 0; i < count && status == CLI_OK; i++)
 		status = blame_one(a, reader, &subjects[i]);
+	if (a->names[0]) {
+		text_put_broken(stdout, a->names, 0, 2, cli_columns(stdout));
+		putchar('\n');
+	}
 	if (a->json) {
 		json_array_end(&a->j);
 		json_object_end(&a->j);

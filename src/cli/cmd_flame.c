@@ -80,6 +80,8 @@ static int draw(struct asked *a, struct tacho_reader *reader, const struct tacho
 	cli_warn_problems(reader, 5);
 	if (!stacks->total)
 		return say_empty(a);
+	if (stacks->advice[0])
+		cli_note("%s", stacks->advice);
 	if (exporting_begin(&e, a->out, a->force, false) < 0)
 		return CLI_FAILED;
 	error = a->svg ? write_svg(a, reader, stacks, &e) : tacho__stacks_write(stacks, &e.sink);

@@ -214,6 +214,8 @@ static void put_finding(const struct tacho__explanation *e, uint32_t index)
 		put_where(f, i);
 	put_evidence(e, f);
 	put_part("do:", f->advice);
+	if (f->names[0])
+		put_part("names:", f->names);
 	for (uint32_t i = 0; i < e->count; i++)
 		if (e->findings[i].folded_into == (int32_t)index) {
 			char text[sizeof(f->summary) + 64];
@@ -370,6 +372,7 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 	}
 	json_array_end(j);
 	json_put_string(j, "advice", f->advice);
+	json_put_known(j, "names", f->names);
 	json_put_f64(j, "cost_ns", f->cost_ns);
 	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
 	json_object_end(j);

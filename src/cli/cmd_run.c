@@ -103,6 +103,7 @@ const struct cli_command cli_run = {
 		"  --exclude NAMES        do not record programs of these names (a,b,c)\n"
 		"  --service NAME         name of the service, stored in its boxes and traces\n"
 		"  --trigger-signal NAME  save a snapshot when tacho run gets this signal\n"
+		"  --names                have Python and node name the functions of scripts\n"
 		"  --no-wait-children     return when COMMAND ends, whatever it left "
 		"running\n" WATCH_OPTIONS_HELP
 		"                         also 'exit!=0': keep the last window only then\n\n"

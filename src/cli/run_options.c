@@ -236,6 +236,8 @@ static int check(struct run_options *o, int argc, char **argv, const char *out)
 				 "redis-server'.");
 	if (off && strcmp(off, "off") == 0)
 		return cli_usage("TACHO=off in the environment forbids all recording; unset it.");
+	if (o->watch.engine.names && o->watch.engine.no_symbols)
+		return cli_usage("--names and --no-symbols contradict each other.");
 	status = watch_options_check(&o->watch);
 	if (status == 0)
 		status = run_check_box_dir();
@@ -276,6 +278,7 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 		{"service", .call = watch_service, .arg = &o->watch},
 		{"trigger-signal", .call = read_trigger, .arg = &o->run.trigger},
 		{"no-wait-children", .flag = &o->run.no_wait},
+		{"names", .flag = &o->watch.engine.names},
 		WATCH_OPTIONS_ROWS(&o->watch),
 		{0},
 	};

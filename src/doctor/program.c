@@ -14,6 +14,7 @@
 #include "agent/run_child.h"
 #include "agent/run_program.h"
 #include "text/text.h"
+#include "model/language.h"
 
 #define LIST_MAX (256u << 10) /* bytes that the dynamic linker may tell */
 #define LIST_MS 10000
@@ -368,6 +369,31 @@ static void check_names(struct tacho__checks *checks, const char *elf,
 	}
 }
 
+/* Of programs that run scripts. */
+static void check_language(struct tacho__checks *checks, const char *elf)
+{
+	char real[PATH_MAX];
+	const char *path = realpath(elf, real) ? real : elf;
+	const struct tacho__language *l = tacho__language_of(path, "");
+	struct tacho__check *c;
+	bool has;
+
+	if (!l)
+		return;
+	has = tacho__language_has_names(l, path);
+	c = tacho__check_add(checks, "script-names", has ? TACHO__CHECK_OK : TACHO__CHECK_WARNING);
+	tacho__check_value(c, "%s", tacho__base_name(path));
+	if (has) {
+		tacho__check_means(c, "runs scripts of %s: %s", tacho__language_name(l),
+				   tacho__language_how(l, path));
+		return;
+	}
+	tacho__check_means(c,
+			   "runs scripts of %s, and its stacks do not show the functions of these",
+			   tacho__language_name(l));
+	tacho__check_todo(c, "%s", tacho__language_how(l, path));
+}
+
 /* ---------------------------------------------------------------- all of it */
 
 void tacho__doctor_program(struct tacho__checks *checks, const char *name)
@@ -403,4 +429,5 @@ void tacho__doctor_program(struct tacho__checks *checks, const char *name)
 	}
 	check_stacks(checks, &facts);
 	check_names(checks, p.elf, &facts);
+	check_language(checks, p.elf);
 }

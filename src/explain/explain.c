@@ -337,6 +337,7 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 		tacho__rules_short(x);
 		tacho__rules_wait(x);
 		tacho__rules_io(x);
+		tacho__name_scripts(x);
 		tacho__fold(x);
 		error = x->error;
 	}

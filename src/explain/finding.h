@@ -41,6 +41,8 @@ struct tacho__finding {
 	struct tacho__evidence evidence[TACHO__EVIDENCE];
 	uint32_t evidence_count;
 	char advice[TACHO__SUMMARY_MAX];
+	char names[TACHO__SUMMARY_MAX]; /* how to get names of functions that a language hides; ""
+					   when none is hidden */
 	/* Time that it cost whoever uses the program: what findings are ranked by. */
 	double cost_ns;
 	/* What it is about, so that what explains what can be told: 0 when not. */

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "explain/rules.h"
+#include "model/language.h"
 
 static void put_places(struct tacho__finding *f, const struct tacho__place *places, uint32_t n)
 {
@@ -92,6 +93,15 @@ struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t
 	static const struct tacho__place none = {.function = "", .file = "", .module = ""};
 
 	return n ? places[own < n ? own : 0] : none;
+}
+
+void tacho__name_scripts(struct tacho__explaining *x)
+{
+	for (uint32_t i = 0; i < x->out->count; i++) {
+		struct tacho__finding *f = &x->out->findings[i];
+
+		tacho__language_advice(f->names, f->where, f->where_count);
+	}
 }
 
 struct hot_sum {

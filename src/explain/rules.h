@@ -86,6 +86,8 @@ int tacho__goes_through(const struct tacho__explaining *x, uint32_t process,
 /* What a loop is busy with: the callback that takes most of its time, else what was sampled. */
 void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding *f,
 		       const struct tacho__loop_sum *l);
+/* Says for each finding whose places are an interpreter's how to see the script's. */
+void tacho__name_scripts(struct tacho__explaining *x);
 /* Said once for each rule, whatever it found. */
 void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, const char *format,
 		  ...) __attribute__((format(printf, 4, 5)));

@@ -74,6 +74,10 @@ struct tacho__code *tacho__code_of(struct tacho__codes *c, const struct tacho__s
 	n = tacho__places_of_frames(c->reader, stack->process, &code->address, 1, 1, stack->ns,
 				    places, INLINED_MAX);
 	code->tachos = !n;
+	for (uint32_t i = 0; i < n; i++)
+		c->scripts |= tacho__place_is_script(&places[i]);
+	if (!c->advice[0])
+		tacho__language_advice(c->advice, places, n);
 	if (add_lines(c, code, places, n) < 0) {
 		*error = -ENOMEM;
 		return NULL;

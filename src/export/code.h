@@ -9,6 +9,7 @@
 
 #include <stdint.h>
 
+#include "model/language.h"
 #include "model/model.h"
 #include "model/table.h"
 
@@ -37,6 +38,9 @@ struct tacho__codes {
 	struct tacho__table table;
 	struct tacho__code_line *lines;
 	uint32_t line_count, line_room;
+	char advice
+		[TACHO__LANGUAGE_TEXT]; /* how to see functions of a script; "": none is hidden */
+	int scripts;			/* 1: some of these are there */
 };
 
 /* A stack as the model hands it out. */

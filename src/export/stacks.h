@@ -40,6 +40,8 @@ struct tacho__stacks {
 	uint64_t total, stacks; /* all values; how many were added */
 	uint64_t cut;		/* stacks that found no room for all of their frames */
 	struct tacho__tracker_limits missed;
+	char advice
+		[TACHO__LANGUAGE_TEXT]; /* how to see functions of a script; "": none is hidden */
 };
 
 struct tacho__stacks_options {

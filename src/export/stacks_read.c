@@ -313,6 +313,8 @@ int tacho__stacks_read(struct tacho__stacks *s, struct tacho_reader *reader,
 	tacho__table_init(&g.answers, sizeof(struct answer), KINDS_MAX);
 	if (!error)
 		error = gather(&g);
+	if (!error && !g.codes.scripts)
+		memcpy(s->advice, g.codes.advice, sizeof(s->advice));
 	tacho__codes_free(&g.codes);
 	tacho__samplers_free(&g.samplers);
 	tacho__table_free(&g.threads);

@@ -48,10 +48,3 @@ const char *tacho__thread_name(const struct tacho_reader *reader, uint32_t proce
 		return t->name;
 	return p && p->comm[0] ? p->comm : "(not known)";
 }
-
-const char *tacho__base_name(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash && slash[1] ? slash + 1 : path;
-}

@@ -21,7 +21,5 @@ void tacho__clean_n(char *out, size_t size, const char *text, size_t text_size);
 /* Of a thread; its process' name where it has none. */
 const char *tacho__thread_name(const struct tacho_reader *reader, uint32_t process,
 			       uint32_t thread);
-/* The path's last part. */
-const char *tacho__base_name(const char *path);
 
 #endif

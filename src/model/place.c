@@ -4,7 +4,9 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *base_name(const char *path)
+#include "model/language.h"
+
+const char *tacho__base_name(const char *path)
 {
 	const char *slash = strrchr(path, '/');
 
@@ -15,12 +17,12 @@ int tacho__is_tachos(const char *module, const char *file)
 {
 	static const char *const libraries[] = {"libtacho.so", "libtacho-preload.so",
 						"libtacho-testpoints.so"};
-	const char *name = base_name(module);
+	const char *name = tacho__base_name(module);
 
 	for (uint32_t i = 0; i < sizeof(libraries) / sizeof(libraries[0]); i++)
 		if (strncmp(name, libraries[i], strlen(libraries[i])) == 0)
 			return 1;
-	return strcmp(base_name(file), "tacho.h") == 0;
+	return strcmp(tacho__base_name(file), "tacho.h") == 0;
 }
 
 static uint32_t put_address(const struct tacho_reader *reader, uint32_t process, uint64_t address,
@@ -62,11 +64,15 @@ uint32_t tacho__places_of_frames(const struct tacho_reader *reader, uint32_t pro
 				 const uint64_t *frames, uint32_t count, int exact, uint64_t ns,
 				 struct tacho__place *out, uint32_t most)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, scripts = 0;
 
 	for (uint32_t i = 0; i < count && n < most; i++)
 		n += put_address(reader, process, frames[i], i > 0 || !exact, ns, out + n,
 				 most - n);
+	for (uint32_t i = 0; i < n; i++)
+		scripts += tacho__place_is_script(&out[i]) ? 1 : 0;
+	for (uint32_t i = 0; scripts && i < n; i++)
+		out[i].runs_script = tacho__language_of(out[i].module, out[i].function) != NULL;
 	return n;
 }
 
@@ -128,8 +134,10 @@ static const char *const others[] = {
 
 int tacho__place_is_own(const struct tacho__place *place)
 {
-	const char *name = base_name(place->module);
+	const char *name = tacho__base_name(place->module);
 
+	if (place->runs_script)
+		return 0;
 	/* Some programs have libuv in them. */
 	if (strncmp(place->function, "uv__", 4) == 0 || strstr(place->file, "/uv/src/"))
 		return 0;
@@ -151,7 +159,7 @@ uint32_t tacho__places_own(const struct tacho__place *places, uint32_t count)
 
 const char *tacho__place_file(const struct tacho__place *place)
 {
-	return base_name(place->file);
+	return tacho__base_name(place->file);
 }
 
 const char *tacho__place_name(char *out, size_t size, const struct tacho__place *p)
@@ -159,7 +167,7 @@ const char *tacho__place_name(char *out, size_t size, const struct tacho__place 
 	if (p->function[0])
 		snprintf(out, size, "%s", p->function);
 	else if (p->module[0])
-		snprintf(out, size, "%s+0x%" PRIx64, base_name(p->module), p->offset);
+		snprintf(out, size, "%s+0x%" PRIx64, tacho__base_name(p->module), p->offset);
 	else
 		snprintf(out, size, "0x%" PRIx64, p->address);
 	return out;

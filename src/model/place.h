@@ -16,9 +16,13 @@ struct tacho__place {
 	const char *module;   /* path; "": not known */
 	uint32_t line;	      /* 0: not known */
 	uint32_t inlined;     /* 1: its code is part of the function that follows */
+	uint32_t runs_script; /* 1: an interpreter's, where the stack has functions of a script */
 	uint64_t address;     /* 0: only a name is known */
 	uint64_t offset;      /* of the address in the module's file, if the module is known */
 };
+
+/* What follows the last slash of a path. */
+const char *tacho__base_name(const char *path);
 
 /*
  * Whether code is tacho's: of the recorder's libraries, by the module, or of what tacho.h puts into
@@ -52,7 +56,7 @@ void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, u
 
 /*
  * Whether it is code of the program: not of libc and its kin, the dynamic linker, the vdso,
- * libuv, libevent, or tacho. Without symbols the module says it.
+ * libuv, libevent, or what runs a script. Without symbols the module says it.
  */
 int tacho__place_is_own(const struct tacho__place *place);
 /* Index of the innermost place that is the program's own; `count` when none is. */

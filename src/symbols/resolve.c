@@ -132,17 +132,34 @@ static int compare(const void *va, const void *vb)
 	return a->name < b->name ? -1 : a->name > b->name;
 }
 
+#define MAP_PATH 64u
+
+static const char *map_path(char out[MAP_PATH], uint32_t pid)
+{
+	snprintf(out, MAP_PATH, "/tmp/perf-%u.map", pid);
+	return out;
+}
+
+void tacho__perf_map_remove(uint32_t pid, uid_t uid)
+{
+	char path[MAP_PATH];
+	struct stat st;
+
+	if (lstat(map_path(path, pid), &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == uid)
+		unlink(path);
+}
+
 /* The whole file, ended by a zero; NULL when there is none that can be trusted. */
 static char *read_map(const struct tacho_process *p)
 {
-	char path[64], *text = NULL;
+	char path[MAP_PATH], *text = NULL;
 	size_t have = 0;
 	struct stat st;
 	ssize_t n = 0;
 	int fd;
 
-	snprintf(path, sizeof(path), "/tmp/perf-%u.map", p->pid);
-	fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = open(map_path(path, p->pid),
+		  O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return NULL;
 	/* Anybody may write into /tmp. */

@@ -3,6 +3,7 @@
 #define TACHO_SYMBOLS_RESOLVE_H
 
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "tacho_read.h"
 
@@ -25,5 +26,8 @@ void tacho__resolver_free(struct tacho__resolver *r);
  */
 uint32_t tacho__resolve(struct tacho__resolver *r, const struct tacho_definition *module,
 			uint64_t address, struct tacho__resolved *out, uint32_t most);
+
+/* Deletes the perf map of a process that has ended, if it is that user's. */
+void tacho__perf_map_remove(uint32_t pid, uid_t uid);
 
 #endif

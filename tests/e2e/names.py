@@ -1,8 +1,11 @@
 #!/usr/bin/env python3
-"""Names in what is recorded: no frames of tacho's own."""
+"""Names in what is recorded: no frames of tacho's own, and functions of scripts."""
+import glob
 import gzip
 import json
 import os
+import shutil
+import subprocess
 import sys
 
 import libexport
@@ -66,8 +69,139 @@ def own_frames(folder, case):
         check(f"{case}_{form}_without_tacho", b"libtacho-preload" not in data)
 
 
+# Scripts ----------------------------------------------------------------------------------
+
+ASYNCIO = """import asyncio, time
+def slow_handler():
+    time.sleep(0.12)
+async def main():
+    for i in range(5):
+        await asyncio.sleep(0.02)
+        slow_handler()
+asyncio.run(main())
+"""
+NODE = """function burnCpu(ms) { const e = Date.now() + ms; while (Date.now() < e) {} }
+let n = 0;
+const t = setInterval(function onTick() { burnCpu(120); if (++n == 5) clearInterval(t) }, 20);
+"""
+
+
+def findings(path):
+    return json.loads(tacho("report", path, "--json").stdout)["findings"]
+
+
+def says_so(name, path, language, how):
+    """The report, flame and blame of a trace without names."""
+    found = [f for f in findings(path) if f["where"]]
+    check(name + "_finding_says_how_to_get_names",
+          found and all((f["names"] or "").startswith(f"These frames are those of {language}: ") and
+                        how in f["names"] for f in found), found)
+    text = " ".join(tacho("report", path).stdout.decode().split())
+    check(name + "_report_says_it_in_text", f"names: {found[0]['names']}" in text, text)
+    p = tacho("flame", path, "--off-cpu" if language == "Python" else "--weight=ns")
+    check(name + "_flame_says_it", how in p.stderr.decode() and p.stdout, p)
+    if language == "Python":
+        p = tacho("blame", path)
+        check(name + "_blame_says_it", how in " ".join(p.stdout.decode().split()), p)
+
+
+def names_it(name, path, function):
+    """The report of a trace with names."""
+    found = [f for f in findings(path) if f["where"]]
+    check(name + "_function_of_the_script_is_the_place",
+          found and function in found[0]["where"][0]["function"] and
+          all(f["names"] is None for f in found), found)
+    check(name + "_no_map_is_left", not glob.glob(f"/tmp/perf-{librun.info(path)['pid']}.map"))
+
+
+def version_of(python):
+    p = subprocess.run([python, "-c", "import sys, sysconfig; print(*sys.version_info[:2], "
+                        "sysconfig.get_config_var('PY_HAVE_PERF_TRAMPOLINE') or 0)"],
+                       capture_output=True, text=True)
+    return tuple(map(int, p.stdout.split())) if p.returncode == 0 else (0, 0, 0)
+
+
+def pythons():
+    """Programs of Python: one before 3.12 and one that can name functions, as far as they are here."""
+    paths = [shutil.which("python3"), "/usr/bin/python3", *map(shutil.which, (
+        "python3.12", "python3.13", "python3.14")),
+        *glob.glob(os.path.join(os.environ.get("PYENV_ROOT", os.path.expanduser("~/.pyenv")),
+                               "versions/3.*/bin/python3.??"))]
+    found = {version_of(p): os.path.realpath(p) for p in paths if p}
+    old = [p for v, p in found.items() if (3, 0) < v < (3, 12)]
+    new = [p for v, p in found.items() if v >= (3, 12) and v[2]]
+    return old[:1], new[:1]
+
+
+def python(folder):
+    script = librun.script(folder, "handler.py", ASYNCIO)
+    old, new = pythons()
+    if old:
+        path = record(folder, "python", *old, script, options=("--names",))
+        says_so("python_before_3_12", path, "Python", "from Python 3.12 on")
+    else:
+        skip("python_before_3_12", "there is none here")
+    if not new:
+        skip("python_names", "there is no Python 3.12 or later that can name functions here")
+        return
+    says_so("python", record(folder, "python_plain", *new, script), "Python", "tacho run --names")
+    path = record(folder, "python_names", *new, script, options=("--names",))
+    names_it("python", path, "slow_handler")
+
+
+def node(folder):
+    program = shutil.which("node")
+    if not program:
+        skip("node_names", "there is no node here")
+        return
+    script = librun.script(folder, "handler.js", NODE)
+    before = set(os.listdir("."))
+    says_so("node", record(folder, "node_plain", program, script), "node", "tacho run --names")
+    path = record(folder, "node_names", program, script, options=("--names",))
+    names_it("node", path, "burnCpu")
+    left = set(os.listdir(".")) - before
+    check("node_leaves_no_files_behind", not left, left)
+    callers = {w["function"] for f in findings(path) for w in f["where"]}
+    check("node_interpreted_functions_have_names", any("onTick" in c for c in callers), callers)
+
+
+def environment(folder):
+    """What --names sets; without it, the environment is the user's."""
+    def told(*options, **env):
+        p = librun.run("-q", *options, "-o", folder + "/", "--", "env", env=env)
+        lines = dict(line.split("=", 1) for line in p.stdout.splitlines() if "=" in line)
+        return lines.get("NODE_OPTIONS"), lines.get("PYTHONPERFSUPPORT")
+    node_names = "--perf-basic-prof-only-functions --interpreted-frames-native-stack"
+    clean = {"NODE_OPTIONS": None, "PYTHONPERFSUPPORT": None}
+    check("nothing_is_set_without_names", told(**clean) == (None, None))
+    check("names_are_set", told("--names", **clean) == (node_names, "1"))
+    got = told("--names", NODE_OPTIONS="--no-warnings")
+    check("node_options_of_the_user_stay", got == ("--no-warnings " + node_names, "1"), got)
+    p = librun.run("--names", "-o", folder + "/", "--", "env", env={"NODE_OPTIONS": "x" * 5000})
+    check("too_long_options_are_refused", p.returncode == 125 and "NODE_OPTIONS" in p.stderr,
+          librun.said(p))
+    p = librun.run("--names", "--no-symbols", "--", "env")
+    check("names_without_symbols_are_refused", p.returncode == 2 and "contradict" in p.stderr,
+          librun.said(p))
+
+
+def doctor():
+    for program, wanted in (*((p, "warning") for p in pythons()[0]),
+                            *((p, "ok") for p in pythons()[1]),
+                            *((p, "ok") for p in (shutil.which("node"),) if p)):
+        p = tacho("doctor", "--json", "--", program)
+        checks = {c["name"]: c for c in json.loads(p.stdout)["program"]}
+        got = checks.get("script-names", {})
+        check(f"doctor_knows_{os.path.basename(program)}", got.get("state") == wanted and
+              "--names" in json.dumps(got), got)
+
+
 def main():
     with librun.folder() as folder:
+        environment(folder)
+        doctor()
+        python(folder)
+        node(folder)
         for case in ("uv_long_callback", "event_long_callback", "epoll_printf"):
             own_frames(folder, case)
     return 1 if librun.failures else 0
