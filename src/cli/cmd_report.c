@@ -181,6 +181,15 @@ static void put_where(const struct tacho__finding *f, uint32_t index)
 	put_part(index ? "" : "where:", text);
 }
 
+/* The loop that a finding is about, NULL when it is about none. */
+static const struct tacho__loop_sum *loop_of(const struct tacho__explanation *e,
+					     const struct tacho__finding *f)
+{
+	return f->loop ? tacho__table_find(&e->summary->loops, (uint64_t)f->process << 32 | f->loop,
+					   f->thread)
+		       : NULL;
+}
+
 static void put_evidence(const struct tacho__explanation *e, const struct tacho__finding *f)
 {
 	for (uint32_t i = 0; i < f->evidence_count; i++) {
@@ -197,9 +206,12 @@ static void put_evidence(const struct tacho__explanation *e, const struct tacho_
 	}
 }
 
-static void put_finding(const struct tacho__explanation *e, uint32_t index)
+static void put_finding(const struct tacho_reader *reader, const struct tacho__explanation *e,
+			uint32_t index)
 {
 	const struct tacho__finding *f = &e->findings[index];
+	const struct tacho__loop_sum *l = loop_of(e, f);
+	char name[CLI_MESSAGE];
 
 	printf("\n%s%2u. %s%s  %s%s%s\n", cli_colour(stdout, colour_of(f->severity)), index + 1,
 	       tacho__severity_name(f->severity), cli_colour(stdout, CLI_PLAIN),
@@ -212,6 +224,8 @@ static void put_finding(const struct tacho__explanation *e, uint32_t index)
 	}
 	for (uint32_t i = 0; i < f->where_count; i++)
 		put_where(f, i);
+	if (l && l->shares_name)
+		put_part("loop:", tacho__loop_name(name, sizeof(name), reader, l));
 	put_evidence(e, f);
 	put_part("do:", f->advice);
 	if (f->names[0])
@@ -317,7 +331,7 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 			hidden++;
 			continue;
 		}
-		put_finding(e, i);
+		put_finding(reader, e, i);
 		shown++;
 	}
 	if (shown || a->all)
@@ -346,8 +360,11 @@ static void put_place_json(struct json *j, const struct tacho__finding *f, uint3
 }
 
 static void put_finding_json(struct json *j, const struct tacho_reader *reader,
-			     const struct tacho__finding *f)
+			     const struct tacho__explanation *e, const struct tacho__finding *f)
 {
+	const struct tacho__loop_sum *l = loop_of(e, f);
+	char name[CLI_MESSAGE];
+
 	json_object(j);
 	json_put_string(j, "rule", f->rule);
 	json_put_string(j, "severity", tacho__severity_name(f->severity));
@@ -373,6 +390,7 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 	json_array_end(j);
 	json_put_string(j, "advice", f->advice);
 	json_put_known(j, "names", f->names);
+	json_put_known(j, "loop", l ? tacho__loop_name(name, sizeof(name), reader, l) : "");
 	json_put_f64(j, "cost_ns", f->cost_ns);
 	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
 	json_object_end(j);
@@ -425,7 +443,7 @@ static void put_json(const struct tacho_reader *reader, const struct tacho__expl
 	json_object_end(&j);
 	json_put_array(&j, "findings");
 	for (uint32_t i = 0; i < e->count; i++)
-		put_finding_json(&j, reader, &e->findings[i]);
+		put_finding_json(&j, reader, e, &e->findings[i]);
 	json_array_end(&j);
 	json_put_object(&j, "coverage");
 	for (uint32_t i = 0; i < e->coverage_count; i++) {

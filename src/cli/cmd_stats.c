@@ -30,7 +30,8 @@ struct asked {
 /* One line of a table: what it is called, and its durations. */
 struct row {
 	char name[160];
-	char more[64]; /* what stands behind the numbers, for people */
+	char distinct[160]; /* of a loop: told apart from others of its name */
+	char more[64];	    /* what stands behind the numbers, for people */
 	const struct tacho__hist *hist;
 	uint64_t rank;
 	/* For programs. */
@@ -133,6 +134,8 @@ static void put_rows_json(struct asked *a, const char *title, const struct rows 
 
 		json_object(&a->j);
 		json_put_string(&a->j, "name", r->name);
+		if (r->distinct[0])
+			json_put_string(&a->j, "distinct_name", r->distinct);
 		json_put_u64(&a->j, "process", r->process);
 		json_put_u64(&a->j, "id", r->id);
 		put_hist_json(&a->j, r->hist);
@@ -148,7 +151,7 @@ static void put_row(const struct row *r, size_t width)
 {
 	char text[5][TACHO__TEXT];
 
-	cli_table_name(r->name, width);
+	cli_table_name(r->distinct[0] ? r->distinct : r->name, width);
 	printf(" %8" PRIu64 " %7s %7s %7s %7s %7s", r->hist->count,
 	       tacho__ns_text(text[0], (double)r->hist->sum),
 	       tacho__ns_text(text[1], (double)tacho__hist_at(r->hist, 0.5)),
@@ -235,6 +238,7 @@ static void put_loops(struct asked *a)
 		all = (double)(l->busy_ns + l->parked_ns);
 		busy = all > 0 ? 100.0 * (double)l->busy_ns / all : 0;
 		name_id(a, r->name, sizeof(r->name), l->process, l->loop);
+		tacho__loop_name(r->distinct, sizeof(r->distinct), a->reader, l);
 		snprintf(r->more, sizeof(r->more), "%.1f %% busy%s", busy,
 			 l->level == TACHO_LEVEL_WAITS ? "; its callbacks are not seen" : "");
 		row_extra(r, "utilisation", busy / 100);

@@ -272,6 +272,12 @@ const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TE
 	return out;
 }
 
+const char *tacho__loop_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+			     const struct tacho__loop_sum *l)
+{
+	return tacho__loop_name(out, TACHO__TEXT, x->reader, l);
+}
+
 const char *tacho__thread_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 			       uint32_t process, uint32_t thread)
 {

@@ -95,6 +95,9 @@ void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, co
 /* What a kind, loop, call or text is called; for kinds the callback's function if it is known. */
 const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 			   uint32_t process, uint32_t id);
+/* The same for a loop, told apart from others of its name. */
+const char *tacho__loop_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+			     const struct tacho__loop_sum *l);
 /* The callback, or "a turn of the loop". */
 const char *tacho__callback_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 				 const struct tacho__poll *p);

@@ -94,7 +94,7 @@ static void find_futile(struct tacho__explaining *x, const struct tacho__loop_su
 	f = find_loop(x, "futile-wakeups", l, (double)l->busy_ns * share / 100);
 	tacho__where_busy(x, f, l);
 	tacho__say_summary(f, "loop %s wakes up %.0f times per second and finds nothing to do",
-			   tacho__id_text(x, name, l->process, l->loop), rate);
+			   tacho__loop_text(x, name, l), rate);
 	tacho__say_advice(f,
 			  "Wait without a time-out, or with the time until the next timer, instead "
 			  "of asking over and over.");
@@ -230,7 +230,7 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 		return;
 	f = find_loop(x, "fd-flood", l, (double)l->busy_ns * share / 100);
 	tacho__where_busy(x, f, l);
-	tacho__id_text(x, name, l->process, l->loop);
+	tacho__loop_text(x, name, l);
 	if (flood.top->what >> 63)
 		tacho__say_summary(f,
 				   "one connection of %u takes %.0f %% of loop %s (0x%llx in its "
@@ -310,8 +310,7 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 	f->task = k->busiest.task;
 	tacho__where_id(x, f, k->kind, x->sum->last_ns);
 	tacho__say_summary(f, "one connection of %llu takes %.0f %% of loop %s, in %s",
-			   (unsigned long long)k->seen, share,
-			   tacho__id_text(x, name, l->process, l->loop),
+			   (unsigned long long)k->seen, share, tacho__loop_text(x, name, l),
 			   tacho__id_text(x, kind, k->process, k->kind));
 	tacho__say_advice(f, "Limit what one connection gets in one turn (a read budget), and slow "
 			     "down peers that send too much.");

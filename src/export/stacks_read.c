@@ -26,7 +26,7 @@ struct gather {
 
 /* Whether a definition has the name that was asked for. */
 struct answer {
-	struct tacho__entry entry; /* key: process, id */
+	struct tacho__entry entry; /* key: process << 32 | thread, id */
 	uint32_t known, matches;
 };
 
@@ -39,9 +39,29 @@ struct switches {
 
 /* ------------------------------------------------------------------- filters */
 
-static int name_matches(const struct gather *g, uint32_t process, uint32_t id, uint64_t ns,
-			const char *wanted)
+/* Whether it is the name by which `tacho stats` tells a loop from others (tacho__loop_name). */
+static int is_distinct_name(const struct gather *g, const struct tacho__at *at, const char *plain,
+			    const char *wanted)
 {
+	const struct tacho_thread *t =
+		tacho_read_thread_by_number(g->reader, at->process, at->thread);
+	const char *more = strstr(wanted, ", listens on ");
+	size_t size = more ? (size_t)(more - wanted) : strlen(wanted);
+	char number[16], name[2][TACHO__CLEAN_MAX];
+
+	if (!t)
+		return 0;
+	snprintf(name[0], sizeof(name[0]), "%s, thread %s", plain, t->name);
+	snprintf(number, sizeof(number), "%s%" PRIu32, t->name[0] ? " " : "", t->tid);
+	snprintf(name[1], sizeof(name[1]), "%s, thread %s%s", plain, t->name, number);
+	return (strlen(name[0]) == size && strncmp(name[0], wanted, size) == 0) ||
+	       (strlen(name[1]) == size && strncmp(name[1], wanted, size) == 0);
+}
+
+static int name_matches(const struct gather *g, const struct tacho__at *at, uint32_t id,
+			uint64_t ns, const char *wanted)
+{
+	uint32_t process = at->process;
 	const struct tacho_definition *d =
 		id ? tacho_read_definition(g->reader, process, id) : NULL;
 	struct tacho__place place;
@@ -53,25 +73,25 @@ static int name_matches(const struct gather *g, uint32_t process, uint32_t id, u
 		return 1;
 	if (d->def_class == TACHO_DEF_LOOP) {
 		snprintf(number, sizeof(number), "#%" PRIu32, id);
-		return strcmp(number, wanted) == 0;
+		return strcmp(number, wanted) == 0 || is_distinct_name(g, at, d->name, wanted);
 	}
 	return tacho__places_of_id(g->reader, process, id, ns, &place, 1) &&
 	       strcmp(place.function, wanted) == 0;
 }
 
-static int id_matches(struct gather *g, uint32_t process, uint32_t id, uint64_t ns,
+static int id_matches(struct gather *g, const struct tacho__at *at, uint32_t id, uint64_t ns,
 		      const char *wanted)
 {
 	struct answer *a;
 
 	if (!id)
 		return 0;
-	a = tacho__table_get(&g->answers, process, id, &g->error);
+	a = tacho__table_get(&g->answers, (uint64_t)at->process << 32 | at->thread, id, &g->error);
 	if (!a)
-		return name_matches(g, process, id, ns, wanted);
+		return name_matches(g, at, id, ns, wanted);
 	if (!a->known) {
 		a->known = 1;
-		a->matches = (uint32_t)name_matches(g, process, id, ns, wanted);
+		a->matches = (uint32_t)name_matches(g, at, id, ns, wanted);
 	}
 	return (int)a->matches;
 }
@@ -81,8 +101,8 @@ static int wanted(struct gather *g, const struct tacho__at *at, uint64_t ns)
 	const struct tacho__stacks_options *o = g->options;
 
 	return !g->error && (!o->task || at->task == *o->task) &&
-	       (!o->kind || id_matches(g, at->process, at->kind, ns, o->kind)) &&
-	       (!o->loop || id_matches(g, at->process, at->loop, ns, o->loop));
+	       (!o->kind || id_matches(g, at, at->kind, ns, o->kind)) &&
+	       (!o->loop || id_matches(g, at, at->loop, ns, o->loop));
 }
 
 /* -------------------------------------------------------------------- frames */

@@ -9,6 +9,7 @@
  * NAME-shaped classes (TEXT, KIND, LOOP, SPAN, COUNTER, GAUGE, PLACE):
  *
  *   0  u64  value   LOOP: number that tells two loops of one name apart;
+ *                   TEXT: the loop that listens at the address that it is, or 0;
  *                   KIND: address of its function or 0; PLACE: return address
  *                   of a call that was made there or 0; else 0
  *   8  u32  line    0: not given

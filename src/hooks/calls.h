@@ -126,6 +126,9 @@ void tacho__modules_check(void);
 /* The same at the next recorded call, where it can't be done at once. */
 void tacho__modules_later(void);
 
+/* listeners.c: the loop of this thread took a connection from the socket `fd`. errno stays. */
+void tacho__listens(int fd) __attribute__((cold));
+
 /* Defines the function that programs reach by `name`. */
 #define TACHO__HOOKED(type, name, params)                \
 	type tacho__hooked_##name params __asm__(#name); \

@@ -34,10 +34,26 @@ TACHO__TRANSFER(int, sendmmsg, (int fd, void *messages, unsigned count, int flag
 		(fd, messages, count, flags))
 
 TACHO__FD_CALL(int, connect, (int fd, const void *to, socklen_t size), (fd, to, size))
-TACHO__CALL_MAKING(accept, (int fd, void *from, socklen_t *size), (fd, from, size), fd,
-		   TACHO__FD(fd))
-TACHO__CALL_MAKING(accept4, (int fd, void *from, socklen_t *size, int flags),
-		   (fd, from, size, flags), fd, TACHO__FD(fd))
+
+static inline int is_known_listener(int fd)
+{
+	return tacho__hook.listener == fd && tacho__hook.listener_loop == tacho__hook.loop;
+}
+
+#define ACCEPT(name, params, args)                                                     \
+	TACHO__HOOKED(int, name, params)                                               \
+	{                                                                              \
+		uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), #name, fd);  \
+		int result = TACHO__NEXT(name) args;                                   \
+                                                                                       \
+		tacho__descriptor_changed(result);                                     \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
+		if (since && result >= 0 && tacho__unlikely(!is_known_listener(fd)))   \
+			tacho__listens(fd);                                            \
+		return result;                                                         \
+	}
+ACCEPT(accept, (int fd, void *from, socklen_t *size), (fd, from, size))
+ACCEPT(accept4, (int fd, void *from, socklen_t *size, int flags), (fd, from, size, flags))
 
 /* ----------------------------------------------------------------- names */
 

@@ -73,6 +73,8 @@ struct tacho__hook_thread {
 	uint64_t turn;	      /* ticks of the unpark with which its turn began, 0 none */
 	uint64_t measured;    /* ticks of the last reading of sched.c */
 	uint64_t delayed;     /* ns runnable but not running between the last two; -1 not known */
+	int32_t listener;     /* socket from which listener_loop took a connection last */
+	uint32_t listener_loop;
 } __attribute__((aligned(64)));
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
 

@@ -164,7 +164,10 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 	}
 	g->sum->missed = tacho__tracker_missed(t);
 	tacho__tracker_free(t);
-	return error;
+	if (error < 0)
+		return error;
+	tacho__sum_loop_names(g);
+	return g->error;
 }
 
 struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,

@@ -74,6 +74,9 @@ struct tacho__loop_sum {
 	uint64_t no_ready;	   /* waits that ended with nothing ready and nothing done after */
 	struct tacho__hist ns;	   /* turns */
 	struct tacho__series busy; /* ns */
+	/* Whether others of the process have its name, and its name on a thread of the same name. */
+	int shares_name, shares_thread_name;
+	uint32_t listens; /* definition of an address; 0: none is known */
 };
 
 struct tacho__lock_sum {
@@ -205,6 +208,11 @@ struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
 					   void (*progress)(void *arg, uint64_t ns), void *arg,
 					   int *error);
 void tacho__summary_free(struct tacho__summary *s);
+
+/* What a loop is called, so that a person can tell it from all others of its process: "uv loop";
+   where several have that name, "uv loop, thread worker-3, listens on 127.0.0.1:80". */
+const char *tacho__loop_name(char *out, size_t size, const struct tacho_reader *reader,
+			     const struct tacho__loop_sum *l);
 
 /* Step of a series that `ns` falls into. */
 uint32_t tacho__summary_step(const struct tacho__summary *s, uint64_t ns);

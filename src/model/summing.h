@@ -67,6 +67,9 @@ uint32_t tacho__sum_step(struct tacho__summing *g, uint64_t ns);
 /* Adds the time from `from` to `to` to the steps that it covers. */
 void tacho__sum_range(struct tacho__summing *g, struct tacho__series *s, uint64_t from,
 		      uint64_t to);
+/* loop_names.c: at the end. So many addresses at which loops listen are known. */
+#define TACHO__LISTENERS 4096u
+void tacho__sum_loop_names(struct tacho__summing *g);
 struct tacho__process_sum *tacho__sum_process(const struct tacho__summing *g, uint32_t process);
 
 /*

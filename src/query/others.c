@@ -1,7 +1,9 @@
 /* Tables of tasks, loops, and of what the program says itself: spans, counters, logs, events. */
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 
+#include "export/text.h"
 #include "model/summary.h"
 #include "query/fill.h"
 #include "text/json.h"
@@ -235,12 +237,13 @@ static void on_event(void *arg, const struct tacho__at *at, const struct tacho_e
 
 /* -------------------------------------------------------------------- loops */
 
-enum { O_LEVEL = F_NEXT, O_TURNS, O_POLLS, O_BUSY, O_PARKED, O_FUTILE };
+enum { O_LEVEL = F_NEXT, O_TURNS, O_POLLS, O_BUSY, O_PARKED, O_FUTILE, O_NAME };
 
 /* clang-format off */
 static const struct tacho__sql_column loop_columns[] = {
 	AT_COLUMNS,
 	{"loop_id", SQL_KEY, F_LOOP, 0, "number of the loop; two may have one name"},
+	{"distinct_name", SQL_POINTER, O_NAME, 0, "its name; where several have it, with what tells it apart"},
 	{"level", SQL_LEVEL, O_LEVEL, 0, "how closely it was observed: waits, callbacks or api"},
 	{"begin_ns", SQL_KEY, F_BEGIN, 0, "first that was seen of it"},
 	{"end_ns", SQL_KEY, F_END, 0, "last that was seen of it"},
@@ -263,10 +266,13 @@ static int fill_loops(struct tacho__sql_filling *f)
 	for (const struct tacho__loop_sum *l = NULL;
 	     sum && (l = tacho__table_next(&sum->loops, l));) {
 		uint64_t v[SQL_FIELDS] = {0};
+		char name[TACHO__CLEAN_MAX];
 
 		v[F_PROCESS] = l->process;
 		v[F_THREAD] = l->thread;
 		v[F_LOOP] = l->loop;
+		tacho__loop_name(name, sizeof(name), f->source->reader, l);
+		v[O_NAME] = (uintptr_t)tacho__sql_keep(f->source, name, strlen(name));
 		v[F_BEGIN] = l->first_ns;
 		v[F_END] = l->last_ns;
 		v[O_LEVEL] = l->level;

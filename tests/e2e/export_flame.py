@@ -61,6 +61,10 @@ def on_cpu(path, events):
     wanted = sum(name == "uv loop" for _, name, _, _ in where)
     check("a_loop_by_its_name", sum(loop.values()) == wanted > 0 and wanted < len(samples),
           (sum(loop.values()), wanted))
+    as_told = stacks(path, "--loop", b"uv loop, thread <m>&\"';\x01\xff")[0]
+    check("a_loop_by_its_name_and_thread", as_told == loop, (as_told, loop))
+    other, _ = stacks(path, "--loop", "uv loop, thread other")
+    check("a_loop_of_another_thread", not other, other)
     task = collections.Counter(t for _, _, _, t in where if t).most_common(1)[0]
     of_task, _ = stacks(path, "--task", str(task[0]))
     check("a_task_by_its_number", sum(of_task.values()) == task[1], (of_task, task))
@@ -81,7 +85,7 @@ def off_cpu(path, events):
     found, _ = stacks(path, "--off-cpu")
     wanted = collections.Counter()
     for e in events:
-        if e["type"] == "call":
+        if e["type"] == "call" and e["call"]["name"] == "usleep":
             frames = (e["at"] or {}).get("frames") or []
             names = libexport.functions_of(frames)
             if "on_sleep" in names:

@@ -1,10 +1,14 @@
 #!/usr/bin/env python3
-"""Names in what is recorded: no frames of tacho's own, and functions of scripts."""
+"""Names in what is recorded: no frames of tacho's own, functions of scripts, and loops that can be
+told apart."""
 import glob
 import gzip
 import json
 import os
+import re
 import shutil
+import signal
+import socket
 import subprocess
 import sys
 
@@ -196,8 +200,70 @@ def doctor():
               "--names" in json.dumps(got), got)
 
 
+# Loops ------------------------------------------------------------------------------------
+
+
+def record_memcached(folder, name, options, address):
+    """Its trace after connections to the address, two for each worker."""
+    path = os.path.join(folder, name + ".tacho")
+    p = librun.start("-o", path, "--", "memcached", "-u", "root", "-t", "3", *options)
+    family = socket.AF_UNIX if isinstance(address, str) else \
+        socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+
+    def answers():
+        with socket.socket(family) as s:
+            try:
+                s.connect(address)
+            except OSError:
+                return False
+            s.sendall(b"version\r\n")
+            return s.recv(100)
+    try:
+        if librun.until(answers):
+            for _ in range(6):
+                answers()
+    finally:
+        pid = librun.child_of(p.pid)
+        os.kill(pid, signal.SIGINT)
+        librun.finish(p)
+    return path
+
+
+def loops(folder):
+    if not shutil.which("memcached") or os.geteuid() != 0:
+        skip("loops_have_names", "there is no memcached here" if os.geteuid() == 0 else
+             "memcached changes its user unless it is root")
+        return
+    unix = os.path.join(folder, "memcached.sock")
+    port = librun.free_port()
+    for name, options, address, wanted in (
+            ("ipv4", ("-l", "127.0.0.1", "-p", str(port)), ("127.0.0.1", port), f"127.0.0.1:{port}"),
+            ("ipv6", ("-l", "::1", "-p", str(port)), ("::1", port), f"[::1]:{port}"),
+            ("unix", ("-s", unix), unix, unix)):
+        if name == "ipv6" and not os.path.exists("/proc/net/if_inet6"):
+            skip("loops_of_ipv6", "there is no IPv6 here")
+            continue
+        path = record_memcached(folder, name, options, address)
+        rows = json.loads(tacho("stats", path, "--json", "--top", "20").stdout)["loops"]
+        names = [r["distinct_name"] for r in rows]
+        check(f"loops_of_{name}_keep_their_name", len(rows) == 4 and
+              all(r["name"] == "libevent loop" for r in rows), rows)
+        check(f"loops_of_{name}_can_be_told_apart", len(set(names)) == len(names), names)
+        check(f"the_loop_of_{name}_that_listens",
+              [n for n in names if "listens" in n] ==
+              ["libevent loop, thread memcached, listens on " + wanted], names)
+        check(f"loops_of_{name}_have_their_thread", sum(bool(
+            re.fullmatch(r"libevent loop, thread mc-worker \d+", n)) for n in names) == 3, names)
+        p = tacho("sql", path, "select distinct_name from loops", "--json")
+        told = [json.loads(line)["distinct_name"] for line in p.stdout.splitlines()]
+        check(f"sql_tells_loops_of_{name}_apart", sorted(told) == sorted(names), (told, names))
+        text = " ".join(tacho("stats", path, "--top", "20").stdout.decode().split())
+        check(f"stats_tell_loops_of_{name}_apart", all(n in text for n in names), (names, text))
+
+
 def main():
     with librun.folder() as folder:
+        loops(folder)
         environment(folder)
         doctor()
         python(folder)
