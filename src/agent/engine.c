@@ -21,6 +21,7 @@
 #include "agent/keep.h"
 #include "agent/segments.h"
 #include "base/clock.h"
+#include "symbols/resolve.h"
 #include "text/text.h"
 
 #define NAMES_SHOWN 5u
@@ -303,6 +304,9 @@ void tacho__engine_end(struct tacho__engine *e)
 	for (size_t i = 0; i < e->count; i++)
 		end_box(e, &e->boxes[i]);
 	tacho__save_best(e);
+	/* Also where the command itself recorded nothing, as one that only starts others. */
+	if (e->options.names && e->command_reaped && !e->failed)
+		tacho__perf_map_remove(e->command, getuid());
 	free(e->boxes);
 	e->boxes = NULL;
 	e->count = 0;

@@ -151,6 +151,14 @@ def python(folder):
     says_so("python", record(folder, "python_plain", *new, script), "Python", "tacho run --names")
     path = record(folder, "python_names", *new, script, options=("--names",))
     names_it("python", path, "slow_handler")
+    path = os.path.join(folder, "forks.py")
+    with open(path, "w", encoding="ascii") as f:
+        f.write("import os\nprint(os.getpid(), flush=True)\nif not os.fork():\n    " +
+                ASYNCIO.replace("\n", "\n    ") + "\nelse:\n    os.wait()\n")
+    p = librun.run("--names", "-o", os.path.join(folder, "forked.tacho"), "--", *new, path)
+    names_it("forked_python", os.path.join(folder, "forked.tacho"), "slow_handler")
+    check("no_map_of_the_command_is_left", p.stdout.strip().isdigit() and
+          not os.path.exists(f"/tmp/perf-{p.stdout.strip()}.map"), librun.said(p))
 
 
 def node(folder):
