@@ -182,7 +182,8 @@ TACHO_READ_API int tacho_read_next(struct tacho_reader *reader, const struct tac
 /* Goes to the first event at or after `ns`. Costs the blocks that contain it. */
 TACHO_READ_API int tacho_read_seek(struct tacho_reader *reader, uint64_t ns);
 
-/* First and last time of all events, and how long they span; -ENODATA if there are none. */
+/* From the first event to the last one, or to the latest until_ns of a process; -ENODATA if there
+   are no events. */
 TACHO_READ_API int tacho_read_window(struct tacho_reader *reader, uint64_t *first_ns,
 				     uint64_t *last_ns);
 
@@ -225,6 +226,13 @@ struct tacho_process {
 	uint64_t recording;    /* the same for all processes of one tacho run; 0: of none */
 	uint64_t agent_cpu_ns; /* CPU time of the agent until then; 0 not known */
 	uint32_t agent_pid;    /* box: an agent that says it looks after it; 0 none */
+	uint32_t end_how;      /* enum tacho_end */
+	uint32_t end_status;   /* exit status or number of the signal */
+	uint32_t end_flags;    /* TACHO_END_CORE and kin */
+	uint64_t end_ns;       /* when it ended or was last seen alive; 0 not known */
+	/* The records tell all that happened until then: what is open lasts until then. 0: until
+	   the last record. */
+	uint64_t until_ns;
 };
 TACHO_READ_API uint32_t tacho_read_process_count(const struct tacho_reader *reader);
 TACHO_READ_API const struct tacho_process *tacho_read_process(const struct tacho_reader *reader,

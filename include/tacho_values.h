@@ -39,6 +39,22 @@ enum tacho_taken_by {
 	TACHO_TAKEN_SEGMENT = 5,  /* an agent that records continuously */
 };
 
+/* How a process ended, as far as whoever watched it knows. */
+enum tacho_end {
+	TACHO_END_UNTOLD = 0,  /* the trace says nothing about it */
+	TACHO_END_EXITED = 1,  /* with an exit status */
+	TACHO_END_KILLED = 2,  /* by a signal */
+	TACHO_END_GONE = 3,    /* it ended, and how is not known */
+	TACHO_END_RUNNING = 4, /* it has not: it was last seen alive */
+	TACHO_END_EXEC = 5,    /* it became another program */
+};
+/* What else is known of an end. */
+#define TACHO_END_CORE 1u /* core was dumped */
+#define TACHO_END_NO_MEMORY \
+	2u			  /* the out-of-memory killer was at work in its cgroup, or, where
+				      that does not count, on the host */
+#define TACHO_END_EARLIER_BOOT 4u /* the host was restarted since, and nobody had seen the end */
+
 /* How a source of events stands. */
 enum tacho_source_state {
 	TACHO_SOURCE_ABSENT = 0, /* not part of the recording */

@@ -158,6 +158,7 @@ static void forget_gone(struct tacho__engine *e)
 			box->pidfd = -1;
 		}
 		if (box->ended && box->done && access(box->path, F_OK) < 0) {
+			tacho__kills_free(&box->kills);
 			free(box->path);
 			continue;
 		}
@@ -218,16 +219,10 @@ int tacho__engine_reaped(struct tacho__engine *e, pid_t pid, int status)
 			tacho__error(e->voice, "%s", message);
 		return 1;
 	}
-	if ((uint32_t)pid == e->command && !e->command_reaped) {
+	if ((uint32_t)pid == e->command)
 		e->command_reaped = true;
-		e->command_status = status;
-	}
-	for (size_t i = 0; i < e->count; i++) {
-		if (e->boxes[i].pid != (uint32_t)pid)
-			continue;
-		e->boxes[i].status_known = true;
-		e->boxes[i].status = status;
-	}
+	e->reaped[e->reaped_count++ % TACHO__REAPED] =
+		(struct tacho__reaped){(uint32_t)pid, status, tacho__clock_ns(CLOCK_MONOTONIC)};
 	return 0;
 }
 
@@ -289,6 +284,7 @@ static void end_box(struct tacho__engine *e, struct tacho__followed *box)
 		unlink(box->path);
 	if (box->pidfd >= 0)
 		close(box->pidfd);
+	tacho__kills_free(&box->kills);
 	free(box->path);
 }
 

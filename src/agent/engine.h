@@ -17,6 +17,7 @@
 #include <sys/types.h>
 
 #include "agent/demand.h"
+#include "agent/end.h"
 #include "agent/kernel.h"
 #include "agent/voice.h"
 
@@ -67,9 +68,18 @@ struct tacho__followed {
 	uint32_t sealed;	    /* chunks, when it was drained last */
 	struct tacho__kernel *kernel;
 
-	bool status_known; /* how it ended */
-	int status;	   /* of wait(2) */
-	uint64_t retry_ns; /* when it ended and could not be saved: next time */
+	struct tacho__kills kills;
+	struct tacho__trace_end end; /* once it has ended */
+	int exit_status;	     /* then, as a shell tells it; -1: its parent's secret */
+	uint64_t retry_ns;	     /* when it ended and could not be saved: next time */
+};
+
+/* A child that was reaped: its box may be found only now. */
+#define TACHO__REAPED 64u
+struct tacho__reaped {
+	uint32_t pid;
+	int status;
+	uint64_t ns;
 };
 
 /* Another agent, whose boxes become ours when it ends. */
@@ -85,8 +95,9 @@ struct tacho__engine {
 	uint32_t command; /* its process id; 0: none */
 	bool closing;	  /* nothing is followed any longer than this turn */
 
-	bool command_reaped; /* its wait status is in command_status */
-	int command_status;
+	bool command_reaped;
+	struct tacho__reaped reaped[TACHO__REAPED]; /* the last ones */
+	uint32_t reaped_count;			    /* ever */
 	int inotify;
 	int poke;     /* eventfd: a recorder wants attention */
 	bool pending; /* a box is being made, or left to its tacho run: look again soon */

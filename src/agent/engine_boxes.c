@@ -26,6 +26,7 @@
 #define SEGMENT_FDS 3u /* that continuous recording opens later, for each process */
 /* How long the boxes of a `tacho run` are left to it before another agent takes them. */
 #define LEFT_TO_RUN_NS UINT64_C(2000000000)
+#define KILLS_LOOK_NS UINT64_C(5000000000)
 
 /* Folders in which boxes may appear, also those that are not there yet. */
 static void watch_folders(const struct tacho__engine *e, const struct tacho__box_list *list)
@@ -153,6 +154,62 @@ static void say_note(struct tacho__engine *e, const struct tacho__followed *box,
 		    box->comm, box->pid, reason);
 }
 
+/* ------------------------------------------------------------------------ ends */
+
+/* Whether the process has a later box. */
+static bool has_later_box(const struct tacho__engine *e, const struct tacho__followed *box)
+{
+	for (size_t i = 0; i < e->count; i++)
+		if (e->boxes[i].pid == box->pid && e->boxes[i].start_time == box->start_time &&
+		    e->boxes[i].number > box->number && !e->boxes[i].note)
+			return true;
+	return false;
+}
+
+/* A process that stops recording and starts again has a new box. */
+static bool is_left(const struct tacho__engine *e, const struct tacho__followed *box)
+{
+	return box->follow && tacho__follow_state(box->follow) == TACHO_STATE_STOPPED &&
+	       has_later_box(e, box);
+}
+
+/* Of a child of ours: NULL: it is none, or that was too long ago. Numbers are used again. */
+static const struct tacho__reaped *find_reaped(const struct tacho__engine *e,
+					       const struct tacho__followed *box)
+{
+	uint32_t kept = e->reaped_count < TACHO__REAPED ? e->reaped_count : TACHO__REAPED;
+
+	for (uint32_t i = 1; i <= kept; i++) {
+		const struct tacho__reaped *r = &e->reaped[(e->reaped_count - i) % TACHO__REAPED];
+
+		if (r->pid == box->pid &&
+		    r->ns >= tacho__follow_super(box->follow)->created.mono_ns)
+			return r;
+	}
+	return NULL;
+}
+
+static void find_end(const struct tacho__engine *e, struct tacho__followed *box)
+{
+	const struct tacho__reaped *r = box->follow ? find_reaped(e, box) : NULL;
+	/* One that was followed while it ran has ended just now. */
+	uint64_t ns = box->kills.looked_at_ns ? tacho__clock_ns(CLOCK_MONOTONIC) : 0;
+	int status = 0;
+
+	box->end = (struct tacho__trace_end){.how = TACHO_END_GONE, .ns = ns};
+	if (r)
+		box->end = tacho__end_of(r->status, r->ns, &box->kills);
+	else if (tacho__end_status(box->pid, box->start_time, box->pidfd, &status))
+		box->end = tacho__end_of(status, ns, &box->kills);
+	box->exit_status = box->end.how == TACHO_END_EXITED   ? (int)box->end.status
+			   : box->end.how == TACHO_END_KILLED ? 128 + (int)box->end.status
+							      : -1;
+	/* That is the end of the process, not of what recorded into this box. */
+	if (has_later_box(e, box))
+		box->end = (struct tacho__trace_end){.how = is_left(e, box) ? TACHO_END_RUNNING
+									    : TACHO_END_EXEC};
+}
+
 /* Follows the process; one that is not there any more has ended. */
 static void follow_process(struct tacho__followed *box)
 {
@@ -160,6 +217,8 @@ static void follow_process(struct tacho__followed *box)
 	/* After the opening: the number may be another process by now. */
 	if (tacho__box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO)
 		box->ended = true;
+	else
+		tacho__kills_look(&box->kills, box->pid);
 }
 
 /* Takes over `f`, also when it fails. */
@@ -244,18 +303,6 @@ static void add(struct tacho__engine *e, const struct tacho__box_file *file)
 	}
 }
 
-/* A process that stops recording and starts again has a new box. */
-static bool is_left(const struct tacho__engine *e, const struct tacho__followed *box)
-{
-	if (!box->follow || tacho__follow_state(box->follow) != TACHO_STATE_STOPPED)
-		return false;
-	for (size_t i = 0; i < e->count; i++)
-		if (e->boxes[i].pid == box->pid && e->boxes[i].start_time == box->start_time &&
-		    e->boxes[i].number > box->number && !e->boxes[i].note)
-			return true;
-	return false;
-}
-
 static bool has_ended(const struct tacho__engine *e, const struct tacho__followed *box)
 {
 	struct pollfd fd = {.fd = box->pidfd, .events = POLLIN};
@@ -270,6 +317,31 @@ static bool has_ended(const struct tacho__engine *e, const struct tacho__followe
 	/* That cannot be read: the process itself can still be asked. */
 	return runs == TACHO_ALIVE_UNKNOWN ? poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN)
 					   : runs == TACHO_ALIVE_NO;
+}
+
+static void look_at_ends(struct tacho__engine *e)
+{
+	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC);
+	bool any = false; /* process has just ended */
+
+	for (size_t i = 0; i < e->count; i++) {
+		struct tacho__followed *box = &e->boxes[i];
+
+		if (!box->ended)
+			box->ended = has_ended(e, box);
+		if (box->ended && !box->end.how) {
+			find_end(e, box);
+			any = true;
+		}
+	}
+	/* What the out-of-memory killer did by now has nothing to do with those that go on. */
+	for (size_t i = 0; i < e->count; i++) {
+		struct tacho__followed *box = &e->boxes[i];
+
+		if (!box->ended && box->follow &&
+		    (any || now - box->kills.looked_at_ns > KILLS_LOOK_NS))
+			tacho__kills_look(&box->kills, box->pid);
+	}
 }
 
 void tacho__engine_scan(struct tacho__engine *e)
@@ -291,7 +363,5 @@ void tacho__engine_scan(struct tacho__engine *e)
 			add(e, &list.files[i]);
 		tacho__box_list_free(&list);
 	}
-	for (size_t i = 0; i < e->count; i++)
-		if (!e->boxes[i].ended)
-			e->boxes[i].ended = has_ended(e, &e->boxes[i]);
+	look_at_ends(e);
 }

@@ -235,6 +235,7 @@ static int write_trace(const struct window *w, struct tacho_reader *reader,
 		.why = w->why && w->why[0] ? w->why : NULL,
 		.why_mono_ns = w->why && w->why[0] ? trigger_ns(reader, w) : 0,
 		.agent_cpu_ns = tacho__clock_ns(CLOCK_PROCESS_CPUTIME_ID),
+		.end = w->box->ended ? &w->box->end : NULL,
 	};
 	char message[TACHO__MESSAGE] = "";
 	int error = begin_output(file, w->engine, w->box, tacho_read_process(reader, 0));
@@ -304,35 +305,15 @@ int tacho__save_window(struct tacho__engine *e, struct tacho__followed *box, con
 
 /* ------------------------------------------------------------------------- end */
 
-/* How the process ended, as a shell tells it; -1: that is its parent's secret. */
-static int exit_status(struct tacho__engine *e, struct tacho__followed *box)
-{
-	siginfo_t info = {0};
-
-	if (box->pid == e->command && e->command_reaped) {
-		box->status = e->command_status;
-		box->status_known = true;
-	}
-	if (box->status_known)
-		return WIFSIGNALED(box->status) ? 128 + WTERMSIG(box->status)
-						: WEXITSTATUS(box->status);
-	/* A child that was not reaped yet. */
-	if (e->options.recording == 0 ||
-	    waitid(P_PID, box->pid, &info, WEXITED | WNOHANG | WNOWAIT) < 0 || info.si_pid == 0)
-		return -1;
-	return info.si_code == CLD_EXITED ? info.si_status : 128 + info.si_status;
-}
-
 /* With --on exit, its condition decides; a status that nobody tells us counts as bad if the
    process did not end in order. */
 static bool ended_as_wanted(struct tacho__engine *e, struct tacho__followed *box, bool in_order)
 {
-	int status = exit_status(e, box);
-
-	if (status < 0)
+	if (box->exit_status < 0)
 		return !in_order;
 	return tacho__demand_value(&e->options.rules, &box->demand, TACHO__WATCH_EXIT,
-				   tacho__clock_ns(CLOCK_MONOTONIC), (uint64_t)status, NULL);
+				   tacho__clock_ns(CLOCK_MONOTONIC), (uint64_t)box->exit_status,
+				   NULL);
 }
 
 static bool is_wanted(struct tacho__engine *e, struct tacho__followed *box)
@@ -351,8 +332,10 @@ static int save_last(struct tacho__engine *e, struct tacho__followed *box)
 {
 	struct tacho__demand *d = &box->demand;
 
-	if (box->row)
+	if (box->row) {
+		tacho__segments_end(box->row, &box->end);
 		return tacho__attend_drain(e, box, TACHO__DRAIN_END);
+	}
 	if (!is_wanted(e, box)) {
 		e->unwanted++;
 		if (e->options.recording)

@@ -421,6 +421,11 @@ static void begin_drain(struct drain *d)
 	tacho__row_compare(d->row);
 }
 
+static bool tells_end(const struct tacho__row *row)
+{
+	return row->number && !row->ended && row->end.how && row->end.how != TACHO_END_GONE;
+}
+
 static int end_drain(struct drain *d)
 {
 	struct tacho__row *row = d->row;
@@ -431,7 +436,9 @@ static int end_drain(struct drain *d)
 	row->past += tacho__streams_keep(&row->streams, is_needed, d);
 	if (d->how == TACHO__DRAIN_END) {
 		err = count_unseen(d);
-		if (!err && !row->segment.open && tacho_read_crash_count(d->reader) > row->crashes)
+		/* A row that ended while nothing was recorded has a segment for its end alone. */
+		if (!err && !row->segment.open &&
+		    (tacho_read_crash_count(d->reader) > row->crashes || tells_end(row)))
 			err = begin_segment(d, d->count);
 		if (!err)
 			err = tacho__row_finish(row);

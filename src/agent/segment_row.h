@@ -47,6 +47,7 @@ struct tacho__row {
 	uint32_t reason;	    /* enum tacho_gap_reason of what is wrong now; 0: nothing */
 	int error;		    /* errno of it */
 	uint64_t retry_ns;
+	struct tacho__trace_end end; /* how: TACHO_END_UNTOLD while its process runs */
 };
 
 /* segment_row.c; all but the obvious return 0 or -errno */

@@ -56,6 +56,10 @@ enum tacho__drain {
 	TACHO__DRAIN_END,    /* the process is gone: all, and the segment is finished */
 };
 
+/* How its process ended, before DRAIN_END: the row's last segment says so. */
+struct tacho__trace_end;
+void tacho__segments_end(struct tacho__row *row, const struct tacho__trace_end *end);
+
 /*
  * Copies into the row's segment what is new in its box. A disk that is full or a folder that
  * cannot be written to is no error: it is said once, remembered, tried again at the next

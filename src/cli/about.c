@@ -9,6 +9,7 @@
 #include "cli/about.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
+#include "text/end.h"
 #include "text/names.h"
 #include "text/text.h"
 
@@ -146,6 +147,7 @@ void about_process_json(struct json *j, const struct tacho_process *p)
 	json_put_string(j, "state", name_state(p->state));
 	json_put_known(j, "reason", p->reason);
 	describe_alive_json(j, p->alive);
+	text_end_json(j, p);
 	json_put_string(j, "taken_by", name_taken_by(p->taken_by));
 	json_put_time(j, "taken", p->taken_real_ns);
 	json_put_time(j, "since", p->created_real_ns);

@@ -8,9 +8,11 @@
 #include "cli/cli.h"
 #include "cli/describe.h"
 #include "cli/event.h"
+#include "cli/parse.h"
+#include "read/records.h"
+#include "text/end.h"
 #include "text/json.h"
 #include "text/names.h"
-#include "cli/parse.h"
 #include "text/text.h"
 
 enum time_form { TIME_REL, TIME_MONO, TIME_WALL, TIME_DEFAULT };
@@ -240,6 +242,7 @@ static int cat_reader(struct cat *c, const char *path)
 		cli_warn("there are no events in %s.", path);
 		return CLI_OK;
 	}
+	c->end_ns = tacho__read_last_ns(c->reader);
 	if (!place_limits(c))
 		return CLI_USAGE;
 	if (c->thread && !thread_exists(c)) {
@@ -248,6 +251,8 @@ static int cat_reader(struct cat *c, const char *path)
 		return CLI_FAILED;
 	}
 	find_label_width(c);
+	if (!c->json)
+		text_put_ends(stdout, c->reader);
 	if (!isatty(STDOUT_FILENO))
 		setvbuf(stdout, NULL, _IOFBF, OUTPUT_BUFFER);
 	result = print_events(c);

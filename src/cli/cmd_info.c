@@ -9,6 +9,7 @@
 #include "cli/about.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
+#include "text/end.h"
 #include "text/json.h"
 #include "text/names.h"
 #include "text/text.h"
@@ -266,10 +267,28 @@ static void print_gaps(const struct info *in, uint32_t process)
 	}
 }
 
+static void print_ends(const struct info *in)
+{
+	uint32_t processes = tacho_read_process_count(in->reader);
+	char text[TEXT_END];
+
+	for (uint32_t i = 0; i < processes; i++) {
+		const struct tacho_process *p = tacho_read_process(in->reader, i);
+
+		if (!p || !text_end(text, p)[0])
+			continue;
+		about_label("end");
+		if (processes > 1)
+			printf("process %" PRIu32 ": ", p->pid);
+		puts(text);
+	}
+}
+
 static void print_info(const struct info *in)
 {
 	uint32_t processes = tacho_read_process_count(in->reader);
 
+	print_ends(in);
 	about_label("file");
 	text_put(stdout, in->path);
 	if (processes > 1)

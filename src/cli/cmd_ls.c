@@ -11,6 +11,7 @@
 #include "cli/about.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
+#include "text/end.h"
 #include "text/json.h"
 #include "text/names.h"
 #include "text/text.h"
@@ -28,6 +29,7 @@ struct row {
 	uint32_t agent_pid; /* of an agent that runs and looks after it, or 0 */
 	int alive;	    /* enum tacho_alive */
 	bool read, has_window;
+	struct tacho_process process; /* its numbers alone: texts are the reader's */
 };
 
 static void row_without_reader(struct row *r, const struct tacho__box_file *file, int result,
@@ -47,25 +49,25 @@ static void row_state(struct row *r, const struct tacho_reader *reader,
 		      const struct tacho_process *p)
 {
 	const char *more = "";
-	char agent[TEXT_SMALL] = "";
+	char agent[TEXT_SMALL] = "", end[TEXT_END] = "";
 
 	r->alive = p->alive;
 	r->word = p->alive == TACHO_ALIVE_NO ? "dead" : name_state(p->state);
 	snprintf(r->reason, sizeof(r->reason), "%s", p->reason);
 	if (tacho_read_crash_count(reader) > 0)
 		name_signal(r->crash, tacho_read_crash(reader, 0)->signal);
-	if (p->alive == TACHO_ALIVE_NO && r->crash[0])
-		more = ": crash ";
-	else if (p->alive == TACHO_ALIVE_NO && p->state == TACHO_STATE_STOPPED)
+	if (p->alive == TACHO_ALIVE_NO && p->state == TACHO_STATE_STOPPED && !r->crash[0])
 		more = ": had stopped recording";
-	else if (p->reason[0])
+	else if (p->alive == TACHO_ALIVE_NO)
+		text_end(end, p);
+	if (end[0] || (p->alive != TACHO_ALIVE_NO && p->reason[0]))
 		more = ": ";
 	if (about_agent_runs(p)) {
 		r->agent_pid = p->agent_pid;
 		snprintf(agent, sizeof(agent), ", agent %" PRIu32, p->agent_pid);
 	}
 	snprintf(r->state, sizeof(r->state), "%s%s%s%s", r->word, agent, more,
-		 p->alive == TACHO_ALIVE_NO ? r->crash : p->reason);
+		 p->alive == TACHO_ALIVE_NO ? end : p->reason);
 }
 
 static void row_fill(struct row *r, const struct tacho_reader *reader,
@@ -78,6 +80,7 @@ static void row_fill(struct row *r, const struct tacho_reader *reader,
 	snprintf(r->program, sizeof(r->program), "%s", p->comm);
 	snprintf(r->service, sizeof(r->service), "%s", p->service);
 	r->created_real_ns = p->created_real_ns;
+	r->process = *p;
 	r->used = p->used_bytes;
 	r->budget = p->max_bytes;
 	text_local(r->since, p->created_real_ns);
@@ -176,6 +179,7 @@ static void json_row(struct json *j, const struct row *r, const struct tacho__bo
 	json_put_string(j, "state", r->word);
 	json_put_known(j, "reason", r->reason);
 	json_put_known(j, "crash", r->crash);
+	text_end_json(j, &r->process);
 	describe_alive_json(j, r->alive);
 	json_put_not_zero(j, "agent_pid", r->agent_pid);
 	json_put_known(j, "program", r->program);

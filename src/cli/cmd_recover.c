@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "format/trace.h"
+#include "text/end.h"
 #include "text/json.h"
 #include "text/text.h"
 #include "write/trace_write.h"
@@ -45,6 +46,7 @@ struct item {
 	char message[CLI_MESSAGE];
 	bool removed;
 	struct tacho__trace_result result;
+	struct tacho_process process; /* its numbers alone: texts are the reader's */
 };
 
 static int write_trace(struct recover *r, struct item *item, struct tacho_reader *reader)
@@ -111,6 +113,7 @@ static void recover_open(struct recover *r, struct item *item, struct tacho_read
 			 process->pid);
 	} else if (write_trace(r, item, reader) == 0) {
 		item->outcome = RECOVERED;
+		item->process = *process;
 		cli_warn_problems(reader, 5);
 		remove_box(r, item, st);
 	}
@@ -169,7 +172,7 @@ static void recover_box(struct recover *r, struct item *item)
 
 static void print_item(const struct recover *r, const struct item *item)
 {
-	char seconds[TEXT_SMALL], bytes[TEXT_SMALL];
+	char seconds[TEXT_SMALL], bytes[TEXT_SMALL], end[TEXT_END];
 
 	/* Boxes of living processes are of no interest unless they were asked for. */
 	if (item->outcome == ALIVE && !r->named)
@@ -182,9 +185,9 @@ static void print_item(const struct recover *r, const struct item *item)
 	if (item->outcome == RECOVERED) {
 		fputs(" -> ", stdout);
 		text_put(stdout, item->file);
-		printf(": %" PRIu64 " events in %s, %s", item->result.events,
+		printf(": %" PRIu64 " events in %s, %s; %s", item->result.events,
 		       text_duration(seconds, item->result.last_ns - item->result.first_ns),
-		       text_bytes(bytes, item->result.bytes));
+		       text_bytes(bytes, item->result.bytes), text_end(end, &item->process));
 	} else {
 		printf(": %s", item->outcome == EMPTY ? "nothing was recorded: " : "left alone: ");
 		text_put(stdout, item->message);
@@ -204,6 +207,7 @@ static void json_item(struct json *j, const struct item *item)
 		json_put_u64(j, "events", item->result.events);
 		json_put_u64(j, "window_ns", item->result.last_ns - item->result.first_ns);
 		json_put_u64(j, "bytes", item->result.bytes);
+		text_end_json(j, &item->process);
 	}
 	json_object_end(j);
 }

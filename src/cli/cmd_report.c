@@ -9,6 +9,7 @@
 #include "cli/describe.h"
 #include "text/json.h"
 #include "cli/parse.h"
+#include "text/end.h"
 #include "text/text.h"
 #include "explain/explain.h"
 
@@ -307,6 +308,7 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 		   strcmp(e->verdict.category, "none") != 0;
 	char window[TEXT_SMALL];
 
+	text_put_ends(stdout, reader);
 	printf("%s%s%s: ", cli_colour(stdout, bad ? CLI_RED : CLI_GREEN), e->verdict.category,
 	       cli_colour(stdout, CLI_PLAIN));
 	text_put_broken(stdout, e->verdict.summary, strlen(e->verdict.category) + 2, 2,
@@ -410,6 +412,8 @@ static void put_trace_json(struct json *j, const struct tacho_reader *reader,
 	json_put_known(j, "comm", p ? p->comm : "");
 	json_put_known(j, "service", p ? p->service : "");
 	json_put_known(j, "why", p && p->why ? p->why : "");
+	if (p)
+		text_end_json(j, p);
 	json_object_end(j);
 }
 

@@ -168,8 +168,11 @@ int cli_open_between(struct tacho_reader **out, const char *path, const struct p
 
 	if (error >= 0 && (from->given || to->given) &&
 	    tacho_read_window(*out, &first, &last) >= 0) {
-		uint64_t from_ns = parse_instant_ns(from, first, last);
-		uint64_t to_ns = parse_instant_ns(to, first, last);
+		uint64_t from_ns, to_ns;
+
+		last = tacho__read_last_ns(*out);
+		from_ns = parse_instant_ns(from, first, last);
+		to_ns = parse_instant_ns(to, first, last);
 
 		if (to->given && !to_ns)
 			to_ns = 1; /* 0 would be no limit */

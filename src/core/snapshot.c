@@ -115,6 +115,7 @@ static void meta_text(struct out *o, enum tacho_meta_key key, const char *s, siz
 static void put_meta(struct out *o, uint32_t taken_by)
 {
 	const struct tacho_box_super *s = tacho__rec->super;
+	uint64_t now_ns = tacho__clock_ns(CLOCK_MONOTONIC);
 
 	block_begin(o);
 	meta_u64(o, TACHO_META_PID, s->pid);
@@ -138,11 +139,13 @@ static void put_meta(struct out *o, uint32_t taken_by)
 	meta_u64(o, TACHO_META_ARCH, ARCH);
 	meta_u64(o, TACHO_META_CREATED_MONO, s->created.mono_ns);
 	meta_u64(o, TACHO_META_CREATED_REAL, s->created.real_ns);
-	meta_u64(o, TACHO_META_TAKEN_MONO, tacho__clock_ns(CLOCK_MONOTONIC));
+	meta_u64(o, TACHO_META_TAKEN_MONO, now_ns);
 	meta_u64(o, TACHO_META_TAKEN_REAL, tacho__clock_ns(CLOCK_REALTIME));
 	meta_u64(o, TACHO_META_TAKEN_BY, taken_by);
 	meta_text(o, TACHO_META_VERSION, TACHO_VERSION, sizeof(TACHO_VERSION));
 	meta_u64(o, TACHO_META_ALIVE, 1);
+	meta_u64(o, TACHO_META_END_HOW, TACHO_END_RUNNING);
+	meta_u64(o, TACHO_META_END_MONO, now_ns);
 	meta_u64(o, TACHO_META_THREADS_SEEN, tacho__load(&s->threads_seen));
 	block_end(o, TACHO_BLOCK_META);
 }

@@ -91,6 +91,8 @@ const struct tacho__rule tacho__rules[] = {
 	{"downstream-wait", "requests wait for something outside while loops idle", "spans"},
 	{"outlier", "single operations take many times as long as others of their kind", ""},
 	{"crash", "the process crashed", ""},
+	{"out-of-memory", "the process was killed because memory ran out", "how it ended"},
+	{"end", "the process failed, or was killed, and what was open then", "how it ended"},
 	{"deadlock", "threads wait for each other's locks", "locks"},
 	{"hang", "a loop does not come back", ""},
 	{"recorder-loss", "records are missing, or their times may be wrong", ""},
@@ -340,6 +342,7 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 		tacho__rules_process(x);
 		tacho__rules_loop(x);
 		tacho__rules_stuck(x);
+		tacho__rules_end(x);
 		tacho__rules_short(x);
 		tacho__rules_wait(x);
 		tacho__rules_io(x);

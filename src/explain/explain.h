@@ -46,7 +46,7 @@ struct tacho__coverage {
 struct tacho__verdict {
 	const char *category; /* "none", "not-enough-data", "blocked-loop", "lock", "scheduling",
 				 "pool", "overload", "latency", "leak", "stuck", "downstream",
-				 "crash", "hang", "recording" */
+				 "crash", "hang", "recording", "memory" */
 	char summary[TACHO__SUMMARY_MAX];
 };
 

@@ -16,7 +16,9 @@ struct fold {
 
 static const struct fold folds[] = {
 	{"crash", "crash", 10, 1, 0},
+	{"out-of-memory", "memory", 10, 1, 0},
 	{"deadlock", "hang", 9, 1, 0},
+	{"end", "none", 0, 0, 0}, /* of severity info: a note */
 	{"hang", "hang", 8, 1, 0},
 	{"never-yields", "hang", 7, 1, 0},
 	{"long-callback", "blocked-loop", 0, 1, 0},

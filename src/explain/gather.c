@@ -49,6 +49,7 @@ void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *re
 	tacho__table_init(&g->cases, sizeof(struct tacho__case), CASES);
 	tacho__table_init(&g->threads, sizeof(struct recent), THREADS);
 	tacho__table_init(&g->hot, sizeof(struct tacho__hot), LOOPS);
+	tacho__table_init(&g->opened, sizeof(struct tacho__opened), PROCESSES);
 }
 
 void tacho__gather_free(struct tacho__gathered *g)
@@ -57,6 +58,7 @@ void tacho__gather_free(struct tacho__gathered *g)
 	tacho__table_free(&g->threads);
 	tacho__table_free(&g->hot);
 	tacho__table_free(&g->late);
+	tacho__table_free(&g->opened);
 }
 
 static struct recent *recent_of(struct tacho__gathered *g, const struct tacho__at *at)
@@ -489,6 +491,17 @@ static void look_asleep(struct tacho__gathered *g, struct recent *r, const struc
 	add_case(g, NULL, &asleep, j);
 }
 
+/* Inner ones come first. */
+static void note_open(struct tacho__gathered *g, const struct tacho__poll *p)
+{
+	struct tacho__opened *o = tacho__table_get(&g->opened, p->at.process, 0, &g->error);
+	const struct tacho__poll *before =
+		o && o->count ? &o->at[(o->count - 1) % TACHO__OPENED] : NULL;
+
+	if (o && !(before && before->at.thread == p->at.thread && before->end_ns == p->end_ns))
+		o->at[o->count++ % TACHO__OPENED] = *p;
+}
+
 static void on_poll(void *arg, const struct tacho__poll *p)
 {
 	struct tacho__gathered *g = arg;
@@ -496,6 +509,8 @@ static void on_poll(void *arg, const struct tacho__poll *p)
 	struct recent *r = NULL;
 
 	note_active(g, p->at.process, p->at.thread, p->end_ns);
+	if (p->cut & TACHO__CUT_END)
+		note_open(g, p);
 	if (p->late_ns >= ASLEEP_NS && p->at.loop && p->late_ns < p->begin_ns)
 		r = recent_of(g, &p->at);
 	if (r)

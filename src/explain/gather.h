@@ -78,6 +78,14 @@ struct tacho__late {
 	uint32_t count;
 };
 
+/* Polls of a process that were cut lately, the innermost of each thread. */
+#define TACHO__OPENED 16u
+struct tacho__opened {
+	struct tacho__entry entry; /* key: process, 0 */
+	struct tacho__poll at[TACHO__OPENED];
+	uint32_t count; /* ever */
+};
+
 /* Who did something lately, in any process. */
 #define TACHO__ACTIVITY 256u
 struct tacho__active {
@@ -96,6 +104,7 @@ struct tacho__gathered {
 	struct tacho__table late;    /* struct tacho__late */
 	struct tacho__table threads; /* what each did lately */
 	struct tacho__table hot;     /* struct tacho__hot */
+	struct tacho__table opened;  /* struct tacho__opened */
 	struct tacho__active active[TACHO__ACTIVITY];
 	uint32_t active_count; /* ever */
 	struct tacho__lock stuck[TACHO__STUCK];

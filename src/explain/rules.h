@@ -8,6 +8,7 @@
  *   rules_io.c       timers, descriptors, futile waits, load
  *   rules_stuck.c    what has not come back when the records end
  *   rules_process.c  crashes, hangs, pauses, memory, and what was recorded at all
+ *   rules_end.c      ends that are not ordinary, and what was open then
  *   places.c         from definitions and samples to the places that a finding names
  *   fold.c           which finding explains which, the rank, the verdict
  */
@@ -106,6 +107,7 @@ const char *tacho__callback_text(const struct tacho__explaining *x, char out[TAC
 const char *tacho__where_text(char out[2 * TACHO__TEXT], const struct tacho__finding *f);
 const char *tacho__thread_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 			       uint32_t process, uint32_t thread);
+const char *tacho__signal_text(char out[TACHO__TEXT], uint32_t number);
 int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, const char *name);
 
 /* What the recorder counted under that name since it began. */
@@ -121,6 +123,7 @@ void tacho__rules_short(struct tacho__explaining *x); /* after rules_loop */
 void tacho__rules_wait(struct tacho__explaining *x);
 void tacho__rules_io(struct tacho__explaining *x);
 void tacho__rules_process(struct tacho__explaining *x);
+void tacho__rules_end(struct tacho__explaining *x); /* after rules_stuck */
 void tacho__fold(struct tacho__explaining *x);
 
 #endif

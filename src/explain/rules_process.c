@@ -5,28 +5,10 @@
 
 #define IDLE 0.01 /* of the window at most, for each loop */
 
-static const char *signal_name(int number)
-{
-	switch (number) {
-	case 4:
-		return "SIGILL";
-	case 6:
-		return "SIGABRT";
-	case 7:
-		return "SIGBUS";
-	case 8:
-		return "SIGFPE";
-	case 11:
-		return "SIGSEGV";
-	default:
-		return "a signal";
-	}
-}
-
 static void find_crash(struct tacho__explaining *x, const struct tacho_crash_info *c)
 {
 	struct tacho__place places[TACHO__PLACES_MAX];
-	char where[2 * TACHO__TEXT];
+	char where[2 * TACHO__TEXT], name[TACHO__TEXT];
 	uint32_t n, own;
 	struct tacho__finding *f =
 		tacho__find(x, "crash", TACHO__SEVERITY_CRITICAL, c->process, tacho__window_ns(x));
@@ -37,7 +19,8 @@ static void find_crash(struct tacho__explaining *x, const struct tacho_crash_inf
 	for (uint32_t i = own < n ? own : 0; i < n && f->where_count < TACHO__WHERE; i++)
 		f->where[f->where_count++] = places[i];
 	tacho__say_summary(f, "thread %s crashed with %s (%d)%s%s", c->thread_name,
-			   signal_name(c->signal), c->signal, f->where_count ? " in " : "",
+			   tacho__signal_text(name, (uint32_t)c->signal), c->signal,
+			   f->where_count ? " in " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(f, "The stack above and the last events of this thread ('tacho cat') "
 			     "show how it got there.");

@@ -169,10 +169,13 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 	int waits = c->lock.begin_ns && c->lock.cut, calls = c->call.cut && !waits, runs, sampled;
 	double ns;
 
-	if (!process || process->state == TACHO_STATE_STOPPED || p->end_ns < x->sum->last_ns)
+	/* One that exited had come back, or out of its loop. */
+	if (!process || process->state == TACHO_STATE_STOPPED ||
+	    process->end_how == TACHO_END_EXITED || p->end_ns < x->sum->process[c->process].end_ns)
 		return;
 	/* A process that hangs records nothing: it did so until the window was taken from it. */
-	if (process->alive == TACHO_ALIVE_YES && process->taken_mono_ns > end_ns)
+	if (process->end_how == TACHO_END_UNTOLD && process->alive == TACHO_ALIVE_YES &&
+	    process->taken_mono_ns > end_ns)
 		end_ns = process->taken_mono_ns;
 	ns = (double)(end_ns - p->begin_ns);
 	sampled =

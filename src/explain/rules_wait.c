@@ -165,6 +165,7 @@ static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_
 /* Woken, and its loop never came to it; or one of many that waits far longer than its peers. */
 static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum *k, int queue)
 {
+	uint64_t end_ns = x->sum->process[k->process].end_ns;
 	double limit = tacho__limit(x, "stuck-task.ns"), ns, peers;
 	const struct tacho__task *t = NULL;
 	struct tacho__finding *f;
@@ -172,28 +173,28 @@ static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum
 	int woken = 0;
 
 	/* In a queue that grows, the last wait long. */
-	if (k->woken_at_end && !queue && (double)(x->sum->last_ns - k->woken.woken_ns) >= limit) {
+	if (k->woken_at_end && !queue && (double)(end_ns - k->woken.woken_ns) >= limit) {
 		t = &k->woken;
 		woken = 1;
 	} else if (k->idle_at_end && k->spawned && k->stuck.polls && k->stuck.spawned) {
 		/* What the others of its kind take from one poll to the next. */
 		peers = (double)(k->ended ? tacho__hist_at(&k->life, 0.99) : 0);
-		ns = (double)(x->sum->last_ns - k->stuck.last_ns);
+		ns = (double)(end_ns - k->stuck.last_ns);
 		if (k->seen >= MANY_TASKS && k->ended >= 3 * k->idle_at_end && ns >= limit &&
 		    ns >= 10 * peers)
 			t = &k->stuck;
 	}
 	if (!t)
 		return;
-	ns = (double)(x->sum->last_ns - (woken ? t->woken_ns : t->last_ns));
+	ns = (double)(end_ns - (woken ? t->woken_ns : t->last_ns));
 	f = tacho__find(x, "stuck-task", TACHO__SEVERITY_WARNING, k->process,
 			ns * (double)(woken ? k->woken_at_end : k->idle_at_end));
 	f->kind = k->kind;
 	f->task = t->task;
 	if (t->waits_stack && !woken)
-		tacho__where_id(x, f, t->waits_stack, x->sum->last_ns);
-	tacho__where_id(x, f, k->kind, x->sum->last_ns);
-	tacho__where_id(x, f, k->place, x->sum->last_ns);
+		tacho__where_id(x, f, t->waits_stack, end_ns);
+	tacho__where_id(x, f, k->kind, end_ns);
+	tacho__where_id(x, f, k->place, end_ns);
 	tacho__id_text(x, name, k->process, k->kind);
 	tacho__ns_text(text, ns);
 	if (woken)
@@ -209,8 +210,8 @@ static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum
 				     "the task out of its queue."
 				   : "Look for a path on which the wake is lost: a wake before the "
 				     "wait, a waker that was dropped, a missing time-out.");
-	tacho__say_evidence(f, 0, woken ? t->woken_ns : t->last_ns, x->sum->last_ns, ns, "ns",
-			    "task %llu", (unsigned long long)t->task);
+	tacho__say_evidence(f, 0, woken ? t->woken_ns : t->last_ns, end_ns, ns, "ns", "task %llu",
+			    (unsigned long long)t->task);
 }
 
 /* -------------------------------------------------------------------- pools */

@@ -140,14 +140,18 @@ enum tacho_meta_key {
 	TACHO_META_CUT_BEFORE = 26,    /* ns: events before were left out on request */
 	TACHO_META_UNREAD_CHUNKS = 27, /* chunks overwritten or damaged while being copied */
 	TACHO_META_THREADS_SEEN = 28,
-	TACHO_META_WHY = 29,	   /* text: why this trace was taken; not there: the end of the
+	TACHO_META_WHY = 29,	    /* text: why this trace was taken; not there: the end of the
 				      process, or somebody asked */
-	TACHO_META_WHY_MONO = 30,  /* ns: when what WHY says happened */
-	TACHO_META_SEGMENT = 31,   /* number of the segment, from 1, in its process's row */
-	TACHO_META_RECORDING = 32, /* number that all boxes of one `tacho run` share */
-	TACHO_META_AGENT_CPU = 33, /* ns of CPU time that the agent had used so far */
-	TACHO_META_PAST = 34,	   /* of a segment: records, delivered before or lost, of streams
+	TACHO_META_WHY_MONO = 30,   /* ns: when what WHY says happened */
+	TACHO_META_SEGMENT = 31,    /* number of the segment, from 1, in its process's row */
+	TACHO_META_RECORDING = 32,  /* number that all boxes of one `tacho run` share */
+	TACHO_META_AGENT_CPU = 33,  /* ns of CPU time that the agent had used so far */
+	TACHO_META_PAST = 34,	    /* of a segment: records, delivered before or lost, of streams
 				      that it does not mention */
+	TACHO_META_END_HOW = 35,    /* enum tacho_end */
+	TACHO_META_END_STATUS = 36, /* exit status, or number of the signal */
+	TACHO_META_END_MONO = 37,   /* ns: when it ended, or was last seen alive */
+	TACHO_META_END_FLAGS = 38,  /* TACHO_END_CORE and kin */
 };
 
 /* CLOCK: u32 entry size, u32 count, struct tacho_anchor sorted by ticks. Between two

@@ -252,12 +252,14 @@ struct tacho__tracker_limits {
 struct tacho__tracker *tacho__tracker_new(struct tacho_reader *reader,
 					  const struct tacho__facts *subscribers, uint32_t count);
 /*
- * Once: the events of the reader from where it is. What is open at the end is cut at `last_ns`, or
- * at the last event if that is later. `stop`, if not NULL, is asked now and then with the time
+ * Once: the events of the reader from where it is. What is open at the end is cut where its process
+ * ended, if the trace says so; else where the window ends. `stop`, if not NULL, is asked now and then with the time
  * reached; not 0 ends it. 0 or a negative errno, that of a subscriber among them.
  */
-int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
-		       int (*stop)(void *arg, uint64_t ns), void *stop_arg);
+int tacho__tracker_run(struct tacho__tracker *t, int (*stop)(void *arg, uint64_t ns),
+		       void *stop_arg);
+/* Then: where the window of the process ends, which is not before its last event. */
+uint64_t tacho__tracker_end(const struct tacho__tracker *t, uint32_t process);
 /* How many events of the process there were. */
 uint64_t tacho__tracker_events(const struct tacho__tracker *t, uint32_t process);
 struct tacho__tracker_limits tacho__tracker_missed(const struct tacho__tracker *t);

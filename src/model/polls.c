@@ -243,11 +243,11 @@ void tacho__trace_id(struct tacho__tracker *t, struct tacho__thread *s, const st
 	}
 }
 
-void tacho__async_cut(struct tacho__tracker *t, uint64_t ns)
+void tacho__async_cut(struct tacho__tracker *t)
 {
 	for (struct tacho__tracked_span *k = NULL; (k = tacho__table_next(&t->spans, k));) {
 		k->span.cut |= TACHO__CUT_END;
-		k->span.end_ns = ns;
+		k->span.end_ns = tacho__process_of(t, k->span.at.process)->last_ns;
 		TACHO__GIVE(t, span, &k->span);
 	}
 }

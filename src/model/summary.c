@@ -157,9 +157,10 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 
 	if (!t)
 		return -ENOMEM;
-	error = tacho__tracker_run(t, g->sum->last_ns, g->progress ? tell_progress : NULL, g);
+	error = tacho__tracker_run(t, g->progress ? tell_progress : NULL, g);
 	for (uint32_t i = 0; i < g->sum->processes; i++) {
 		g->sum->process[i].events = tacho__tracker_events(t, i);
+		g->sum->process[i].end_ns = tacho__tracker_end(t, i);
 		g->sum->events += g->sum->process[i].events;
 	}
 	g->sum->missed = tacho__tracker_missed(t);

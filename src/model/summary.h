@@ -183,6 +183,7 @@ struct tacho__span_sum {
 
 struct tacho__process_sum {
 	uint64_t events;
+	uint64_t end_ns; /* of its window */
 	uint64_t samples;
 	uint64_t missing, dropped; /* records */
 	struct tacho__pool_sum pool;

@@ -412,18 +412,34 @@ static int has_ended(struct tacho__tracker *t, const struct tacho__thread *s)
 	return d && !d->live && tacho__process_of(t, s->process)->living;
 }
 
-/* Hands out what is open, as cut at `last_ns`. */
+/* Until when the records of each process tell all: what it left open lasted until then. */
+static void know_ends(struct tacho__tracker *t, uint64_t last_ns)
+{
+	for (uint32_t i = 0; i <= t->process_count; i++) {
+		const struct tacho_process *p = tacho_read_process(t->reader, i);
+		struct tacho__tracked_process *k = &t->processes[i];
+
+		if (!p || p->end_how == TACHO_END_UNTOLD)
+			k->last_ns = last_ns;
+		else if (p->until_ns > k->last_ns)
+			k->last_ns = p->until_ns < last_ns ? p->until_ns : last_ns;
+	}
+}
+
+/* Hands out what is open, as cut where its process ends. */
 static void end(struct tacho__tracker *t, uint64_t last_ns)
 {
 	know_living(t);
+	know_ends(t, last_ns);
 	for (struct tacho__thread *s = NULL; (s = tacho__table_next(&t->threads, s));) {
 		know_pauses(t, s);
-		cut_all(t, s, has_ended(t, s) ? s->last_ns : last_ns);
+		cut_all(t, s,
+			has_ended(t, s) ? s->last_ns : tacho__process_of(t, s->process)->last_ns);
 	}
 	for (struct tacho__thread *s = NULL; (s = tacho__table_next(&t->threads, s));)
-		tacho__off_cpu_cut(t, s, last_ns);
+		tacho__off_cpu_cut(t, s, tacho__process_of(t, s->process)->last_ns);
 	tacho__works_end(t);
-	tacho__async_cut(t, last_ns);
+	tacho__async_cut(t);
 	tacho__tasks_end(t);
 }
 
@@ -437,16 +453,21 @@ static int error_of(const struct tacho__tracker *t)
 	return error;
 }
 
-int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
-		       int (*stop)(void *arg, uint64_t ns), void *stop_arg)
+int tacho__tracker_run(struct tacho__tracker *t, int (*stop)(void *arg, uint64_t ns),
+		       void *stop_arg)
 {
-	uint64_t count = 0;
+	uint64_t count = 0, first_ns, last_ns = 0;
+	struct tacho__tracked_process *p;
 	const struct tacho_event *event;
 	int result;
 
+	/* Without events it stays 0. */
+	tacho_read_window(t->reader, &first_ns, &last_ns);
 	while ((result = tacho_read_next(t->reader, &event)) > 0) {
+		p = tacho__process_of(t, event->process);
 		last_ns = tacho__later(last_ns, event->ns);
-		tacho__process_of(t, event->process)->events++;
+		p->last_ns = tacho__later(p->last_ns, event->ns);
+		p->events++;
 		track(t, event);
 		if ((++count & 0xfff) == 0 && (error_of(t) || (stop && stop(stop_arg, event->ns))))
 			break;
@@ -460,6 +481,11 @@ int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
 uint64_t tacho__tracker_events(const struct tacho__tracker *t, uint32_t process)
 {
 	return process < t->process_count ? t->processes[process].events : 0;
+}
+
+uint64_t tacho__tracker_end(const struct tacho__tracker *t, uint32_t process)
+{
+	return process < t->process_count ? t->processes[process].last_ns : 0;
 }
 
 struct tacho__tracker_limits tacho__tracker_missed(const struct tacho__tracker *t)
@@ -492,7 +518,7 @@ int tacho__model_run(struct tacho_reader *reader, const struct tacho__facts *fac
 
 	if (!t)
 		return -ENOMEM;
-	error = tacho__tracker_run(t, 0, stop, stop_arg);
+	error = tacho__tracker_run(t, stop, stop_arg);
 	if (missed)
 		*missed = tacho__tracker_missed(t);
 	tacho__tracker_free(t);

@@ -91,6 +91,7 @@ struct tacho__tracked_span {
 
 struct tacho__tracked_process {
 	uint64_t events;
+	uint64_t last_ns; /* of its events; at the end, where its window ends */
 	uint64_t hole_ns; /* a stream of it went on here after records that are missing; 0 */
 	uint32_t pauses;  /* of the recorder */
 	uint32_t queued;  /* work that was submitted and has not begun */
@@ -152,8 +153,8 @@ void tacho__span_begins(struct tacho__tracker *t, struct tacho__thread *s, uint3
 			uint64_t ns, uint8_t cut);
 void tacho__span_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
 tacho__handler tacho__async_begins, tacho__async_ends, tacho__trace_id;
-/* All async spans that are open end at `ns`, as cut. */
-void tacho__async_cut(struct tacho__tracker *t, uint64_t ns);
+/* All async spans that are open end with their processes, as cut. */
+void tacho__async_cut(struct tacho__tracker *t);
 /* All that is open on the thread ends at `ns`, as cut. */
 void tacho__open_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);
 /* What was open where records go on, after all of before was cut. */

@@ -23,7 +23,15 @@ enum {
 	R_WHY,
 	R_CREATED,
 	R_CREATED_REAL,
-	R_TAKEN
+	R_TAKEN,
+	R_END_HOW,
+	R_END_EXITED,
+	R_END_KILLED,
+	R_END_STATUS,
+	R_END_SIGNAL,
+	R_END_NS,
+	R_END_CORE,
+	R_END_MEMORY
 };
 
 /* clang-format off */
@@ -41,6 +49,12 @@ static const struct tacho__sql_column process_columns[] = {
 	{"begin_ns", SQL_OPTIONAL, R_CREATED, 0, "recording began"},
 	{"begin_real_ns", SQL_OPTIONAL, R_CREATED_REAL, 0, "the same in wall time, since 1970"},
 	{"taken_ns", SQL_OPTIONAL, R_TAKEN, 0, "the trace was taken"},
+	{"end_how", SQL_POINTER, R_END_HOW, 0, "exited, killed, gone (how is not known), running, exec; NULL: not told"},
+	{"end_ns", SQL_OPTIONAL, R_END_NS, 0, "when it ended or was last seen alive"},
+	{"exit_status", SQL_IF, R_END_STATUS, R_END_EXITED, "of one that exited"},
+	{"end_signal", SQL_IF, R_END_SIGNAL, R_END_KILLED, "number of the signal that killed it"},
+	{"core_dumped", SQL_IF, R_END_CORE, R_END_KILLED, "1: the signal made it dump core"},
+	{"out_of_memory", SQL_IF, R_END_MEMORY, R_END_KILLED, "1: the out-of-memory killer was at work then"},
 };
 /* clang-format on */
 
@@ -65,6 +79,13 @@ static int fill_processes(struct tacho__sql_filling *f)
 		v[R_CREATED] = p->created_mono_ns;
 		v[R_CREATED_REAL] = p->created_real_ns;
 		v[R_TAKEN] = p->taken_mono_ns;
+		v[R_END_HOW] = pointer(p->end_how ? name_end(p->end_how) : "");
+		v[R_END_EXITED] = p->end_how == TACHO_END_EXITED;
+		v[R_END_KILLED] = p->end_how == TACHO_END_KILLED;
+		v[R_END_STATUS] = v[R_END_SIGNAL] = p->end_status;
+		v[R_END_NS] = p->end_ns;
+		v[R_END_CORE] = (p->end_flags & TACHO_END_CORE) != 0;
+		v[R_END_MEMORY] = (p->end_flags & TACHO_END_NO_MEMORY) != 0;
 		tacho__sql_put(f, v);
 	}
 	return f->error;

@@ -246,6 +246,18 @@ static const char *super_text(struct tacho_reader *r, const char *text, size_t s
 	return tacho__arena_text(&r->arena, text, strnlen(text, size));
 }
 
+/* Nobody tells how the process of a box ended; its crash records may, see facts.c. */
+static void describe_end(struct tacho_process *p, const struct tacho__host *host)
+{
+	if (host->alive == TACHO_ALIVE_YES) {
+		p->end_how = TACHO_END_RUNNING;
+		p->end_ns = p->taken_mono_ns;
+	} else if (host->alive == TACHO_ALIVE_NO) {
+		p->end_how = TACHO_END_GONE;
+		p->end_flags = host->earlier ? TACHO_END_EARLIER_BOOT : 0;
+	}
+}
+
 static int describe(struct tacho__box *b, const struct tacho__host *host)
 {
 	struct tacho__source *s = &b->reader->sources[b->source];
@@ -285,6 +297,8 @@ static int describe(struct tacho__box *b, const struct tacho__host *host)
 		p.taken_mono_ns = host->now.mono_ns;
 		p.taken_real_ns = host->now.real_ns;
 	}
+	if (host)
+		describe_end(&p, host);
 	err = tacho__process_add(b->reader, &p, 1, &s->process);
 	if (!err)
 		err = tacho__process_wall(b->reader->processes[s->process], u->created.mono_ns,

@@ -60,6 +60,10 @@ static const struct {
 	{TACHO_META_SEGMENT, NUMBER(segment)},
 	{TACHO_META_RECORDING, NUMBER(recording)},
 	{TACHO_META_AGENT_CPU, NUMBER(agent_cpu_ns)},
+	{TACHO_META_END_HOW, NUMBER(end_how)},
+	{TACHO_META_END_STATUS, NUMBER(end_status)},
+	{TACHO_META_END_MONO, NUMBER(end_ns)},
+	{TACHO_META_END_FLAGS, NUMBER(end_flags)},
 };
 
 static int take_field(struct tacho_reader *r, struct tacho_process *p, const struct tacho__meta *e)

@@ -5,6 +5,8 @@
 
 #include "read/reader.h"
 
+#define CRASH_LASTS_NS UINT64_C(1000000000) /* from a crash to the end of the process, at most */
+
 /* --------------------------------------------------------------- processes */
 
 static int same_process(const struct tacho_process *a, const struct tacho_process *b)
@@ -24,26 +26,52 @@ static void no_nulls(struct tacho_process *p)
 			*texts[i] = "";
 }
 
-/* Of two files of one process the newer one tells. Why somebody wanted one of them is a
+/* How much is known of an end: the more, the higher. */
+static int end_rank(const struct tacho_process *p)
+{
+	switch (p->end_how) {
+	case TACHO_END_EXITED:
+	case TACHO_END_KILLED:
+	case TACHO_END_EXEC:
+		return 3;
+	case TACHO_END_GONE:
+		return 2;
+	case TACHO_END_RUNNING:
+		return 1;
+	default:
+		return 0;
+	}
+}
+
+static void copy_end(struct tacho_process *to, const struct tacho_process *from)
+{
+	to->end_how = from->end_how;
+	to->end_status = from->end_status;
+	to->end_flags = from->end_flags;
+	to->end_ns = from->end_ns;
+}
+
+/* Of two files of one process the newer one tells, of its end the one that knows more. Why somebody wanted one of them is a
    fact of its own, and stays when the other was merely next. */
 static void take_newer(struct tacho_process *old, const struct tacho_process *p)
 {
 	const char *why = p->why && p->why[0] ? p->why : NULL;
+	const struct tacho_process was = *old;
+	int newer = p->taken_mono_ns >= old->taken_mono_ns;
 
-	if (p->taken_mono_ns >= old->taken_mono_ns) {
-		const char *old_why = old->why;
-		uint64_t old_why_mono_ns = old->why_mono_ns;
-
+	if (newer) {
 		*old = *p;
 		no_nulls(old);
 		if (!why) {
-			old->why = old_why;
-			old->why_mono_ns = old_why_mono_ns;
+			old->why = was.why;
+			old->why_mono_ns = was.why_mono_ns;
 		}
 	} else if (why && !old->why[0]) {
 		old->why = why;
 		old->why_mono_ns = p->why_mono_ns;
 	}
+	if (newer ? end_rank(&was) > end_rank(p) : end_rank(p) > end_rank(&was))
+		copy_end(old, newer ? &was : p);
 }
 
 int tacho__process_add(struct tacho_reader *r, const struct tacho_process *p, int known,
@@ -269,10 +297,53 @@ static int settle_losses(struct tacho_reader *r)
 	return 0;
 }
 
+/* -------------------------------------------------------------------- ends */
+
+/* A crash record is the last that a process tells, unless its own handler went on. */
+static void end_by_crash(const struct tacho_reader *r, const struct tacho_crash_info *c)
+{
+	struct tacho_process *p = &r->processes[c->process]->pub;
+
+	if (p->end_how != TACHO_END_GONE &&
+	    (p->end_how != TACHO_END_RUNNING || p->taken_by != TACHO_TAKEN_CRASH))
+		return;
+	if (r->processes[c->process]->last_ns > c->ns + CRASH_LASTS_NS)
+		return;
+	p->end_how = TACHO_END_KILLED;
+	p->end_status = (uint32_t)c->signal;
+	p->end_flags &= ~TACHO_END_EARLIER_BOOT;
+	if (!p->end_ns || p->taken_by == TACHO_TAKEN_CRASH)
+		p->end_ns = c->ns;
+}
+
+/* A recorder that is paused, or was stopped, tells nothing of what comes after. */
+static void settle_ends(struct tacho_reader *r)
+{
+	for (uint32_t i = 0; i < r->stretch_count; i++) {
+		const struct tacho__stretch *s = &r->stretches[i].pub;
+
+		if (s->process < r->process_count && s->last_ns > r->processes[s->process]->last_ns)
+			r->processes[s->process]->last_ns = s->last_ns;
+	}
+	for (uint32_t i = 0; i < r->crash_count; i++)
+		end_by_crash(r, r->crashes[i]);
+	for (uint32_t i = 0; i < r->process_count; i++) {
+		struct tacho_process *p = &r->processes[i]->pub;
+
+		if (p->end_how > TACHO_END_EXEC)
+			p->end_how = TACHO_END_UNTOLD; /* of a newer tacho */
+		p->until_ns = p->end_how != TACHO_END_UNTOLD && p->end_how != TACHO_END_EXEC &&
+					      p->state == TACHO_STATE_RECORDING
+				      ? p->end_ns
+				      : 0;
+	}
+}
+
 int tacho__facts_settle(struct tacho_reader *r)
 {
 	settle_threads(r);
 	settle_incidents(r);
+	settle_ends(r);
 	tacho__gaps_settle(r);
 	for (uint32_t i = 0; i < r->process_count; i++) {
 		struct tacho__process *p = r->processes[i];

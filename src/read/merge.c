@@ -486,20 +486,26 @@ int tacho_read_seek(struct tacho_reader *reader, uint64_t ns)
 	return begin(reader, ns);
 }
 
+uint64_t tacho__read_last_ns(const struct tacho_reader *reader)
+{
+	uint64_t last = 0;
+
+	for (uint32_t i = 0; i < reader->stretch_count; i++)
+		last = later(last, reader->stretches[i].pub.last_ns);
+	return last < reader->to_ns ? last : reader->to_ns;
+}
+
 int tacho_read_window(struct tacho_reader *reader, uint64_t *first_ns, uint64_t *last_ns)
 {
-	uint64_t first = UINT64_MAX, last = 0;
+	uint64_t first = UINT64_MAX, last = tacho__read_last_ns(reader);
 
-	for (uint32_t i = 0; i < reader->stretch_count; i++) {
-		const struct tacho__stretch *s = &reader->stretches[i].pub;
-
-		if (s->first_ns < first)
-			first = s->first_ns;
-		if (s->last_ns > last)
-			last = s->last_ns;
-	}
 	if (!reader->stretch_count)
 		return -ENODATA;
+	for (uint32_t i = 0; i < reader->stretch_count; i++)
+		if (reader->stretches[i].pub.first_ns < first)
+			first = reader->stretches[i].pub.first_ns;
+	for (uint32_t i = 0; i < reader->process_count; i++)
+		last = later(last, reader->processes[i]->pub.until_ns);
 	*first_ns = later(first, reader->from_ns);
 	*last_ns = last < reader->to_ns ? last : reader->to_ns;
 	return 0;

@@ -297,7 +297,8 @@ static void ask_host(struct tacho__host *host, const struct tacho_box_super *s, 
 	int same_boot = is_same_boot(s->boot_id);
 	int our_clock = s->clock == TACHO_CLOCK_MONOTONIC;
 
-	*host = (struct tacho__host){.alive = is_alive(s, same_boot, ino)};
+	*host = (struct tacho__host){.alive = is_alive(s, same_boot, ino),
+				     .earlier = same_boot == 0};
 #if defined(__x86_64__)
 	our_clock |= s->clock == TACHO_CLOCK_TSC;
 	host->arch = 62; /* EM_X86_64 */

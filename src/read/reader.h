@@ -53,7 +53,8 @@ struct tacho__symbol {
 
 struct tacho__process {
 	struct tacho_process pub;
-	int known; /* its identity is: files of one process can be told to be that */
+	int known;	  /* its identity is: files of one process can be told to be that */
+	uint64_t last_ns; /* of its records */
 	struct tacho__definitions definitions;
 	uint64_t losses[TACHO_LOSS_MAX];
 	uint64_t limits[TACHO_SENTINEL_MAX]; /* of a box: what an agent asked to hear of */
@@ -160,6 +161,7 @@ struct tacho_reader {
 struct tacho__host {
 	int alive;     /* enum tacho_alive */
 	int same_boot; /* `now` is on the clocks of the box */
+	int earlier;   /* the host was restarted since */
 	uint32_t arch; /* ELF e_machine of this host */
 	struct tacho_anchor now;
 };

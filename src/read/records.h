@@ -67,6 +67,9 @@ int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tach
  */
 int tacho__read_limit(struct tacho_reader *reader, uint64_t from_ns, uint64_t to_ns);
 
+/* When the last record is; the window may go on after it. 0: there is none. */
+uint64_t tacho__read_last_ns(const struct tacho_reader *reader);
+
 /* What a name that the reader gave stands for: enum tacho_gap_reason, enum tacho_sentinel + 1.
    0: nothing; of "unknown": a number that stays unknown. */
 uint32_t tacho__gap_reason(const char *name);

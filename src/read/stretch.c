@@ -401,13 +401,13 @@ static int hide_outside(struct tacho_reader *r)
 
 static void choose_limits(struct tacho_reader *r)
 {
-	uint64_t last = 0;
+	uint64_t last;
 
 	r->from_ns = r->options.from_ns;
-	r->to_ns = r->options.to_ns ? r->options.to_ns : UINT64_MAX;
-	for (uint32_t i = 0; i < r->stretch_count; i++)
-		if (r->stretches[i].pub.last_ns > last)
-			last = r->stretches[i].pub.last_ns;
+	r->to_ns = UINT64_MAX;
+	last = tacho__read_last_ns(r);
+	if (r->options.to_ns)
+		r->to_ns = r->options.to_ns;
 	if (r->options.last_ns && last > r->options.last_ns &&
 	    last - r->options.last_ns > r->from_ns)
 		r->from_ns = last - r->options.last_ns;

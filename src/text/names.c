@@ -93,6 +93,18 @@ const char *name_taken_by(uint32_t taken_by)
 	return PICK(names, taken_by) ?: "unknown";
 }
 
+const char *name_end(uint32_t how)
+{
+	static const char *const names[] = {
+		[TACHO_END_EXITED] = "exited", [TACHO_END_KILLED] = "killed",
+		[TACHO_END_GONE] = "gone",     [TACHO_END_RUNNING] = "running",
+		[TACHO_END_EXEC] = "exec",
+	};
+	const char *name = PICK(names, how);
+
+	return name ? name : "unknown";
+}
+
 const char *name_clock(uint32_t clock)
 {
 	static const char *const names[] = {

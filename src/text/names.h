@@ -13,6 +13,7 @@ const char *name_class(unsigned def_class); /* NULL: not known */
 const char *name_state(uint32_t state);
 const char *name_source_state(uint32_t state);
 const char *name_taken_by(uint32_t taken_by);
+const char *name_end(uint32_t how); /* enum tacho_end */
 const char *name_clock(uint32_t clock);
 const char *name_arch(uint32_t arch);			  /* NULL: not known */
 const char *name_level(unsigned level);			  /* of a loop; NULL: not known */

@@ -85,6 +85,22 @@ static void meta_why(struct tacho__bytes *b, const struct tacho_process *p,
 	meta_number(b, TACHO_META_AGENT_CPU, cpu, 0);
 }
 
+static void meta_end(struct tacho__bytes *b, const struct tacho_process *p,
+		     const struct tacho__trace_options *options)
+{
+	struct tacho__trace_end end = {p->end_how, p->end_status, p->end_flags, p->end_ns};
+
+	if (options->end)
+		end = *options->end;
+	if (end.how == TACHO_END_UNTOLD)
+		return;
+	meta_number(b, TACHO_META_END_HOW, end.how, 1);
+	/* Of a segment these take the place of what was said when it was begun. */
+	meta_number(b, TACHO_META_END_STATUS, end.status, 1);
+	meta_number(b, TACHO_META_END_FLAGS, end.flags, 1);
+	meta_number(b, TACHO_META_END_MONO, end.ns, 0);
+}
+
 static void meta_taking(struct tacho__bytes *b, const struct tacho_process *p,
 			const struct tacho__trace_options *options, int from_box)
 {
@@ -115,6 +131,7 @@ int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
 	meta_recording(&b, p, from_box);
 	meta_taking(&b, p, options, from_box);
 	meta_why(&b, p, options);
+	meta_end(&b, p, options);
 	return tacho__output_bytes(o, TACHO_BLOCK_META, &b);
 }
 

@@ -11,6 +11,11 @@ struct tacho_reader;
 struct tacho__records;
 struct tacho_trace_gap;
 
+struct tacho__trace_end {
+	uint32_t how, status, flags; /* as in struct tacho_process */
+	uint64_t ns;
+};
+
 struct tacho__trace_options {
 	uint32_t process;      /* which process of the reader */
 	uint32_t taken_by;     /* enum tacho_taken_by */
@@ -21,6 +26,8 @@ struct tacho__trace_options {
 	uint64_t why_mono_ns;  /* when that was; 0: not known */
 	uint64_t segment;      /* number of the segment; 0: it is none */
 	uint64_t agent_cpu_ns; /* 0: not known */
+	/* How the process ended; NULL: as the reader says. */
+	const struct tacho__trace_end *end;
 	const struct tacho_trace_gap *gaps;
 	uint32_t gap_count;
 	/* Stretches that the reader does not hold: what the kernel reported (stream

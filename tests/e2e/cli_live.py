@@ -119,9 +119,14 @@ def test_stopped(demo):
     check("dump_of_a_stopped_process_is_what_its_box_holds", same,
           f"{len(here)} and {len(there)} events")
     p = demo.run("dump", demo.pid, "--last", "200ms", "-o", "last.tacho")
-    info = json.loads(demo.run("info", "last.tacho", "--json").stdout or "{}")
+    times = [json.loads(line)["ns"]
+             for line in demo.run("cat", "last.tacho", "--json").stdout.splitlines()]
     check("dump_of_the_last_moments", p.returncode == 0 and
-          0 < info.get("window_ns", 0) <= 200_000_000, said(p))
+          0 < max(times, default=0) - min(times, default=0) <= 200_000_000, said(p))
+    info = json.loads(demo.run("info", "last.tacho", "--json").stdout or "{}")
+    check("window_of_a_stopped_process_ends_when_it_was_last_seen_alive",
+          info.get("last_ns", 0) > max(times, default=0) and
+          info["processes"][0].get("end", {}).get("how") == "running", str(info)[:300])
     demo.process.send_signal(signal.SIGCONT)
 
 

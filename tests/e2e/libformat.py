@@ -407,6 +407,32 @@ def process_info(t):
     }
 
 
+ENDS = ['untold', 'exited', 'killed', 'gone', 'running', 'exec']
+
+
+def end_of(t):
+    """[how, status, flags, ns] of the only process, by its crash records where nobody saw it; and
+    until when records tell all, or None."""
+    how, status, flags, ns = [t.number(key, 0) for key in (35, 36, 38, 37)]
+    last = max((e[0] for e in t.events()), default=0)
+    for c in t.crashes:
+        at = t.clock.ns(c['ticks'])
+        if (how == 3 or how == 4 and t.number(23) == 2) and last <= at + 10**9:
+            how, status, flags = 2, c['signal'], flags & ~4
+            ns = ns if ns and t.number(23) != 2 else at
+    return [how, status, flags, ns], ns if how not in (0, 5) and t.number(13) == 2 and ns else None
+
+
+def end_info(t):
+    """Of `tacho info --json` without sentence and name of the signal."""
+    (how, status, flags, ns), _ = end_of(t)
+    if how == 0:
+        return {}
+    return {'end': {'how': ENDS[how], 'status': status if how == 1 else None,
+                    'ns': number(ns) or None, 'core_dumped': bool(flags & 1),
+                    'out_of_memory': bool(flags & 2), 'earlier_boot': bool(flags & 4)}}
+
+
 def thread_info(t):
     table = {e['number']: e for e in t.threads if e['state']}
     out = []
@@ -439,10 +465,10 @@ def info(t):
     out = {'event_count': len(records), 'missing_records': sum(e[3][0] for e in holes),
            'dropped_records': sum(e[3][2].drops for e in holes)}
     if events:
-        first, last = events[0][0], events[-1][0]
+        first, last = events[0][0], max(events[-1][0], end_of(t)[1] or 0)
         out.update(first_ns=number(first), last_ns=number(last), window_ns=last - first,
                    unbroken_ns=last - (broken[-1] if broken else first))
-    process = process_info(t)
+    process = {**process_info(t), **end_info(t)}
     process['events'] = counted(NAMES.get(e[3].type, 'type-0x%02x' % e[3].type) for e in records)
     process['definitions'] = counted(CLASSES[d.kind] for d in t.definitions.values())
     process['threads'] = thread_info(t)
@@ -474,6 +500,8 @@ def tacho_info(path, **more):
     said = json.loads(p.stdout)
     del said['path'], said['problems']
     for process in said['processes']:
+        for member in ('text', 'signal'):
+            process.get('end', {}).pop(member, None)
         for part, members in (('sources', ['reason']), ('losses', ['text', 'lossy']), ('gaps', ['text']),
                               ('crashes', ['signal'])):
             for entry in process[part]:

@@ -427,6 +427,93 @@ static void an_imbalance_names_the_loop_and_its_thread(void **state)
 	end(&x);
 }
 
+/* How the process of a trace ended, after what is in it. */
+static void end_process(struct trace *m, uint64_t how, uint64_t status, uint64_t flags, uint64_t ns)
+{
+	struct tb p = {0};
+
+	trace_close(m);
+	tb_meta_u64(&p, TACHO_META_END_HOW, how);
+	tb_meta_u64(&p, TACHO_META_END_STATUS, status);
+	tb_meta_u64(&p, TACHO_META_END_FLAGS, flags);
+	tb_meta_u64(&p, TACHO_META_END_MONO, ns);
+	tb_plain(&m->t, TACHO_BLOCK_META, p.data, p.size);
+	free(p.data);
+}
+
+/* Turns of 1 ms in each of 10, then one with a callback that does not end. */
+static void get_stuck(struct trace *m)
+{
+	begin(m, TACHO_STATE_RECORDING);
+	trace_stream(m, 1, 0);
+	PUT(m, 0, PARK, LOOP_1);
+	for (uint64_t i = 1; i <= 100; i++)
+		turn(m, 10 * i * MS, (10 * i + 1) * MS);
+	PUT(m, 1500 * MS, UNPARK, 1);
+	PUT(m, 1500 * MS, POLL_BEGIN, KIND_A, 7);
+}
+
+static void what_is_stuck_is_so_until_the_process_is_killed(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	get_stuck(&x.m);
+	end_process(&x.m, TACHO_END_KILLED, 9, 0, T0 + 4000 * MS);
+	explain(&x);
+	assert_true(says(found(x.e, "hang", 0), "has not come back for 2.50 s"));
+	assert_string_equal(x.e->verdict.category, "hang");
+	assert_int_equal(x.e->summary->last_ns, T0 + 4000 * MS);
+	assert_int_equal(found(x.e, "end", 0)->severity, TACHO__SEVERITY_INFO);
+	assert_true(shows(found(x.e, "end", 0), "was in kind a, for 2.50 s"));
+	end(&x);
+	/* It came back, and exited. */
+	get_stuck(&x.m);
+	end_process(&x.m, TACHO_END_EXITED, 0, 0, T0 + 4000 * MS);
+	explain(&x);
+	assert_null(found(x.e, "hang", 0));
+	assert_null(found(x.e, "end", 0));
+	end(&x);
+}
+
+static void a_signal_of_a_fault_is_a_crash_where_a_callback_was_open(void **state)
+{
+	static const struct {
+		uint64_t signal, flags;
+		const char *rule;
+		enum tacho__severity severity;
+	} cases[] = {
+		{11, 0, "crash", TACHO__SEVERITY_CRITICAL},
+		{6, TACHO_END_CORE, "crash", TACHO__SEVERITY_CRITICAL},
+		{9, TACHO_END_NO_MEMORY, "out-of-memory", TACHO__SEVERITY_CRITICAL},
+		{9, 0, "end", TACHO__SEVERITY_INFO},
+		{31, 0, "end", TACHO__SEVERITY_INFO},
+	};
+	static const uint64_t ordinary[] = {1, 2, 13, 15};
+	struct explained x;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+		get_stuck(&x.m);
+		end_process(&x.m, TACHO_END_KILLED, cases[i].signal, cases[i].flags,
+			    T0 + 1501 * MS);
+		explain(&x);
+		assert_true(says(found(x.e, cases[i].rule, 0), "while in kind a"));
+		assert_int_equal(found(x.e, cases[i].rule, 0)->severity, cases[i].severity);
+		assert_int_equal(strcmp(x.e->verdict.category, "none") == 0,
+				 cases[i].severity == TACHO__SEVERITY_INFO);
+		end(&x);
+	}
+	for (size_t i = 0; i < sizeof(ordinary) / sizeof(ordinary[0]); i++) {
+		get_stuck(&x.m);
+		end_process(&x.m, TACHO_END_KILLED, ordinary[i], 0, T0 + 1501 * MS);
+		explain(&x);
+		assert_null(found(x.e, "end", 0));
+		assert_null(found(x.e, "crash", 0));
+		end(&x);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -444,6 +531,8 @@ int main(void)
 		cmocka_unit_test(a_loop_that_gets_its_cpu_late_is_told_from_one_that_idles),
 		cmocka_unit_test(a_loop_that_never_waits_has_to_share_its_cpu),
 		cmocka_unit_test(an_imbalance_names_the_loop_and_its_thread),
+		cmocka_unit_test(what_is_stuck_is_so_until_the_process_is_killed),
+		cmocka_unit_test(a_signal_of_a_fault_is_a_crash_where_a_callback_was_open),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

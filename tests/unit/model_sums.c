@@ -524,7 +524,7 @@ static void all_subscribers_are_told_what_they_want(void **state)
 	assert_int_equal(tacho_read_seek(r, 0), 0);
 	t = tacho__tracker_new(r, several, 3);
 	assert_non_null(t);
-	assert_int_equal(tacho__tracker_run(t, 0, NULL, NULL), 0);
+	assert_int_equal(tacho__tracker_run(t, NULL, NULL), 0);
 	tacho__tracker_free(t);
 	assert_memory_equal(&first, (&(struct told){alone.polls, 0, alone.counters}),
 			    sizeof(first));

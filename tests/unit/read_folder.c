@@ -153,6 +153,38 @@ static void segments_tell_of_each_gap_once(void **state)
 	tacho_read_close(r);
 }
 
+/* A snapshot that is newer than what an agent saved knows less of the end, and the other way
+   round. */
+static void of_several_ends_the_one_is_told_of_which_most_is_known(void **state)
+{
+	static const struct {
+		uint64_t how, ns;
+	} ends[] = {{TACHO_END_RUNNING, 7000},
+		    {TACHO_END_KILLED, 8000},
+		    {TACHO_END_GONE, 9500},
+		    {TACHO_END_UNTOLD, 0}};
+	struct tacho_reader *r;
+
+	(void)state;
+	for (uint32_t i = 0; i < 4; i++) {
+		struct tb t, meta = {0};
+
+		begin(&t, 42, 9000 + i);
+		if (ends[i].how)
+			tb_meta_u64(&meta, TACHO_META_END_HOW, ends[i].how);
+		tb_meta_u64(&meta, TACHO_META_END_MONO, ends[i].ns);
+		tb_plain(&t, TACHO_BLOCK_META, meta.data, meta.size);
+		free(meta.data);
+		put(&t, i, 100 * i, 1000 * (i + 1), 100);
+		save(&t, 1);
+	}
+	r = open_folder();
+	assert_int_equal(tacho_read_process(r, 0)->taken_mono_ns, 9003);
+	assert_int_equal(tacho_read_process(r, 0)->end_how, TACHO_END_KILLED);
+	assert_int_equal(tacho_read_process(r, 0)->end_ns, 8000);
+	tacho_read_close(r);
+}
+
 static void put_state(struct tb *t, uint32_t sequence, uint64_t prior, uint64_t ns)
 {
 	struct eb e;
@@ -314,6 +346,9 @@ int main(void)
 						remove_folder),
 		cmocka_unit_test_setup_teardown(segments_tell_of_each_gap_once, make_folder,
 						remove_folder),
+		cmocka_unit_test_setup_teardown(
+			of_several_ends_the_one_is_told_of_which_most_is_known, make_folder,
+			remove_folder),
 		cmocka_unit_test_setup_teardown(states_come_before_records, make_folder,
 						remove_folder),
 		cmocka_unit_test_setup_teardown(blocks_of_several_chunks_may_overlap, make_folder,
