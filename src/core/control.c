@@ -315,6 +315,11 @@ uint64_t tacho__slow_poll_ns(void)
 	return options.slow_poll_ns;
 }
 
+int tacho__crash_wanted(void)
+{
+	return !options.no_crash;
+}
+
 int tacho_start(const struct tacho_options *given)
 {
 	int err = begin(given);
