@@ -43,8 +43,14 @@ static struct {
 } meant[TACHO__CRASH_SIGNALS];
 static int noting;
 
-/* One for each record in the box; no memory until it is used. */
-static struct tacho__unwind rooms[TACHO_CRASHES];
+/* For each record in the box; no memory until it is used. */
+static struct {
+	struct tacho__unwind unwind;
+	/* Of a crash that a handler with SA_RESETHAND was called for: */
+	int tid;	   /* 0: it was not */
+	uintptr_t context; /* below it lies what the handler does */
+	uint64_t last;	   /* record of the thread */
+} rooms[TACHO_CRASHES];
 
 int tacho__crash_index(int sig)
 {
@@ -102,24 +108,32 @@ static uint32_t take_calls(struct tacho__unwind *room, ucontext_t *uc, uint64_t 
 	return n;
 }
 
-static void note(int sig, const siginfo_t *info, ucontext_t *uc)
+/* Gives the place of the record among all; -1: there is none. */
+static int note(int sig, const siginfo_t *info, ucontext_t *uc)
 {
-	struct tacho_box_crash *c;
-	uint32_t n;
-	int more;
+	struct tacho_box_crash *c = tacho__crash_begin(sig, info, uc);
+	int i = c ? (int)(c - tacho__rec->crashes) : -1, more;
 
-	/* A child of vfork shares our memory, but not our box. */
-	if (!tacho__box_is_own())
-		return;
-	c = tacho__crash_begin(sig, info, uc);
-	if (!c)
-		return;
+	if (i < 0)
+		return i;
 	if (sig == SIGSEGV && info->si_code > 0 && c->address == (uint64_t)PC(uc))
-		n = 1 + take_calls(&rooms[c - tacho__rec->crashes], uc, c->frame + 1);
+		tacho__crash_end(c, 1 + take_calls(&rooms[i].unwind, uc, c->frame + 1));
 	else
-		n = tacho__unwind(&rooms[c - tacho__rec->crashes], uc, c->frame, TACHO_CRASH_FRAMES,
-				  &more);
-	tacho__crash_end(c, n);
+		tacho__crash_end(c, tacho__unwind(&rooms[i].unwind, uc, c->frame,
+						  TACHO_CRASH_FRAMES, &more));
+	return i;
+}
+
+/* Whether a handler of the program raised this because of a crash that is noted already. */
+static int is_noted(const ucontext_t *uc)
+{
+	int tid = tacho__gettid();
+
+	for (uint32_t i = 0; i < TACHO_CRASHES; i++)
+		if (rooms[i].tid == tid && (uintptr_t)SP(uc) < rooms[i].context &&
+		    rooms[i].last == tacho__self->stream[0].last)
+			return 1;
+	return 0;
 }
 
 /* In place of the default action. */
@@ -129,7 +143,9 @@ static void on_crash(int sig, siginfo_t *info, void *context)
 	   action. */
 	if (info->si_code <= 0 && tacho__getpid() == 1)
 		return;
-	note(sig, info, context);
+	/* A child of vfork shares our memory, but not our box. */
+	if (tacho__box_is_own() && !is_noted(context))
+		(void)note(sig, info, context);
 	tacho__crash_default(sig, info, context);
 }
 
@@ -137,7 +153,13 @@ static void on_crash(int sig, siginfo_t *info, void *context)
    it returns to where the kernel meant it to, and its stack has no frame of ours. */
 static void on_once(int sig, siginfo_t *info, void *context)
 {
-	note(sig, info, context);
+	int i = tacho__box_is_own() ? note(sig, info, context) : -1;
+
+	if (i >= 0) {
+		rooms[i].context = (uintptr_t)context;
+		rooms[i].last = tacho__self->stream[0].last;
+		rooms[i].tid = tacho__gettid();
+	}
 	meant[tacho__crash_index(sig)].once.sa_sigaction(sig, info, context);
 }
 
@@ -178,15 +200,25 @@ static int stands_in(int index, const struct sigaction *now, struct sigaction *o
 	return 1;
 }
 
+/* A child of vfork shares our memory, and is on its way to another program. */
+static int is_own_process(void)
+{
+	int pid = tacho__getpid(), by = tacho__load(&tacho__rec->noted_by);
+
+	if (!by)
+		tacho__store(&tacho__rec->noted_by, pid);
+	return !by || by == pid;
+}
+
 void tacho__crash_settle(int sig)
 {
 	int index = tacho__crash_index(sig), saved = errno;
 	struct sigaction now, ours, before;
 
 	/* Another thread may set its own meanwhile: then that one stays. */
-	if (index >= 0 && tacho__load(&noting) && !tacho__real_sigaction(sig, NULL, &now) &&
-	    stands_in(index, &now, &ours) && !tacho__real_sigaction(sig, &ours, &before) &&
-	    !is_same(&before, &now))
+	if (index >= 0 && tacho__load(&noting) && is_own_process() &&
+	    !tacho__real_sigaction(sig, NULL, &now) && stands_in(index, &now, &ours) &&
+	    !tacho__real_sigaction(sig, &ours, &before) && !is_same(&before, &now))
 		tacho__real_sigaction(sig, &before, NULL);
 	errno = saved;
 }
