@@ -349,6 +349,7 @@ static void set_state(enum tacho_state state)
 /* An agent that looks after the box removes it itself, when it has what it wants. */
 static void finish_file(void)
 {
+	tacho__crash_survived();
 	set_state(TACHO_STATE_STOPPED);
 	if (!options.keep_box && !tacho__load(&tacho__rec->control->agent_pid))
 		tacho__box_unlink();

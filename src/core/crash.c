@@ -21,6 +21,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -46,6 +47,7 @@ static char crash_path[PATH_ROOM];
 static int installed;
 static int install_error;
 static int hooked; /* the hooks note crashes */
+const uint32_t *const *tacho__crash_said;
 static pthread_key_t stack_key;
 static int stack_key_ready;
 
@@ -140,6 +142,20 @@ static uint32_t take_stack(struct crash_context *me, struct tacho_box_crash *c)
 	return n - at;
 }
 
+/* Read through the kernel: what is wrong with the program may be wrong there. */
+static void take_said(void)
+{
+	char *said = tacho__rec->super->aborted;
+	const uint32_t *at = tacho__crash_said ? *tacho__crash_said : NULL;
+	struct iovec to = {said, TACHO_ABORTED_MAX - 1}, from = {(void *)(at + 1), to.iov_len};
+
+	if (!at || TACHO__SYS(SYS_process_vm_readv, tacho__getpid(), &to, 1, &from, 1, 0) <= 0)
+		return;
+	for (uint32_t i = 0; said[i]; i++)
+		if (said[i] == '\n')
+			said[i] = 0;
+}
+
 struct tacho_box_crash *tacho__crash_begin(int sig, const siginfo_t *info, const void *context)
 {
 	uint32_t number = __atomic_fetch_add(&crashes_seen, 1, __ATOMIC_RELAXED);
@@ -154,6 +170,8 @@ struct tacho_box_crash *tacho__crash_begin(int sig, const siginfo_t *info, const
 	c->address = (uint64_t)(uintptr_t)info->si_addr;
 	c->ticks = tacho__ticks();
 	TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, c->thread_name, 0, 0, 0, 0);
+	if (sig == SIGABRT)
+		take_said();
 	__atomic_store_n(&c->state, TACHO_CRASH_BEGUN, __ATOMIC_RELEASE);
 	TACHO_TESTPOINT("crash-begun");
 	c->frame[0] = take_registers(c, context);
@@ -403,6 +421,13 @@ void tacho__crash_describe(void)
 	for (unsigned i = 0; i < TACHO_CRASHES; i++)
 		contexts[i].tid = 0;
 	describe();
+}
+
+void tacho__crash_survived(void)
+{
+	for (uint32_t i = 0; i < TACHO_CRASHES; i++)
+		if (tacho__load(&tacho__rec->crashes[i].state) != TACHO_CRASH_FREE)
+			tacho__rec->crashes[i].flags |= TACHO_CRASH_SURVIVED;
 }
 
 void tacho__crash_hooked(int on)

@@ -13,6 +13,13 @@ void tacho__crash_describe(void);
 /* The hooks note crashes, or no longer do. */
 void tacho__crash_hooked(int on);
 
+/* Of the C library: a text with its size in front, or NULL where it has said nothing. NULL: it is not
+   known where that is. */
+extern const uint32_t *const *tacho__crash_said;
+
+/* The process ends in order: it has survived what was noted so far. */
+void tacho__crash_survived(void);
+
 /*
  * A record in the box, with the registers, and the program counter as its only frame; NULL: there
  * is no box, or no room in it. Who called it stores `frames` frames and then calls

@@ -17,10 +17,11 @@
  * none: handlers of the program with SA_ONSTACK would run there.
  *
  * Nothing here allocates, locks or faults, and little of the stack is used: it may be the
- * program's alternate one. Why it is so: docs/decisions/0014-crashes-by-the-default-action.md.
+ * program's alternate one. Why it is so: docs/decisions/0016-crashes-by-the-default-action.md.
  */
 #include "hooks/crashes.h"
 
+#include <dlfcn.h>
 #include <string.h>
 #include <sys/uio.h>
 #include <ucontext.h>
@@ -242,6 +243,9 @@ void tacho__crashes_begin(void)
 	if (!tacho__crash_wanted() || tacho__under_valgrind())
 		return;
 	noting = 1;
+	/* Debuggers look for it as well. It is in no header. */
+	tacho__crash_said =
+		(const uint32_t *const *)dlvsym(RTLD_DEFAULT, "__abort_msg", "GLIBC_PRIVATE");
 	for (int i = 0; i < TACHO__CRASH_SIGNALS; i++)
 		tacho__crash_settle(tacho__crash_signals[i]);
 	tacho__crash_hooked(1);
