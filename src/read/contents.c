@@ -313,6 +313,8 @@ static int read_crashes(struct tacho__trace *t, const struct tacho__array *a)
 
 	for (uint32_t i = 0; !err && i < a->count; i++) {
 		tacho__array_get(a, i, &crash, sizeof(crash));
+		if (a->entry_size < sizeof(crash))
+			memset(crash.said, 0, sizeof(crash.said));
 		err = tacho__parts_crash(t->reader, t->source, &crash);
 	}
 	return err;

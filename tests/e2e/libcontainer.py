@@ -250,7 +250,8 @@ class Trace:
                 c['reg'] = struct.unpack_from(f'<{regs}Q', e, 64)
                 c['frame'] = struct.unpack_from(f'<{frames}Q', e, 336)
                 c['failed'] = bool(c['flags'] & 1) or c['state'] < 3
-                c['said'] = e[848:1104].split(b'\0')[0]
+                whole = struct.unpack_from('<I', payload)[0] >= 1104
+                c['said'] = e[848:1104].split(b'\0')[0] if whole else b''
                 c['survived'] = bool(c['flags'] & 2)
                 self.crashes.append(c)
 

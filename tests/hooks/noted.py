@@ -137,6 +137,33 @@ def compare(how, what, expected, names):
           noted == ([expected] if expected else []), f'{noted}, expected {expected}')
 
 
+def report(folder, options, how, what):
+    """The first line of the report of a recording, and its findings."""
+    trace = os.path.join(folder, f'{how}-{what}.tacho')
+    p = subprocess.run([BIN, 'run', '-q', '-f', '-o', trace, *options, '--', PROGRAM, how, what],
+                       cwd=folder, capture_output=True, text=True, timeout=60,
+                       env=dict(os.environ, TACHO_BOX_DIR=folder))
+    out = subprocess.run([BIN, 'report', trace], capture_output=True, text=True, timeout=60)
+    found = subprocess.run([BIN, 'report', '--all', '--json', trace], capture_output=True, text=True)
+    return p.returncode, out.stdout.splitlines()[0], json.loads(found.stdout)['findings']
+
+
+def reports():
+    with box_folder() as folder:
+        for what, status, says in (('segv', 139, ''), ('abort', 134, 'raised by the process itself'),
+                                   ('assert', 134, "Assertion `zero == 1' failed.")):
+            code, line, found = report(folder, [], 'plain', what)
+            check(f'the report begins with the crash: {what}', code == status and
+                  line.startswith('crash: ') and f'in crash_{what} (noted_subject.c:' in line and
+                  says in json.dumps(found[0]), (code, line, found[:1]))
+        code, line, found = report(folder, [], 'jumps-once', 'segv')
+        check('what was survived is no alarm', code == 0 and not line.startswith('crash') and
+              [f['severity'] for f in found if f['rule'] == 'crash'] == ['info'], (line, found))
+        code, line, found = report(folder, ['--no-crash'], 'plain', 'segv')
+        check('nothing is noted with --no-crash', code == 139 and
+              not [f for f in found if 'in crash_segv' in f['summary']], (code, line, found))
+
+
 def main():
     if subprocess.run(['setarch', '-R', 'true'], capture_output=True).returncode:
         skip('noted', 'the addresses of a program cannot be made the same in each run here')
@@ -144,6 +171,7 @@ def main():
     names = functions()
     for case in CASES:
         compare(*case, names)
+    reports()
     status, _, _, core = run('plain', 'segv', None)
     if not core:
         skip('cores say the same', f'there are none here (status {status})')

@@ -4,6 +4,8 @@
  *
  *	noted_subject HOW [CRASH]
  */
+#undef NDEBUG
+#include <assert.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -102,6 +104,11 @@ __attribute__((noinline)) static void crash_abort(void)
 	abort();
 }
 
+__attribute__((noinline)) static void crash_assert(void)
+{
+	assert(zero == 1);
+}
+
 __attribute__((noinline)) static void crash_sys(void)
 {
 	struct sock_filter code[] = {
@@ -155,6 +162,8 @@ static void crash(const char *how)
 		crash_trap();
 	else if (!strcmp(how, "abort"))
 		crash_abort();
+	else if (!strcmp(how, "assert"))
+		crash_assert();
 	else if (!strcmp(how, "sys"))
 		crash_sys();
 	else if (!strcmp(how, "queue"))
