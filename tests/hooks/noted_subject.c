@@ -6,6 +6,7 @@
  */
 #undef NDEBUG
 #include <assert.h>
+#include <errno.h>
 #include <execinfo.h>
 #include <fcntl.h>
 #include <linux/filter.h>
@@ -123,6 +124,22 @@ __attribute__((noinline)) static void crash_sys(void)
 	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 	syscall(SYS_getppid);
 	sink = 1;
+}
+
+/* Calls that only a handler of crashes makes are refused so. */
+static void forbid(unsigned action)
+{
+	struct sock_filter code[] = {
+		BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_sigaction, 1, 0),
+		BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_rt_tgsigqueueinfo, 0, 1),
+		BPF_STMT(BPF_RET | BPF_K, action),
+		BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+	};
+	struct sock_fprog program = {sizeof(code) / sizeof(code[0]), code};
+
+	prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+	prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program, 0, 0);
 }
 
 __attribute__((noinline)) static void crash_queue(void)
@@ -459,6 +476,10 @@ static int do_as(char **argv)
 		set_all(ends, SA_ONSTACK);
 	} else if (!strcmp(how, "blocked")) {
 		blocked(1);
+	} else if (!strcmp(how, "forbidden")) {
+		forbid(SECCOMP_RET_KILL_PROCESS);
+	} else if (!strcmp(how, "refused")) {
+		forbid(SECCOMP_RET_ERRNO | EPERM);
 	} else if (!strcmp(how, "jumps") || !strcmp(how, "jumps-once")) {
 		int once = !strcmp(how, "jumps-once");
 
