@@ -182,11 +182,11 @@ struct tacho_box_crash *tacho__crash_begin(int sig, const siginfo_t *info, const
 	return c;
 }
 
-void tacho__crash_end(struct tacho_box_crash *c, uint32_t frames)
+void tacho__crash_end(struct tacho_box_crash *c, uint32_t frames, uint32_t interrupted)
 {
 	if (frames) {
 		c->frames = frames;
-		c->flags = 0;
+		c->flags = interrupted << 8;
 	}
 	__atomic_store_n(&c->state, TACHO_CRASH_STACK_DONE, __ATOMIC_RELEASE);
 	TACHO_TESTPOINT("crash-stack");
@@ -197,7 +197,7 @@ static void note_crash(struct crash_context *me, int sig, const siginfo_t *info,
 	struct tacho_box_crash *c = tacho__crash_begin(sig, info, uc);
 
 	if (c)
-		tacho__crash_end(c, take_stack(me, c));
+		tacho__crash_end(c, take_stack(me, c), 0);
 }
 
 /* %p becomes the process id. */

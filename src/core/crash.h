@@ -23,10 +23,10 @@ void tacho__crash_survived(void);
 /*
  * A record in the box, with the registers, and the program counter as its only frame; NULL: there
  * is no box, or no room in it. Who called it stores `frames` frames and then calls
- * tacho__crash_end; 0: the stack could not be had.
+ * tacho__crash_end; 0: the stack could not be had. `interrupted`: see TACHO_CRASH_INTERRUPTED.
  */
 struct tacho_box_crash *tacho__crash_begin(int sig, const siginfo_t *info, const void *context);
-void tacho__crash_end(struct tacho_box_crash *c, uint32_t frames);
+void tacho__crash_end(struct tacho_box_crash *c, uint32_t frames, uint32_t interrupted);
 
 /*
  * In a handler: when that has returned, the default action of the signal ends the process, with

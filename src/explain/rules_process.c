@@ -95,8 +95,10 @@ static void find_crash(struct tacho__explaining *x, const struct tacho_crash_inf
 			    c->process, survived ? 0 : tacho__window_ns(x));
 	uint32_t n;
 
-	n = tacho__places_of_frames(x->reader, c->process, c->frames, c->frame_count, 1, c->ns,
-				    places, TACHO__PLACES_MAX);
+	/* A handler that ends the program tells less than what it was called for. */
+	n = tacho__places_of_frames(x->reader, c->process, c->frames + c->interrupted,
+				    c->frame_count - c->interrupted, 1, c->ns, places,
+				    TACHO__PLACES_MAX);
 	for (uint32_t i = crash_place(c, places, n); i < n && f->where_count < TACHO__WHERE; i++)
 		f->where[f->where_count++] = places[i];
 	tacho__say_summary(f, "thread %s %s %s (%d)%s%s", c->thread_name,

@@ -275,6 +275,8 @@ struct tacho_box_crash {
 };
 #define TACHO_CRASH_UNWIND_FAILED 1u /* the stack was damaged; frames are what was got */
 #define TACHO_CRASH_SURVIVED 2u	     /* the process ended in order later */
+/* Bits 8..15: it was raised in a handler, and this frame is what that interrupted; 0: none. */
+#define TACHO_CRASH_INTERRUPTED(flags) (((flags) >> 8) & 0xffu)
 
 enum tacho_thread_state {
 	TACHO_THREAD_FREE = 0,

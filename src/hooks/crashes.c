@@ -114,14 +114,17 @@ static int note(int sig, const siginfo_t *info, ucontext_t *uc)
 {
 	struct tacho_box_crash *c = tacho__crash_begin(sig, info, uc);
 	int i = c ? (int)(c - tacho__rec->crashes) : -1, more;
+	uint32_t n;
 
 	if (i < 0)
 		return i;
-	if (sig == SIGSEGV && info->si_code > 0 && c->address == (uint64_t)PC(uc))
-		tacho__crash_end(c, 1 + take_calls(&rooms[i].unwind, uc, c->frame + 1));
-	else
-		tacho__crash_end(c, tacho__unwind(&rooms[i].unwind, uc, c->frame,
-						  TACHO_CRASH_FRAMES, &more));
+	if (sig == SIGSEGV && info->si_code > 0 && c->address == (uint64_t)PC(uc)) {
+		n = take_calls(&rooms[i].unwind, uc, c->frame + 1);
+		tacho__crash_end(c, 1 + n, 0);
+	} else {
+		n = tacho__unwind(&rooms[i].unwind, uc, c->frame, TACHO_CRASH_FRAMES, &more);
+		tacho__crash_end(c, n, rooms[i].unwind.interrupted);
+	}
 	return i;
 }
 

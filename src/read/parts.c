@@ -382,6 +382,8 @@ int tacho__parts_crash(struct tacho_reader *r, uint32_t source,
 		(c->flags & TACHO_CRASH_UNWIND_FAILED) != 0 || c->state < TACHO_CRASH_STACK_DONE;
 	info->survived = (c->flags & TACHO_CRASH_SURVIVED) != 0;
 	info->said = said;
+	if (TACHO_CRASH_INTERRUPTED(c->flags) < info->frame_count)
+		info->interrupted = TACHO_CRASH_INTERRUPTED(c->flags);
 	info->regs = numbers;
 	info->frames = numbers + TACHO_CRASH_REGS;
 	r->crashes[r->crash_count++] = info;

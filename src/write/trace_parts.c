@@ -280,7 +280,7 @@ static void crash_entry(struct tacho_trace_crash *entry, const struct tacho_cras
 		.frames = c->frame_count < TACHO_CRASH_FRAMES ? c->frame_count : TACHO_CRASH_FRAMES,
 		.arch = c->arch,
 		.flags = (c->unwind_failed ? TACHO_CRASH_UNWIND_FAILED : 0) |
-			 (c->survived ? TACHO_CRASH_SURVIVED : 0),
+			 (c->survived ? TACHO_CRASH_SURVIVED : 0) | c->interrupted << 8,
 	};
 	strncpy(e->thread_name, c->thread_name, sizeof(e->thread_name) - 1);
 	if (e->regs)

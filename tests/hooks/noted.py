@@ -160,6 +160,9 @@ def reports():
             check(f'the report begins with the crash: {what}', code == status and
                   line.startswith('crash: ') and f'in crash_{what} (noted_subject.c:' in line and
                   says in json.dumps(found[0]), (code, line, found[:1]))
+        code, line, found = report(folder, [], 'aborts', 'segv')
+        check('the place is what the handler that aborts was called for', code == 134 and
+              'SIGABRT (6) in crash_segv (noted_subject.c:' in line, (code, line))
         code, line, found = report(folder, [], 'jumps-once', 'segv')
         check('what was survived is no alarm', code == 0 and not line.startswith('crash') and
               [f['severity'] for f in found if f['rule'] == 'crash'] == ['info'], (line, found))

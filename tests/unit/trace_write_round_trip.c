@@ -63,7 +63,7 @@ static void add_incidents(struct build *b)
 		 .regs = 23,
 		 .frames = 2,
 		 .arch = 62,
-		 .flags = TACHO_CRASH_UNWIND_FAILED | TACHO_CRASH_SURVIVED,
+		 .flags = TACHO_CRASH_UNWIND_FAILED | TACHO_CRASH_SURVIVED | 1u << 8,
 		 .reg = {1, 2, 3},
 		 .frame = {0x401111, 0x402222}},
 		.said = "Assertion failed."};
@@ -381,6 +381,7 @@ static void incidents_of_a_written_trace_are_the_same(void **state)
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->frames[1], 0x402222);
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->unwind_failed, 1);
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->survived, 1);
+	assert_int_equal(tacho_read_crash(p.reader[1], 0)->interrupted, 1);
 	assert_string_equal(tacho_read_crash(p.reader[1], 0)->said, "Assertion failed.");
 	assert_int_equal(tacho_read_thread_count(p.reader[1]), 2);
 	assert_string_equal(tacho_read_thread_by_number(p.reader[1], 0, 2)->name, "loop-2");
