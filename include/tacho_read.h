@@ -410,6 +410,10 @@ struct tacho_crash_info {
 	int unwind_failed;
 	const uint64_t *regs;
 	const uint64_t *frames; /* innermost first */
+	const char *said; /* by the C library when it aborted the program, as of an assert; or "" */
+	int survived;	  /* 1: the process went on, and ended in order */
+	uint32_t interrupted; /* it was raised in a handler, and this frame is what that
+				   interrupted; 0: it was not */
 };
 TACHO_READ_API uint32_t tacho_read_crash_count(const struct tacho_reader *reader);
 TACHO_READ_API const struct tacho_crash_info *tacho_read_crash(const struct tacho_reader *reader,

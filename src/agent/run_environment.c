@@ -112,6 +112,7 @@ int tacho__run_environment(char ***out, const struct tacho__run_options *o, cons
 		{"TACHO_POLL_THRESHOLD", o->poll_threshold},
 		{"TACHO_CALL_THRESHOLD", o->call_threshold},
 		{"TACHO_EXCLUDE", o->exclude},
+		{"TACHO_CRASH", o->no_crash ? "off" : NULL},
 		{"TACHO_SERVICE", o->engine->service},
 		{"NODE_OPTIONS", names ? node : NULL},
 		{"PYTHONPERFSUPPORT", names ? "1" : NULL},

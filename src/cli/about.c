@@ -180,6 +180,15 @@ static void print_crash(const struct tacho_reader *reader, const struct tacho_cr
 	printf("/%" PRIu32 ", at ", c->tid);
 	print_rel(c->ns, zero_ns);
 	putchar('\n');
+	if (c->said[0]) {
+		about_label("");
+		text_put(stdout, c->said);
+		putchar('\n');
+	}
+	if (c->survived) {
+		about_label("");
+		puts("the process went on after it, and ended in order");
+	}
 	for (uint32_t i = 0; i < c->frame_count; i++) {
 		about_label("");
 		printf("#%-2" PRIu32 " 0x%016" PRIx64 "  ", i, c->frames[i]);
@@ -228,6 +237,10 @@ static void crash_json(struct json *j, const struct tacho_reader *reader,
 	json_put_u64(j, "tid", c->tid);
 	json_put_known(j, "thread_name", c->thread_name);
 	json_put_bool(j, "unwind_failed", c->unwind_failed != 0);
+	if (c->said[0])
+		json_put_string(j, "said", c->said);
+	if (c->survived)
+		json_put_bool(j, "survived", 1);
 	json_put_array(j, "frames");
 	for (uint32_t i = 0; i < c->frame_count; i++)
 		describe_address_json(j, reader, c->process, c->frames[i], c->ns, i > 0);

@@ -54,7 +54,7 @@ static void row_state(struct row *r, const struct tacho_reader *reader,
 	r->alive = p->alive;
 	r->word = p->alive == TACHO_ALIVE_NO ? "dead" : name_state(p->state);
 	snprintf(r->reason, sizeof(r->reason), "%s", p->reason);
-	if (tacho_read_crash_count(reader) > 0)
+	if (tacho_read_crash_count(reader) > 0 && !tacho_read_crash(reader, 0)->survived)
 		name_signal(r->crash, tacho_read_crash(reader, 0)->signal);
 	if (p->alive == TACHO_ALIVE_NO && p->state == TACHO_STATE_STOPPED && !r->crash[0])
 		more = ": had stopped recording";

@@ -35,7 +35,7 @@ static void print_recording(const struct status *s)
 		printf("yes, since %s", text_local(text, p->created_real_ns));
 	else if (p->alive != TACHO_ALIVE_NO)
 		printf("no, %s", name_state(p->state));
-	else if (tacho_read_crash_count(s->reader) > 0)
+	else if (tacho_read_crash_count(s->reader) > 0 && !tacho_read_crash(s->reader, 0)->survived)
 		printf("no, the process is gone after a crash: %s",
 		       name_signal(text, tacho_read_crash(s->reader, 0)->signal));
 	else

@@ -279,6 +279,7 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 		{"trigger-signal", .call = read_trigger, .arg = &o->run.trigger},
 		{"no-wait-children", .flag = &o->run.no_wait},
 		{"names", .flag = &o->watch.engine.names},
+		{"no-crash", .flag = &o->run.no_crash},
 		WATCH_OPTIONS_ROWS(&o->watch),
 		{0},
 	};

@@ -315,6 +315,11 @@ uint64_t tacho__slow_poll_ns(void)
 	return options.slow_poll_ns;
 }
 
+int tacho__crash_wanted(void)
+{
+	return !options.no_crash;
+}
+
 int tacho_start(const struct tacho_options *given)
 {
 	int err = begin(given);
@@ -344,6 +349,7 @@ static void set_state(enum tacho_state state)
 /* An agent that looks after the box removes it itself, when it has what it wants. */
 static void finish_file(void)
 {
+	tacho__crash_survived();
 	set_state(TACHO_STATE_STOPPED);
 	if (!options.keep_box && !tacho__load(&tacho__rec->control->agent_pid))
 		tacho__box_unlink();

@@ -40,6 +40,8 @@ int tacho__give_up(int error, const char *reason);
 uint64_t tacho__call_threshold_ns(void);
 /* For hooks: how long a poll must take for its scheduling to be recorded; 0: never. */
 uint64_t tacho__slow_poll_ns(void);
+/* For hooks: whether crashes are noted in the box. */
+int tacho__crash_wanted(void);
 
 /* A record found no writer. */
 void tacho__recorder_lost(void);

@@ -1,7 +1,8 @@
 /*
  * On a fatal signal: put signal, address, registers and stack of the thread into the
  * box, write the window to the crash file, and let whatever handled the signal
- * before have it.
+ * before have it. The hooks have a handler of their own, which writes no file
+ * (hooks/crashes.c), and share what makes the record and what ends the process.
  *
  * Nothing here allocates, locks or uses stdio. What may fault itself (unwinding a
  * damaged stack, reading a box whose pointers were overwritten) runs inside a
@@ -20,6 +21,7 @@
 #include <string.h>
 #include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/uio.h>
 #include <time.h>
 #include <ucontext.h>
 #include <unistd.h>
@@ -44,6 +46,8 @@ static struct sigaction previous[SIGNALS];
 static char crash_path[PATH_ROOM];
 static int installed;
 static int install_error;
+static int hooked; /* the hooks note crashes */
+const uint32_t *const *tacho__crash_said;
 static pthread_key_t stack_key;
 static int stack_key_ready;
 
@@ -119,55 +123,81 @@ static uint64_t take_registers(struct tacho_box_crash *c, const ucontext_t *uc)
  * the one that faulted are left out. If it does not get there, the program counter
  * alone is what is known.
  */
-static void take_stack(struct crash_context *me, struct tacho_box_crash *c, uint64_t pc)
+static uint32_t take_stack(struct crash_context *me, struct tacho_box_crash *c)
 {
-	uint64_t frames[TACHO_CRASH_FRAMES];
+	uint64_t frames[TACHO_CRASH_FRAMES], pc = c->frame[0];
 	uint32_t n, at = 0;
 	int more;
 
-	c->frame[0] = pc;
-	c->frames = 1;
-	c->flags = TACHO_CRASH_UNWIND_FAILED;
 	if (sigsetjmp(me->back, 0)) {
 		me->guarded = 0;
-		return;
+		return 0;
 	}
 	me->guarded = 1;
 	n = tacho__stack_take(frames, TACHO_CRASH_FRAMES, &more);
 	me->guarded = 0;
 	while (at < n && frames[at] != pc)
 		at++;
-	if (at == n)
-		return;
 	memcpy(c->frame, frames + at, (n - at) * sizeof(frames[0]));
-	c->frames = n - at;
-	c->flags = 0;
+	return n - at;
 }
 
-static void note_crash(struct crash_context *me, int sig, const siginfo_t *info,
-		       const ucontext_t *uc)
+/* Read through the kernel: what is wrong with the program may be wrong there. */
+static void take_said(void)
+{
+	char *said = tacho__rec->super->aborted;
+	const uint32_t *at = tacho__crash_said ? *tacho__crash_said : NULL;
+	struct iovec to = {said, TACHO_ABORTED_MAX - 1}, from = {(void *)(at + 1), to.iov_len};
+
+	if (!at || TACHO__SYS(SYS_process_vm_readv, tacho__getpid(), &to, 1, &from, 1, 0) <= 0)
+		return;
+	for (uint32_t i = 0; said[i]; i++)
+		if (said[i] == '\n')
+			said[i] = 0;
+}
+
+struct tacho_box_crash *tacho__crash_begin(int sig, const siginfo_t *info, const void *context)
 {
 	uint32_t number = __atomic_fetch_add(&crashes_seen, 1, __ATOMIC_RELAXED);
 	struct tacho_box_crash *c;
-	uint64_t pc;
 
 	if (!box_ready() || number >= TACHO_CRASHES)
-		return;
+		return NULL;
 	c = &tacho__rec->crashes[number];
-	c->tid = (uint32_t)me->tid;
+	c->tid = (uint32_t)tacho__gettid();
 	c->signal = sig;
 	c->code = info->si_code;
 	c->address = (uint64_t)(uintptr_t)info->si_addr;
 	c->ticks = tacho__ticks();
 	TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, c->thread_name, 0, 0, 0, 0);
+	if (sig == SIGABRT)
+		take_said();
 	__atomic_store_n(&c->state, TACHO_CRASH_BEGUN, __ATOMIC_RELEASE);
 	TACHO_TESTPOINT("crash-begun");
-	pc = take_registers(c, uc);
+	c->frame[0] = take_registers(c, context);
+	c->frames = 1;
+	c->flags = TACHO_CRASH_UNWIND_FAILED;
 	__atomic_store_n(&c->state, TACHO_CRASH_REGS_DONE, __ATOMIC_RELEASE);
 	TACHO_TESTPOINT("crash-registers");
-	take_stack(me, c, pc);
+	return c;
+}
+
+void tacho__crash_end(struct tacho_box_crash *c, uint32_t frames, uint32_t interrupted)
+{
+	if (frames) {
+		c->frames = frames;
+		c->flags = interrupted << 8;
+	}
 	__atomic_store_n(&c->state, TACHO_CRASH_STACK_DONE, __ATOMIC_RELEASE);
 	TACHO_TESTPOINT("crash-stack");
+}
+
+static void note_crash(struct crash_context *me, int sig, const siginfo_t *info, const void *uc)
+{
+	struct tacho_box_crash *c = tacho__crash_begin(sig, info, uc);
+
+	if (c)
+		tacho__crash_end(c, take_stack(me, c), 0);
 }
 
 /* %p becomes the process id. */
@@ -238,19 +268,51 @@ static void write_or_wait(struct crash_context *me)
 	wait_for_file();
 }
 
-static void default_action(int sig, const siginfo_t *info)
+/*
+ * Whether the fault comes again as soon as the handler returns. What was sent or raised does not,
+ * nor does the news of a memory error that this thread did not run into, nor a trap, nor that
+ * the frame of some signal could not be stored.
+ */
+static int comes_again(int sig, const siginfo_t *info, const ucontext_t *uc)
 {
-	struct sigaction dfl;
+	if (info->si_code <= 0)
+		return 0;
+	switch (sig) {
+	case SIGSEGV:
+#if defined(__x86_64__)
+		return info->si_code != SI_KERNEL ||
+		       uc->uc_mcontext.gregs[REG_TRAPNO] == 13 /* general protection */;
+#else
+		(void)uc;
+		return info->si_code != SI_KERNEL && info->si_code != 8 /* SEGV_MTEAERR */;
+#endif
+	case SIGBUS:
+		return info->si_code != BUS_MCEERR_AO;
+	default:
+		return sig == SIGILL || sig == SIGFPE;
+	}
+}
 
-	memset(&dfl, 0, sizeof(dfl));
-	dfl.sa_handler = SIG_DFL;
-	sigaction(sig, &dfl, NULL);
-	/* A fault comes again as soon as the handler returns, with the right registers in the
-	   core. What was sent or raised must be sent again, and so must the news of a memory
-	   error that this thread did not run into. */
-	if (info->si_code <= 0 || sig == SIGABRT || sig == SIGSYS ||
-	    (sig == SIGBUS && info->si_code == BUS_MCEERR_AO))
-		TACHO__SYS(SYS_tgkill, tacho__getpid(), tacho__gettid(), sig, 0, 0, 0);
+void tacho__crash_default(int sig, const siginfo_t *info, void *context)
+{
+	const uint64_t plain[4] = {0}; /* as the kernel has it: SIG_DFL, flags, -, mask */
+	uint64_t set = 1ull << (sig - 1);
+	int pid = tacho__getpid(), tid = tacho__gettid();
+
+	/* Not by libc's function, which the hooks have made theirs. */
+	if (TACHO__SYS(SYS_rt_sigaction, sig, plain, NULL, sizeof(set), 0, 0)) {
+		/* A fault that comes again while it is blocked is as fatal. */
+		sigaddset(&((ucontext_t *)context)->uc_sigmask, sig);
+		return;
+	}
+	if (comes_again(sig, info, context))
+		return;
+	/* It waits until the handler has returned, so that a core has the registers of the
+	   crash, and it says the same. */
+	TACHO__SYS(SYS_rt_sigprocmask, SIG_BLOCK, &set, NULL, sizeof(set), 0, 0);
+	if ((info->si_code == SI_TKILL && info->si_pid == pid) ||
+	    TACHO__SYS(SYS_rt_tgsigqueueinfo, pid, tid, sig, info, 0, 0))
+		TACHO__SYS(SYS_tgkill, pid, tid, sig, 0, 0, 0);
 }
 
 static struct sigaction *previous_of(int sig)
@@ -274,13 +336,13 @@ static void pass_on(int sig, siginfo_t *info, void *uc)
 	sigset_t mask, before;
 
 	if (!old || (!(old->sa_flags & SA_SIGINFO) && old->sa_handler == SIG_DFL)) {
-		default_action(sig, info);
+		tacho__crash_default(sig, info, uc);
 		return;
 	}
 	if (is_ignored(old)) {
 		/* The kernel does not let faults be ignored. */
 		if (info->si_code > 0)
-			default_action(sig, info);
+			tacho__crash_default(sig, info, uc);
 		return;
 	}
 	now = *old;
@@ -318,7 +380,7 @@ static void on_crash(int sig, siginfo_t *info, void *uc)
 	if (me) { /* a fault in this handler */
 		if (me->guarded)
 			siglongjmp(me->back, 1);
-		default_action(sig, info);
+		tacho__crash_default(sig, info, uc);
 		return;
 	}
 	if (is_nothing(sig, info))
@@ -341,7 +403,7 @@ static void describe(void)
 {
 	struct tacho_box_source *s = &tacho__rec->super->sources[TACHO_SOURCE_CRASH_HANDLER];
 
-	if (installed) {
+	if (installed || hooked) {
 		s->state = TACHO_SOURCE_ON;
 		s->error = 0;
 	} else if (install_error) {
@@ -359,6 +421,20 @@ void tacho__crash_describe(void)
 	for (unsigned i = 0; i < TACHO_CRASHES; i++)
 		contexts[i].tid = 0;
 	describe();
+}
+
+void tacho__crash_survived(void)
+{
+	for (uint32_t i = 0; i < TACHO_CRASHES; i++)
+		if (tacho__load(&tacho__rec->crashes[i].state) != TACHO_CRASH_FREE)
+			tacho__rec->crashes[i].flags |= TACHO_CRASH_SURVIVED;
+}
+
+void tacho__crash_hooked(int on)
+{
+	hooked = on;
+	if (box_ready())
+		describe();
 }
 
 static int set_path(const char *path)

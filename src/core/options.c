@@ -126,6 +126,10 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 	if (v && copy_text(o->crash_file, sizeof(o->crash_file), v))
 		return refuse(reason, size, "TACHO_CRASH_FILE", v,
 			      "give a path of less than 200 bytes.");
+	v = env("TACHO_CRASH");
+	if (v && strcmp(v, "on") && strcmp(v, "off"))
+		return refuse(reason, size, "TACHO_CRASH", v, "give on or off.");
+	o->no_crash = v && !strcmp(v, "off");
 	v = env("XDG_RUNTIME_DIR");
 	if (v && v[0] == '/' && strlen(v) + sizeof("/tacho") <= sizeof(o->runtime_dir)) {
 		struct tacho__text t;

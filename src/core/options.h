@@ -18,6 +18,7 @@ struct tacho__options {
 	uint64_t slow_poll_ns;	    /* hooks: what scheduling did to longer polls is recorded */
 	uint32_t clock;
 	uint32_t keep_box;
+	uint32_t no_crash; /* hooks: crashes are not noted */
 	uint32_t dead_boxes;
 	uint64_t recording;
 	uint64_t limit[TACHO_SENTINEL_COUNT]; /* sentinels of `tacho run`; 0: off */

@@ -89,6 +89,7 @@ struct tacho__recorder {
 	uintptr_t maker;     /* thread that makes the box */
 	uint32_t inside;     /* threads between tacho__enter and tacho__leave */
 	uint32_t lost_early; /* records lost while there was no box yet */
+	int32_t noted_by;    /* hooks: process whose crashes are noted; 0: not given yet */
 	int64_t pool_waits;  /* hooks: what was given to a thread pool and waits there */
 
 	/* Of this box; while one is made, pointers are of the one before, which stays mapped. */

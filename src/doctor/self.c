@@ -47,6 +47,7 @@ static char **subject_environment(const char *preload)
 		{"TACHO_POLL_THRESHOLD", NULL},
 		{"TACHO_RECORDING", NULL},
 		{"TACHO_CRASH_FILE", NULL},
+		{"TACHO_CRASH", NULL},
 	};
 
 	snprintf(list, sizeof(list), "%s%s%s", before ? before : "", before && before[0] ? ":" : "",

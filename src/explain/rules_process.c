@@ -4,28 +4,90 @@
 #include "explain/rules.h"
 
 #define IDLE 0.01 /* of the window at most, for each loop */
+#define SURVIVED_NS 1000000000u
+
+/* Whether the function is one in which a program ends itself, or what languages have above it. */
+static int is_abort(const char *function)
+{
+	static const char *const begins[] = {
+		"abort", "raise",    "gsignal",	    "__assert",	   "__interceptor_", "__cxa_",
+		"std::", "__cxxabi", "__gnu_cxx::", "core::panic", "rust_",	     "__rust",
+	};
+
+	for (uint32_t i = 0; i < sizeof(begins) / sizeof(begins[0]); i++)
+		if (strncmp(function, begins[i], strlen(begins[i])) == 0)
+			return 1;
+	return 0;
+}
+
+/* The innermost place that is the program's own; who aborts it is not. */
+static uint32_t crash_place(const struct tacho_crash_info *c, const struct tacho__place *places,
+			    uint32_t n)
+{
+	uint32_t own = tacho__places_own(places, n), i = own;
+
+	while (c->signal == 6 && i < n &&
+	       (!tacho__place_is_own(&places[i]) || is_abort(places[i].function)))
+		i++;
+	if (i < n)
+		return i;
+	return own < n ? own : 0;
+}
+
+/* What is known beside the place. */
+static void crash_evidence(struct tacho__finding *f, const struct tacho_crash_info *c,
+			   const struct tacho_process *p)
+{
+	/* Of a signal that was sent there is the sender in the place of the address. */
+	uint32_t sender = (uint32_t)c->address;
+
+	if (c->said[0])
+		tacho__say_evidence(f, 0, c->ns, c->ns, (double)c->signal, "", "%s", c->said);
+	else if (c->code > 0)
+		tacho__say_evidence(f, 0, c->ns, c->ns, (double)c->signal, "", "at address 0x%llx",
+				    (unsigned long long)c->address);
+	else if (p && sender == p->pid)
+		tacho__say_evidence(f, 0, c->ns, c->ns, (double)c->signal, "",
+				    "raised by the process itself");
+	else
+		tacho__say_evidence(f, 0, c->ns, c->ns, (double)c->signal, "", "sent by process %u",
+				    sender);
+}
+
+/* A process that still records long after it has survived it. */
+static int is_survived(const struct tacho__explaining *x, const struct tacho_crash_info *c,
+		       const struct tacho_process *p)
+{
+	return c->survived ||
+	       (p && p->alive == TACHO_ALIVE_YES && x->sum->last_ns > c->ns + SURVIVED_NS);
+}
 
 static void find_crash(struct tacho__explaining *x, const struct tacho_crash_info *c)
 {
+	const struct tacho_process *p = tacho_read_process(x->reader, c->process);
+	int survived = is_survived(x, c, p);
 	struct tacho__place places[TACHO__PLACES_MAX];
 	char where[2 * TACHO__TEXT], name[TACHO__TEXT];
-	uint32_t n, own;
 	struct tacho__finding *f =
-		tacho__find(x, "crash", TACHO__SEVERITY_CRITICAL, c->process, tacho__window_ns(x));
+		tacho__find(x, "crash", survived ? TACHO__SEVERITY_INFO : TACHO__SEVERITY_CRITICAL,
+			    c->process, survived ? 0 : tacho__window_ns(x));
+	uint32_t n;
 
-	n = tacho__places_of_frames(x->reader, c->process, c->frames, c->frame_count, 1, c->ns,
-				    places, TACHO__PLACES_MAX);
-	own = tacho__places_own(places, n);
-	for (uint32_t i = own < n ? own : 0; i < n && f->where_count < TACHO__WHERE; i++)
+	/* A handler that ends the program tells less than what it was called for. */
+	n = tacho__places_of_frames(x->reader, c->process, c->frames + c->interrupted,
+				    c->frame_count - c->interrupted, 1, c->ns, places,
+				    TACHO__PLACES_MAX);
+	for (uint32_t i = crash_place(c, places, n); i < n && f->where_count < TACHO__WHERE; i++)
 		f->where[f->where_count++] = places[i];
-	tacho__say_summary(f, "thread %s crashed with %s (%d)%s%s", c->thread_name,
+	tacho__say_summary(f, "thread %s %s %s (%d)%s%s", c->thread_name,
+			   survived ? "survived" : "crashed with",
 			   tacho__signal_text(name, (uint32_t)c->signal), c->signal,
 			   f->where_count ? " in " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
-	tacho__say_advice(f, "The stack above and the last events of this thread ('tacho cat') "
-			     "show how it got there.");
-	tacho__say_evidence(f, 0, c->ns, c->ns, (double)c->signal, "", "at address 0x%llx",
-			    (unsigned long long)c->address);
+	tacho__say_advice(f, survived ? "The program's own handler of the signal went on after it."
+				      : "The stack above and the last events of this thread "
+					"('tacho cat') show how it got there.");
+	crash_evidence(f, c, p);
 }
 
 /* ------------------------------------------------------------------- spans */

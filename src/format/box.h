@@ -132,6 +132,7 @@ struct tacho_box_source {
 	int32_t error; /* errno */
 };
 
+#define TACHO_ABORTED_MAX 256u
 struct tacho_box_super {
 	char magic[8];
 	uint32_t version;
@@ -172,6 +173,8 @@ struct tacho_box_super {
 	char service[64];
 	char exe[512];	  /* zero-terminated, as all text here */
 	char reason[256]; /* a sentence, for state OFF and for degraded recording */
+	uint32_t reserved3;
+	char aborted[TACHO_ABORTED_MAX]; /* what the C library said when it aborted the program */
 };
 
 /*
@@ -266,11 +269,14 @@ struct tacho_box_crash {
 			    pstate */
 	uint32_t frames; /* in use */
 	uint32_t arch;	 /* ELF e_machine */
-	uint32_t flags;	 /* TACHO_CRASH_UNWIND_FAILED */
+	uint32_t flags;	 /* TACHO_CRASH_UNWIND_FAILED etc. */
 	uint64_t reg[TACHO_CRASH_REGS];
 	uint64_t frame[TACHO_CRASH_FRAMES]; /* innermost first */
 };
 #define TACHO_CRASH_UNWIND_FAILED 1u /* the stack was damaged; frames are what was got */
+#define TACHO_CRASH_SURVIVED 2u	     /* the process ended in order later */
+/* Bits 8..15: it was raised in a handler, and this frame is what that interrupted; 0: none. */
+#define TACHO_CRASH_INTERRUPTED(flags) (((flags) >> 8) & 0xffu)
 
 enum tacho_thread_state {
 	TACHO_THREAD_FREE = 0,

@@ -165,6 +165,12 @@ struct tacho_trace_array {
 	uint32_t count;
 };
 
+/* What follows the crash is in entries of minor 3 alone. */
+struct tacho_trace_crash {
+	struct tacho_box_crash crash;
+	char said[TACHO_ABORTED_MAX]; /* by the C library when it aborted the program */
+};
+
 /* DEFINITIONS: entries { u32 id, u16 size, u8 class, u8 flags, payload padded to 8 }. */
 struct tacho_trace_def {
 	uint32_t id;

@@ -136,6 +136,7 @@ void tacho__samples_thread(void);
 
 /* In the constructor. */
 void tacho__samples_begin(void);
+int tacho__under_valgrind(void);
 void tacho__signals_begin(void);
 void tacho__sched_begin(void);
 

@@ -9,6 +9,7 @@
 #include "base/sys.h"
 #include "core/control.h"
 #include "core/recorder.h"
+#include "hooks/crashes.h"
 
 __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
 TACHO__HOT uint32_t tacho__unseen;
@@ -71,6 +72,8 @@ __attribute__((constructor)) static void begin(void)
 		return;
 	tacho__signals_begin();
 	tacho__samples_begin();
-	if (!tacho__arm())
-		tacho__sched_begin();
+	if (tacho__arm())
+		return;
+	tacho__sched_begin();
+	tacho__crashes_begin();
 }

@@ -507,7 +507,7 @@ static uint32_t read_hz(void)
 
 /* valgrind's time is not the program's, and it calls what the unwinder does an error of the
    program's. It is known by the library that it preloads. */
-static int under_valgrind(void)
+int tacho__under_valgrind(void)
 {
 	const char *preloaded = getenv("LD_PRELOAD");
 
@@ -516,7 +516,7 @@ static int under_valgrind(void)
 
 void tacho__samples_begin(void)
 {
-	hz = under_valgrind() ? 0 : read_hz();
+	hz = tacho__under_valgrind() ? 0 : read_hz();
 	if (!hz && state != REFUSED)
 		state = OFF;
 	/* The keys of a process that come first need no memory in any thread. */

@@ -20,6 +20,7 @@
 
 #include "base/sys.h"
 #include "core/control.h"
+#include "hooks/crashes.h"
 #include "hooks/hooks.h"
 #include "hooks/samples.h"
 
@@ -81,6 +82,13 @@ static const struct ours calls[] = {
 	{SYS_unlinkat, {(uint64_t)AT_FDCWD}},
 	{SYS_write, {3}},
 };
+
+/* Of these only who notes crashes makes use, and needs them all. */
+static const struct ours crash_calls[] = {
+	{SYS_rt_sigaction, {SIGSEGV}},
+	{SYS_rt_tgsigqueueinfo, {0}},
+};
+#define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
 /* ------------------------------------------------------------ what a filter says */
 
@@ -184,19 +192,20 @@ static int may_fail(int number)
 	return number != SYS_rt_sigreturn && number != SYS_rt_sigprocmask;
 }
 
-static int lets_us(const struct sock_filter *code, uint32_t count)
+static int lets_us(const struct sock_filter *code, uint32_t count, const struct ours *list,
+		   size_t entries)
 {
-	for (size_t i = 0; i < sizeof(calls) / sizeof(calls[0]); i++) {
-		struct seccomp_data data = {.nr = calls[i].number, .arch = ARCHITECTURE};
+	for (size_t i = 0; i < entries; i++) {
+		struct seccomp_data data = {.nr = list[i].number, .arch = ARCHITECTURE};
 
-		memcpy(data.args, calls[i].args, sizeof(calls[i].args));
+		memcpy(data.args, list[i].args, sizeof(list[i].args));
 		switch (run(code, count, &data) & SECCOMP_RET_ACTION_FULL) {
 		case SECCOMP_RET_ALLOW:
 		case SECCOMP_RET_LOG:
 			break;
 		case SECCOMP_RET_USER_NOTIF: /* somebody is asked, who answers with an error at worst */
 		case SECCOMP_RET_ERRNO:
-			if (may_fail(calls[i].number))
+			if (list == calls && may_fail(list[i].number))
 				break;
 			return 0;
 		default:
@@ -217,7 +226,8 @@ static long copy(void *to, const void *from, size_t size)
 	return n < 0 ? n : (size_t)n == size ? 0 : -EFAULT;
 }
 
-/* Whether recording can go on under the filter; also when it is none, as the kernel will say. */
+/* Whether recording can go on under the filter; also when it is none, as the kernel will say. What
+   notes crashes ends here if it can not. */
 static int can_go_on(const struct sock_fprog *filter)
 {
 	struct sock_fprog f;
@@ -232,7 +242,11 @@ static int can_go_on(const struct sock_fprog *filter)
 	if (at < 0 && at > -4096)
 		return 0;
 	err = copy((void *)at, f.filter, f.len * sizeof(*f.filter));
-	result = err ? err == -EFAULT : lets_us((const struct sock_filter *)at, f.len);
+	result = err ? err == -EFAULT
+		     : lets_us((const struct sock_filter *)at, f.len, calls, COUNT(calls));
+	if (!err &&
+	    !lets_us((const struct sock_filter *)at, f.len, crash_calls, COUNT(crash_calls)))
+		tacho__crashes_end();
 	tacho__munmap((void *)at, size);
 	return result;
 }
@@ -245,7 +259,9 @@ void tacho__restricts(unsigned long mode, const void *filter)
 	    (mode == SECCOMP_MODE_STRICT ||
 	     (mode == SECCOMP_MODE_FILTER && filter && !can_go_on(filter))) &&
 	    !tacho__give_up(-EPERM, "The program forbids itself some system calls that recording "
-				    "needs (seccomp): nothing is recorded from there on."))
+				    "needs (seccomp): nothing is recorded from there on.")) {
 		tacho__samples_end();
+		tacho__crashes_end();
+	}
 	errno = saved;
 }

@@ -8,20 +8,26 @@
  * - Waits for "all signals" wait for all but this one.
  * - Handlers of crashes run with it blocked. They do what nothing may come in between of:
  *   redis's tests all memory, ours included, by changing it and changing it back.
+ *
+ * So do the handlers of ours that note crashes (crashes.c): after each call that may have changed
+ * the action of such a signal, crashes.c sees what it is now, and what a call tells of the action
+ * before is what the program believes.
  */
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 
 #include "core/recorder.h"
+#include "hooks/crashes.h"
 #include "hooks/hooks.h"
 #include "hooks/samples.h"
 
 /* What is hooked here may be called in signal handlers, where nothing can be looked up: the
    constructor does. */
 sighandler_t __sysv_signal(int sig, sighandler_t handler);
+sighandler_t bsd_signal(int sig, sighandler_t handler);
 static struct {
-	void *sigaction, *signal, *sysv_signal, *__sysv_signal;
+	void *sigaction, *signal, *sysv_signal, *__sysv_signal, *sigset;
 	void *sigwait, *sigwaitinfo, *sigtimedwait, *signalfd;
 	void *sigprocmask, *pthread_sigmask;
 } found;
@@ -43,6 +49,8 @@ static void *find(void **at, const char *name)
 }
 
 #define FIND(name) ((__typeof__(&name))find(&found.name, #name))
+/* Headers call it deprecated. */
+#define FIND_SIGSET ((__typeof__(&signal))find(&found.sigset, "sigset"))
 
 static uint64_t bit_of(int sig)
 {
@@ -80,6 +88,7 @@ void tacho__signals_begin(void)
 	(void)FIND(signal);
 	(void)FIND(sysv_signal);
 	(void)FIND(__sysv_signal);
+	(void)FIND_SIGSET;
 	(void)FIND(sigwait);
 	(void)FIND(sigwaitinfo);
 	(void)FIND(sigtimedwait);
@@ -116,18 +125,14 @@ static int has_handler(const struct sigaction *act)
 
 /* ---------------------------------------------------------- handlers of crashes */
 
-static const int crashes[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGTRAP, SIGSYS};
-#define CRASHES (sizeof(crashes) / sizeof(crashes[0]))
-
-/* What was added to the mask of the handler in place, for each of `crashes`; 0: nothing. */
-static int added[CRASHES];
+/* What was added to the mask of the handler in place, for each of these signals; 0: nothing. */
+static int added[TACHO__CRASH_SIGNALS];
 
 static int *added_for(int sig)
 {
-	for (size_t i = 0; i < CRASHES; i++)
-		if (crashes[i] == sig)
-			return &added[i];
-	return NULL;
+	int index = tacho__crash_index(sig);
+
+	return index < 0 ? NULL : &added[index];
 }
 
 static int is_same(const struct sigaction *a, const struct sigaction *b)
@@ -164,8 +169,8 @@ void tacho__samples_chosen(void)
 	/* With the one in crash_action: of two threads, one that has set a handler and one that
 	   has chosen, at least one sees what the other did. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (size_t i = 0; i < CRASHES; i++)
-		block_in_handler(crashes[i], &added[i]);
+	for (int i = 0; i < TACHO__CRASH_SIGNALS; i++)
+		block_in_handler(tacho__crash_signals[i], &added[i]);
 }
 
 /* Of a crash: as the program means it, and as it shall be. */
@@ -180,6 +185,8 @@ static int crash_action(int sig, int *mark, const struct sigaction *act, struct 
 		sigaddset(&changed.sa_mask, ours);
 	}
 	result = FIND(sigaction)(sig, add ? &changed : act, old);
+	if (!result && old)
+		tacho__crash_believed(sig, old);
 	if (!result && old && before && has_handler(old))
 		sigdelset(&old->sa_mask, before);
 	/* A child of vfork has no signal of ours, and must leave its parent's notes alone. */
@@ -190,6 +197,8 @@ static int crash_action(int sig, int *mark, const struct sigaction *act, struct 
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		block_in_handler(sig, mark);
 	}
+	if (!result && act)
+		tacho__crash_settle(sig);
 	return result;
 }
 
@@ -205,6 +214,11 @@ TACHO_HOOK int sigaction(int sig, const struct sigaction *act, struct sigaction 
 		tacho__samples_yield(sig);
 	}
 	return mark ? crash_action(sig, mark, act, old) : FIND(sigaction)(sig, act, old);
+}
+
+TACHO_HOOK int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return sigaction(sig, act, old);
 }
 
 static int by_signal(int sig, sighandler_t handler, sighandler_t *before)
@@ -228,13 +242,20 @@ static int by_signal(int sig, sighandler_t handler, sighandler_t *before)
 static sighandler_t was_set(int sig, sighandler_t before)
 {
 	int *mark = added_for(sig), saved = errno;
+	struct sigaction action;
 
-	if (mark && before != SIG_ERR && tacho__samples_signal()) {
+	if (!mark || before == SIG_ERR)
+		return before;
+	if (tacho__samples_signal()) {
 		tacho__store(mark, 0);
 		block_in_handler(sig, mark);
 	}
+	memset(&action, 0, sizeof(action));
+	action.sa_handler = before;
+	tacho__crash_believed(sig, &action);
+	tacho__crash_settle(sig);
 	errno = saved;
-	return before;
+	return action.sa_handler;
 }
 
 TACHO_HOOK sighandler_t signal(int sig, sighandler_t handler)
@@ -242,6 +263,17 @@ TACHO_HOOK sighandler_t signal(int sig, sighandler_t handler)
 	sighandler_t before;
 
 	return by_signal(sig, handler, &before) ? before : was_set(sig, FIND(signal)(sig, handler));
+}
+
+/* Other names of it. */
+TACHO_HOOK sighandler_t bsd_signal(int sig, sighandler_t handler)
+{
+	return signal(sig, handler);
+}
+
+TACHO_HOOK sighandler_t ssignal(int sig, sighandler_t handler)
+{
+	return signal(sig, handler);
 }
 
 TACHO_HOOK sighandler_t sysv_signal(int sig, sighandler_t handler)
@@ -259,6 +291,14 @@ TACHO_HOOK sighandler_t __sysv_signal(int sig, sighandler_t handler)
 
 	return by_signal(sig, handler, &before) ? before
 						: was_set(sig, FIND(__sysv_signal)(sig, handler));
+}
+
+/* It tells of a handler, or SIG_HOLD: the signal was blocked. */
+TACHO_HOOK sighandler_t sigset(int sig, sighandler_t handler)
+{
+	sighandler_t before;
+
+	return by_signal(sig, handler, &before) ? before : was_set(sig, FIND_SIGSET(sig, handler));
 }
 
 /* `set`, or a copy of it without our signal. */

@@ -577,6 +577,7 @@ uint32_t tacho__unwind(struct tacho__unwind *u, const void *ucontext, uint64_t *
 	uint32_t n = 0;
 
 	begin(u, ucontext);
+	u->interrupted = 0;
 	*more = 0;
 	for (;;) {
 		uint64_t pc = plain(u->regs[TACHO__UNWIND_PC]);
@@ -587,6 +588,8 @@ uint32_t tacho__unwind(struct tacho__unwind *u, const void *ucontext, uint64_t *
 			*more = 1;
 			return n;
 		}
+		if (n && !back && !u->interrupted)
+			u->interrupted = n;
 		frames[n++] = pc;
 		if (!step(u, pc - back, &back))
 			return n;

@@ -77,6 +77,7 @@ struct tacho__unwind {
 	/* Kept from stack to stack: reading the tables takes ten times as long. */
 	struct tacho__unwind_known known[TACHO__UNWIND_KNOWN];
 	uint32_t known_since; /* what tacho__unwind_forget counted then */
+	uint32_t interrupted; /* of the frames: the first that a signal interrupted; 0: none */
 };
 
 /*

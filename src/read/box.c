@@ -153,11 +153,20 @@ static int read_triggers(struct tacho__box *b)
 static int read_crashes(struct tacho__box *b)
 {
 	struct tacho_box_crash *c = NULL;
+	char said[TACHO_ABORTED_MAX] = "";
 	uint32_t n = 0;
 	int err = read_table(b, TACHO_REGION_CRASHES, 64, sizeof(*c), (void **)&c, &n);
 
-	for (uint32_t i = 0; !err && i < n; i++)
-		err = tacho__parts_crash(b->reader, b->source, &c[i]);
+	/* It may be younger than the superblock's copy. */
+	(void)tacho__input_read(b->in, offsetof(struct tacho_box_super, aborted), said,
+				sizeof(said));
+	for (uint32_t i = 0; !err && i < n; i++) {
+		struct tacho_trace_crash crash = {.crash = c[i]};
+
+		if (c[i].signal == 6 /* SIGABRT */)
+			memcpy(crash.said, said, sizeof(said));
+		err = tacho__parts_crash(b->reader, b->source, &crash);
+	}
 	free(c);
 	return err;
 }

@@ -312,11 +312,13 @@ static int read_triggers(struct tacho__trace *t, const struct tacho__array *a)
 
 static int read_crashes(struct tacho__trace *t, const struct tacho__array *a)
 {
-	struct tacho_box_crash crash;
+	struct tacho_trace_crash crash;
 	int err = 0;
 
 	for (uint32_t i = 0; !err && i < a->count; i++) {
 		tacho__array_get(a, i, &crash, sizeof(crash));
+		if (a->entry_size < sizeof(crash))
+			memset(crash.said, 0, sizeof(crash.said));
 		err = tacho__parts_crash(t->reader, t->source, &crash);
 	}
 	return err;
@@ -369,7 +371,7 @@ static int read_block(struct tacho__trace *t, uint16_t type, struct tacho__parts
 		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_box_trigger));
 		return err ? err : read_triggers(t, &a);
 	case TACHO_BLOCK_CRASHES:
-		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_box_crash));
+		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_trace_crash));
 		return err ? err : read_crashes(t, &a);
 	case TACHO_BLOCK_GAPS:
 		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_trace_gap));

@@ -255,6 +255,21 @@ static int compare_crashes(const void *va, const void *vb)
 	return a->address < b->address ? -1 : a->address > b->address;
 }
 
+/* Those that were survived behind the others, and each in the order of time. */
+static int compare_moments(const void *va, const void *vb)
+{
+	const struct tacho_crash_info *a = *(const struct tacho_crash_info *const *)va;
+	const struct tacho_crash_info *b = *(const struct tacho_crash_info *const *)vb;
+
+	if (a->process != b->process)
+		return a->process < b->process ? -1 : 1;
+	if (a->survived != b->survived)
+		return a->survived - b->survived;
+	if (a->ns != b->ns)
+		return a->ns < b->ns ? -1 : 1;
+	return compare_crashes(va, vb);
+}
+
 /* Several files of one process tell of the same incident: one of them is enough, of
    crashes the one that knows most. */
 static void settle_incidents(struct tacho_reader *r)
@@ -269,12 +284,20 @@ static void settle_incidents(struct tacho_reader *r)
 	kept = 0;
 	TACHO__SORT(r->crashes, r->crash_count, compare_crashes);
 	for (uint32_t i = 0; i < r->crash_count; i++) {
-		if (!kept || compare_crashes(&r->crashes[kept - 1], &r->crashes[i]))
+		int survived;
+
+		if (!kept || compare_crashes(&r->crashes[kept - 1], &r->crashes[i])) {
 			r->crashes[kept++] = r->crashes[i];
-		else if (r->crashes[i]->frame_count > r->crashes[kept - 1]->frame_count)
+			continue;
+		}
+		survived = r->crashes[i]->survived | r->crashes[kept - 1]->survived;
+		if (r->crashes[i]->frame_count > r->crashes[kept - 1]->frame_count)
 			r->crashes[kept - 1] = r->crashes[i];
+		r->crashes[kept - 1]->survived = survived;
 	}
 	r->crash_count = kept;
+	if (kept)
+		qsort(r->crashes, kept, sizeof(*r->crashes), compare_moments);
 }
 
 /* Counters of a newer recorder have no name here; what they count is not to be taken for

@@ -345,19 +345,22 @@ int tacho__parts_trigger(struct tacho_reader *r, uint32_t source, const struct t
 	return 0;
 }
 
-int tacho__parts_crash(struct tacho_reader *r, uint32_t source, const struct tacho_box_crash *c)
+int tacho__parts_crash(struct tacho_reader *r, uint32_t source,
+		       const struct tacho_trace_crash *crash)
 {
+	const struct tacho_box_crash *c = &crash->crash;
 	const struct tacho__source *s = &r->sources[source];
 	struct tacho_crash_info *info;
 	uint64_t *numbers;
-	char *name;
+	char *name, *said;
 
 	if (c->state < TACHO_CRASH_BEGUN || c->state > TACHO_CRASH_STACK_DONE)
 		return 0;
 	info = tacho__arena_get(&r->arena, sizeof(*info));
 	numbers = tacho__arena_get(&r->arena, sizeof(c->reg) + sizeof(c->frame));
 	name = tacho__arena_text(&r->arena, c->thread_name, sizeof(c->thread_name));
-	if (!info || !numbers || !name ||
+	said = tacho__arena_text(&r->arena, crash->said, sizeof(crash->said));
+	if (!info || !numbers || !name || !said ||
 	    TACHO__GROW(r->crashes, r->crash_capacity, r->crash_count + 1))
 		return -ENOMEM;
 	memcpy(numbers, c->reg, sizeof(c->reg));
@@ -377,6 +380,10 @@ int tacho__parts_crash(struct tacho_reader *r, uint32_t source, const struct tac
 	/* A handler that never finished its stack failed at it, too. */
 	info->unwind_failed =
 		(c->flags & TACHO_CRASH_UNWIND_FAILED) != 0 || c->state < TACHO_CRASH_STACK_DONE;
+	info->survived = (c->flags & TACHO_CRASH_SURVIVED) != 0;
+	info->said = said;
+	if (TACHO_CRASH_INTERRUPTED(c->flags) < info->frame_count)
+		info->interrupted = TACHO_CRASH_INTERRUPTED(c->flags);
 	info->regs = numbers;
 	info->frames = numbers + TACHO_CRASH_REGS;
 	r->crashes[r->crash_count++] = info;

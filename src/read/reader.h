@@ -243,7 +243,8 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 		       uint32_t first);
 int tacho__parts_trigger(struct tacho_reader *r, uint32_t source,
 			 const struct tacho_box_trigger *t);
-int tacho__parts_crash(struct tacho_reader *r, uint32_t source, const struct tacho_box_crash *c);
+int tacho__parts_crash(struct tacho_reader *r, uint32_t source,
+		       const struct tacho_trace_crash *crash);
 void tacho__parts_free(struct tacho__parts *p);
 
 /* ----------------------------------------------------------------- facts.c */

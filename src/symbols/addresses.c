@@ -81,6 +81,8 @@ int tacho__addresses_of_facts(struct tacho__addresses *a, const struct tacho_rea
 
 		if (c && c->process == process)
 			err = add_stack(a, c->frames, c->frame_count, 1);
+		if (c && c->process == process && c->interrupted && !err)
+			err = add(a, c->frames[c->interrupted]);
 	}
 	return err;
 }

@@ -280,8 +280,12 @@ static uint32_t crash_state(const struct tacho_crash_info *c)
 	return c->reg_count ? TACHO_CRASH_REGS_DONE : TACHO_CRASH_BEGUN;
 }
 
-static void crash_entry(struct tacho_box_crash *e, const struct tacho_crash_info *c)
+static void crash_entry(struct tacho_trace_crash *entry, const struct tacho_crash_info *c)
 {
+	struct tacho_box_crash *e = &entry->crash;
+
+	memset(entry, 0, sizeof(*entry));
+	strncpy(entry->said, c->said, sizeof(entry->said) - 1);
 	*e = (struct tacho_box_crash){
 		.state = crash_state(c),
 		.tid = c->tid,
@@ -292,7 +296,8 @@ static void crash_entry(struct tacho_box_crash *e, const struct tacho_crash_info
 		.regs = c->reg_count < TACHO_CRASH_REGS ? c->reg_count : TACHO_CRASH_REGS,
 		.frames = c->frame_count < TACHO_CRASH_FRAMES ? c->frame_count : TACHO_CRASH_FRAMES,
 		.arch = c->arch,
-		.flags = c->unwind_failed ? TACHO_CRASH_UNWIND_FAILED : 0,
+		.flags = (c->unwind_failed ? TACHO_CRASH_UNWIND_FAILED : 0) |
+			 (c->survived ? TACHO_CRASH_SURVIVED : 0) | c->interrupted << 8,
 	};
 	strncpy(e->thread_name, c->thread_name, sizeof(e->thread_name) - 1);
 	if (e->regs)
@@ -306,10 +311,10 @@ int tacho__put_crashes(struct tacho__output *o, const struct tacho_reader *reade
 	uint32_t count = tacho_read_crash_count(reader);
 	struct tacho__bytes b = {0};
 
-	array_begin(&b, sizeof(struct tacho_box_crash));
+	array_begin(&b, sizeof(struct tacho_trace_crash));
 	for (uint32_t i = 0; i < count; i++) {
 		const struct tacho_crash_info *c = tacho_read_crash(reader, i);
-		struct tacho_box_crash entry;
+		struct tacho_trace_crash entry;
 
 		if (!c || c->process != process)
 			continue;

@@ -75,8 +75,6 @@ def run_fault(case, situation, score, keep):
         say(f'skip {name}: it was not built')
         return
     env = dict(case.env)
-    if case.rule == 'crash':
-        env['TACHO_CRASH_FILE'] = os.path.join(situation.out, case.name + '.crash')
     try:
         if case.quota:
             with Quota(case.quota) as quota:

@@ -241,7 +241,7 @@ class Trace:
                                       'reason': text(e[24:24 + min(size, 200)])})
 
     def read_crashes(self, _block, payload):
-        for e in self.array(payload, 848):
+        for e in self.array(payload, 1104):
             keys = 'state tid signal code address ticks thread_name regs frames arch flags'
             c = dict(zip(keys.split(), struct.unpack_from('<IIiiQQ16sIIII', e)))
             if 1 <= c['state'] <= 3:
@@ -250,6 +250,9 @@ class Trace:
                 c['reg'] = struct.unpack_from(f'<{regs}Q', e, 64)
                 c['frame'] = struct.unpack_from(f'<{frames}Q', e, 336)
                 c['failed'] = bool(c['flags'] & 1) or c['state'] < 3
+                whole = struct.unpack_from('<I', payload)[0] >= 1104
+                c['said'] = e[848:1104].split(b'\0')[0] if whole else b''
+                c['survived'] = bool(c['flags'] & 2)
                 self.crashes.append(c)
 
     def read_gaps(self, block, payload):

@@ -448,7 +448,9 @@ def crash_info(t, c):
     json_ = Json.__new__(Json)
     json_.trace, json_.ns = t, t.clock.ns(c['ticks'])
     names = REGISTERS.get(c['arch'], [])
-    return {'signal_number': c['signal'], 'code': c['code'], 'address': hex(c['address']),
+    more = {'said': known(c['said'])} if c['said'] else {}
+    more.update({'survived': True} if c['survived'] else {})
+    return {'signal_number': c['signal'], **more, 'code': c['code'], 'address': hex(c['address']),
             'ns': number(json_.ns), 'wall': utc(t.wall(json_.ns)), 'tid': c['tid'],
             'thread_name': known(c['thread_name'].split(b'\0')[0]), 'unwind_failed': c['failed'],
             'frames': json_.stack(c['frame'], True),

@@ -483,8 +483,18 @@ static void triggers_and_crashes_are_listed(void **state)
 					.frames = 2,
 					.frame = {1, 2},
 					.thread_name = "boom"};
-	c[1] = (struct tacho_box_crash){
-		.state = TACHO_CRASH_BEGUN, .signal = 6, .tid = 6, .regs = 3, .frames = 3};
+	c[1] = (struct tacho_box_crash){.state = TACHO_CRASH_BEGUN,
+					.signal = 6,
+					.tid = 6,
+					.ticks = 9001,
+					.regs = 3,
+					.frames = 3};
+	c[2] = (struct tacho_box_crash){.state = TACHO_CRASH_STACK_DONE,
+					.signal = 8,
+					.tid = 5,
+					.ticks = 8000,
+					.flags = TACHO_CRASH_SURVIVED};
+	strcpy(b.super->aborted, "Assertion failed.");
 	bb_record(bb_chunk(&b, 2, 0, 30000000), 30000003, TACHO_REC_PAUSE, 1, NULL, 0);
 	r = open_bytes(b.data, b.size, NULL);
 	assert_int_equal(tacho_read_trigger_count(r), 2);
@@ -493,8 +503,10 @@ static void triggers_and_crashes_are_listed(void **state)
 	assert_int_equal(strlen(tacho_read_trigger(r, 1)->reason), TACHO_REASON_MAX);
 	assert_int_equal(tacho_read_trigger(r, 1)->ns, bb_ns(6000));
 	assert_null(tacho_read_trigger(r, 2));
-	assert_int_equal(tacho_read_crash_count(r), 2);
+	assert_int_equal(tacho_read_crash_count(r), 3);
 	assert_int_equal(tacho_read_crash(r, 0)->signal, 11);
+	assert_string_equal(tacho_read_crash(r, 0)->said, "");
+	assert_int_equal(tacho_read_crash(r, 0)->survived, 0);
 	assert_int_equal(tacho_read_crash(r, 0)->reg_count, TACHO_CRASH_REGS);
 	assert_int_equal(tacho_read_crash(r, 0)->frame_count, 2);
 	assert_int_equal(tacho_read_crash(r, 0)->frames[1], 2);
@@ -502,7 +514,11 @@ static void triggers_and_crashes_are_listed(void **state)
 	assert_int_equal(tacho_read_crash(r, 0)->unwind_failed, 0);
 	assert_int_equal(tacho_read_crash(r, 1)->reg_count, 0);
 	assert_int_equal(tacho_read_crash(r, 1)->unwind_failed, 1);
-	assert_null(tacho_read_crash(r, 2));
+	assert_string_equal(tacho_read_crash(r, 1)->said, "Assertion failed.");
+	/* What was survived comes behind what was not. */
+	assert_int_equal(tacho_read_crash(r, 2)->signal, 8);
+	assert_int_equal(tacho_read_crash(r, 2)->survived, 1);
+	assert_null(tacho_read_crash(r, 3));
 	tacho_read_close(r);
 	bb_free(&b);
 }

@@ -52,19 +52,21 @@ static void add_incidents(struct build *b)
 					    .value = 120,
 					    .ticks = BUILD_BEGIN_NS + 70,
 					    .reason = "slow poll"};
-	struct tacho_box_crash crash = {.state = TACHO_CRASH_STACK_DONE,
-					.tid = 1002,
-					.signal = 11,
-					.code = 1,
-					.address = 0xdead,
-					.thread_name = "loop-2",
-					.ticks = BUILD_BEGIN_NS + 80,
-					.regs = 23,
-					.frames = 2,
-					.arch = 62,
-					.flags = TACHO_CRASH_UNWIND_FAILED,
-					.reg = {1, 2, 3},
-					.frame = {0x401111, 0x402222}};
+	struct tacho_trace_crash crash = {
+		{.state = TACHO_CRASH_STACK_DONE,
+		 .tid = 1002,
+		 .signal = 11,
+		 .code = 1,
+		 .address = 0xdead,
+		 .thread_name = "loop-2",
+		 .ticks = BUILD_BEGIN_NS + 80,
+		 .regs = 23,
+		 .frames = 2,
+		 .arch = 62,
+		 .flags = TACHO_CRASH_UNWIND_FAILED | TACHO_CRASH_SURVIVED | 1u << 8,
+		 .reg = {1, 2, 3},
+		 .frame = {0x401111, 0x402222}},
+		.said = "Assertion failed."};
 	struct tacho_box_thread threads[2] = {
 		{.state = TACHO_THREAD_LIVE,
 		 .number = 1,
@@ -378,6 +380,9 @@ static void incidents_of_a_written_trace_are_the_same(void **state)
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->regs[2], 3);
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->frames[1], 0x402222);
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->unwind_failed, 1);
+	assert_int_equal(tacho_read_crash(p.reader[1], 0)->survived, 1);
+	assert_int_equal(tacho_read_crash(p.reader[1], 0)->interrupted, 1);
+	assert_string_equal(tacho_read_crash(p.reader[1], 0)->said, "Assertion failed.");
 	assert_int_equal(tacho_read_thread_count(p.reader[1]), 2);
 	assert_string_equal(tacho_read_thread_by_number(p.reader[1], 0, 2)->name, "loop-2");
 	assert_int_equal(tacho_read_thread_by_number(p.reader[1], 0, 1)->live, 1);
