@@ -138,6 +138,8 @@ void tacho__samples_thread(void);
 void tacho__samples_begin(void);
 void tacho__signals_begin(void);
 void tacho__sched_begin(void);
+/* exec.c: `record`: what the program starts is to be recorded. */
+void tacho__exec_begin(int record);
 
 /*
  * sched.c: a poll of kind `id` (or, where callbacks are not seen, a turn of loop `id`) that took
