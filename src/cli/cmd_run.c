@@ -105,7 +105,9 @@ const struct cli_command cli_run = {
 		"  --trigger-signal NAME  save a snapshot when tacho run gets this signal\n"
 		"  --names                have Python and node name the functions of scripts\n"
 		"  --no-wait-children     return when COMMAND ends, whatever it left "
-		"running\n" WATCH_OPTIONS_HELP
+		"running\n"
+		"  --wait-children        wait for all that it left running and is "
+		"recorded\n" WATCH_OPTIONS_HELP
 		"                         also 'exit!=0': keep the last window only then\n\n"
 		"Examples:\n"
 		"  tacho run -- redis-server --port 7777\n"

@@ -274,6 +274,7 @@ int tacho__facts_settle(struct tacho_reader *r)
 	settle_threads(r);
 	settle_incidents(r);
 	tacho__gaps_settle(r);
+	tacho__absent_settle(r);
 	for (uint32_t i = 0; i < r->process_count; i++) {
 		struct tacho__process *p = r->processes[i];
 

@@ -9,6 +9,7 @@
 
 struct tacho_reader;
 struct tacho__records;
+struct tacho_trace_absent;
 struct tacho_trace_gap;
 
 struct tacho__trace_options {
@@ -23,6 +24,9 @@ struct tacho__trace_options {
 	uint64_t agent_cpu_ns; /* 0: not known */
 	const struct tacho_trace_gap *gaps;
 	uint32_t gap_count;
+	/* Processes that were not recorded, besides those that the reader knows. */
+	const struct tacho_trace_absent *absent;
+	uint32_t absent_count;
 	/* Stretches that the reader does not hold: what the kernel reported (stream
 	   TACHO_STREAM_KERNEL), one for each thread. */
 	const struct tacho__records *kernel;
