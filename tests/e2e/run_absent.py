@@ -67,10 +67,6 @@ def test_reasons(tmp):
         rows = subprocess.run([BIN, "sql", "--json", out, "SELECT comm, reason FROM absent "
                                "WHERE hindered"], capture_output=True, text=True).stdout
         check("static_process_is_in_sql", '"linked"' in rows and '"static"' in rows, rows)
-        again = os.path.join(tmp, "again.tacho")
-        p = subprocess.run([BIN, "dump", out, "-o", again], capture_output=True, text=True)
-        if p.returncode == 0:
-            check("copies_keep_it", "linked" in absent(again), said(p))
     dynamic = compile_c(tmp, "cleaned", WAITER)
     p, found, _ = supervise(tmp, "environment", "clean", dynamic)
     check("cleaned_process_is_named", found.get("cleaned", {}).get("reason") == "environment" and
