@@ -18,6 +18,7 @@
 
 #include "agent/boxes.h"
 #include "agent/exec.h"
+#include "agent/follow.h"
 #include "agent/keep.h"
 #include "agent/segments.h"
 #include "base/clock.h"
@@ -258,6 +259,20 @@ size_t tacho__engine_alive_since(const struct tacho__engine *e, uint64_t start)
 size_t tacho__engine_alive(const struct tacho__engine *e)
 {
 	return tacho__engine_alive_since(e, 0);
+}
+
+uint64_t tacho__engine_recorded_since(const struct tacho__engine *e, uint32_t pid)
+{
+	uint64_t since = UINT64_MAX;
+
+	for (size_t i = 0; i < e->count; i++) {
+		const struct tacho__followed *box = &e->boxes[i];
+
+		if (box->pid == pid && box->follow &&
+		    tacho__follow_super(box->follow)->created.mono_ns < since)
+			since = tacho__follow_super(box->follow)->created.mono_ns;
+	}
+	return since;
 }
 
 const char *tacho__engine_names(const struct tacho__engine *e, char *out, size_t size)

@@ -140,6 +140,8 @@ void tacho__engine_snapshot(struct tacho__engine *e, const char *why);
 /* Recorded processes that run; those that were started at `start` (ticks since boot) or later. */
 size_t tacho__engine_alive(const struct tacho__engine *e);
 size_t tacho__engine_alive_since(const struct tacho__engine *e, uint64_t start);
+/* Since when a process records, CLOCK_MONOTONIC; UINT64_MAX: it does not. */
+uint64_t tacho__engine_recorded_since(const struct tacho__engine *e, uint32_t pid);
 /* "nginx (17), nginx (18) and 3 more"; returns out. */
 const char *tacho__engine_names(const struct tacho__engine *e, char *out, size_t size);
 /* Lets go of those that run, gives the file its name, deletes notes. What `exec` has to do goes

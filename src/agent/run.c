@@ -47,6 +47,7 @@ struct session {
 	pid_t command;
 	bool ended; /* the command has */
 	uint64_t ended_ns;
+	bool lived;	   /* it recorded for a while */
 	uint64_t launched; /* what was started since then it was for: ticks since boot */
 	int status;	   /* its wait status */
 	bool leave;	   /* do not wait for others */
@@ -126,6 +127,7 @@ static void say_killed(const struct session *s)
 static void reap_children(struct session *s)
 {
 	siginfo_t info;
+	uint64_t since;
 	int status;
 
 	for (;;) {
@@ -146,6 +148,8 @@ static void reap_children(struct session *s)
 			s->ended = true;
 			s->ended_ns = tacho__clock_ns(CLOCK_MONOTONIC);
 			s->launched = tacho__ticks_of_boot(LAUNCH_NS);
+			since = tacho__engine_recorded_since(&s->engine, (uint32_t)s->command);
+			s->lived = since < s->ended_ns && s->ended_ns - since > LAUNCH_NS;
 			s->status = status;
 			if (WIFSIGNALED(status))
 				say_killed(s);
@@ -230,12 +234,12 @@ static pid_t own_child(const struct session *s)
 
 /*
  * What the command started just before it ended is what it was for: it put a daemon into the
- * background. That is followed. What is older the command lived beside, and its own life
- * was what was to be recorded. One that a signal killed had no intentions.
+ * background. That is followed. What is older the command lived beside; and one that recorded
+ * for a while, or that a signal killed, had a life of its own.
  */
 static bool was_launcher(const struct session *s)
 {
-	if (s->options->wait || WIFSIGNALED(s->status))
+	if (s->options->wait || s->lived || WIFSIGNALED(s->status))
 		return s->options->wait;
 	return tacho__engine_alive_since(&s->engine, s->launched) > 0;
 }
@@ -283,7 +287,8 @@ static bool goes_on(struct session *s, uint64_t *until)
 	s->engine.closing = true;
 	if (alive > 0)
 		grace = HEIRS_NS;
-	if (!WIFSIGNALED(s->status) && tacho__has_child_since(s->launched, own_child(s)))
+	if (!s->lived && !WIFSIGNALED(s->status) &&
+	    tacho__has_child_since(s->launched, own_child(s)))
 		grace = GRACE_NS;
 	if (now - s->ended_ns >= grace)
 		return false;

@@ -112,9 +112,10 @@ def test_idle(tmp):
           "not recorded" not in p.stderr, said(p))
 
 
-# A daemon that the command lives beside: `argv[2]` seconds.
+# Starts a daemon after argv[2] tenths of a second, and lives beside it for argv[3].
 BESIDE = LOOP + """
-path, seconds = sys.argv[1], float(sys.argv[2])
+path, before, after = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+turn(before, 0.1)
 if os.fork() == 0:
     os.setsid()
     if os.fork(): os._exit(0)
@@ -128,7 +129,7 @@ if os.fork() == 0:
     os._exit(0)
 os.wait()
 while not os.path.exists(path): turn(1)
-turn(int(seconds * 10), 0.1)
+turn(after, 0.1)
 sys.exit(4)
 """
 
@@ -143,8 +144,8 @@ def test_beside(tmp):
     """As rabbitmq and epmd: what the command lived beside goes on; run ends with the command."""
     place = fresh(tmp, "beside")
     began = time.monotonic()
-    p = run("-o", place, "--", PYTHON, script(place, "beside.py", BESIDE), place + "/pid", "3",
-            cwd=place)
+    p = run("-o", place, "--", PYTHON, script(place, "beside.py", BESIDE), place + "/pid", "0",
+            "30", cwd=place)
     took = time.monotonic() - began
     pid = read_pid(place + "/pid")
     check("run_ends_with_the_command", p.returncode == 4 and
@@ -161,7 +162,7 @@ def test_beside(tmp):
     end(pid)
     subprocess.run([BIN, "recover", "-o", place], capture_output=True, env=environment())
     p = start("--wait-children", "-o", place, "--", PYTHON, place + "/beside.py", place + "/pid2",
-              "3", cwd=place)
+              "0", "30", cwd=place)
     pid = read_pid(place + "/pid2")
     waits = any("the command has ended" in line for line in iter(p.stderr.readline, ""))
     end(pid)
@@ -169,12 +170,24 @@ def test_beside(tmp):
     check("wait_children_waits", waits and status == 4, (status, err))
 
 
+def test_last_worker(tmp):
+    """A server that ends just after it started a worker was no launcher."""
+    place = fresh(tmp, "worker")
+    p = run("-o", place, "--", PYTHON, script(place, "beside.py", BESIDE), place + "/pid", "30", "0",
+            cwd=place)
+    pid = read_pid(place + "/pid")
+    check("run_ends_with_a_server_that_left_a_young_worker", p.returncode == 4 and alive(pid) and
+          "Waiting for their end" not in p.stderr and "still running" in p.stderr, said(p))
+    end(pid)
+    subprocess.run([BIN, "recover", "-o", place], capture_output=True, env=environment())
+
+
 def test_signals(tmp):
     """A daemon that was launched is followed; no signal to run reaches it."""
     for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
         place = fresh(tmp, number.name)
         p = start("-o", place, "--", PYTHON, script(place, "beside.py", BESIDE), place + "/pid",
-                  "0", cwd=place)
+                  "0", "0", cwd=place)
         pid = read_pid(place + "/pid")
         followed = any("the command has ended" in line for line in iter(p.stderr.readline, ""))
         os.kill(p.pid, signal.SIGUSR1)
@@ -209,6 +222,7 @@ def main():
         test_rights(tmp)
         test_idle(tmp)
         test_beside(tmp)
+        test_last_worker(tmp)
         test_signals(tmp)
         test_old_helper(tmp)
     return 1 if librun.failures else 0
