@@ -386,6 +386,24 @@ TACHO_READ_API uint32_t tacho_read_gap_count(const struct tacho_reader *reader);
 TACHO_READ_API const struct tacho_gap *tacho_read_gap(const struct tacho_reader *reader,
 						      uint32_t index);
 
+/* A process of the same `tacho run` that was seen and not recorded. Times as of the other
+   processes. */
+struct tacho_absent {
+	uint32_t pid, parent_pid;
+	uint64_t seen_ns;   /* when it was seen first */
+	const char *comm;   /* its name */
+	const char *exe;    /* path; "" not known */
+	const char *reason; /* stable: "rights", "static", "machine", "libc", "environment",
+				"library", "excluded", "idle", "refused", "hidden", "unknown" */
+	const char *text;   /* the same in words */
+	const char *said;   /* what its recorder said, or "" */
+	int error;	    /* errno, or 0 */
+	int hindered;	    /* 1: it could not be recorded; 0: it was not to be, or had nothing */
+};
+TACHO_READ_API uint32_t tacho_read_absent_count(const struct tacho_reader *reader);
+TACHO_READ_API const struct tacho_absent *tacho_read_absent(const struct tacho_reader *reader,
+							    uint32_t index);
+
 struct tacho_trigger_info {
 	uint32_t process, number, tid;
 	uint64_t ns;

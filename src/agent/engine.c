@@ -18,6 +18,7 @@
 
 #include "agent/boxes.h"
 #include "agent/exec.h"
+#include "agent/follow.h"
 #include "agent/keep.h"
 #include "agent/segments.h"
 #include "base/clock.h"
@@ -241,13 +242,32 @@ void tacho__engine_snapshot(struct tacho__engine *e, const char *why)
 		tacho__warn(e->voice, "there is no window to save: nothing has been recorded yet.");
 }
 
-size_t tacho__engine_alive(const struct tacho__engine *e)
+size_t tacho__engine_alive_since(const struct tacho__engine *e, uint64_t start)
 {
 	size_t alive = 0;
 
 	for (size_t i = 0; i < e->count; i++)
-		alive += !e->boxes[i].ended && !e->boxes[i].note;
+		alive += !e->boxes[i].ended && !e->boxes[i].note && e->boxes[i].start_time >= start;
 	return alive;
+}
+
+size_t tacho__engine_alive(const struct tacho__engine *e)
+{
+	return tacho__engine_alive_since(e, 0);
+}
+
+uint64_t tacho__engine_recorded_since(const struct tacho__engine *e, uint32_t pid)
+{
+	uint64_t since = UINT64_MAX;
+
+	for (size_t i = 0; i < e->count; i++) {
+		const struct tacho__followed *box = &e->boxes[i];
+
+		if (box->pid == pid && box->follow &&
+		    tacho__follow_super(box->follow)->created.mono_ns < since)
+			since = tacho__follow_super(box->follow)->created.mono_ns;
+	}
+	return since;
 }
 
 const char *tacho__engine_names(const struct tacho__engine *e, char *out, size_t size)

@@ -16,6 +16,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "agent/absent.h"
 #include "agent/demand.h"
 #include "agent/end.h"
 #include "agent/kernel.h"
@@ -92,8 +93,9 @@ struct tacho__engine {
 	struct tacho__engine_options options;
 	const struct tacho__voice *voice;
 	/* Set by who starts the command. */
-	uint32_t command; /* its process id; 0: none */
-	bool closing;	  /* nothing is followed any longer than this turn */
+	uint32_t command;	      /* its process id; 0: none */
+	struct tacho__absent *absent; /* who is not recorded; NULL: nobody wants to know */
+	bool closing;		      /* nothing is followed any longer than this turn */
 
 	bool command_reaped;
 	struct tacho__reaped reaped[TACHO__REAPED]; /* the last ones */
@@ -146,8 +148,11 @@ bool tacho__engine_is_blind(const struct tacho__engine *e);
 int tacho__engine_reaped(struct tacho__engine *e, pid_t pid, int status);
 /* Saves the windows of those that run; they go on. */
 void tacho__engine_snapshot(struct tacho__engine *e, const char *why);
-/* Recorded processes that run. */
+/* Recorded processes that run; those that were started at `start` (ticks since boot) or later. */
 size_t tacho__engine_alive(const struct tacho__engine *e);
+size_t tacho__engine_alive_since(const struct tacho__engine *e, uint64_t start);
+/* Since when a process records, CLOCK_MONOTONIC; UINT64_MAX: it does not. */
+uint64_t tacho__engine_recorded_since(const struct tacho__engine *e, uint32_t pid);
 /* "nginx (17), nginx (18) and 3 more"; returns out. */
 const char *tacho__engine_names(const struct tacho__engine *e, char *out, size_t size);
 /* Lets go of those that run, gives the file its name, deletes notes. What `exec` has to do goes

@@ -249,8 +249,12 @@ static void take(struct tacho__engine *e, const struct tacho__box_file *file,
 		box.note = box.done = true;
 		if (e->options.recording)
 			say_note(e, &box, super);
+		if (e->absent)
+			tacho__absent_refused(e->absent, super);
 		tacho__follow_end(f);
 	} else {
+		if (e->absent)
+			tacho__absent_boxed(e->absent, box.pid);
 		box.follow = f;
 		follow_process(&box);
 	}

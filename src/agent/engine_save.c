@@ -236,6 +236,8 @@ static int write_trace(const struct window *w, struct tacho_reader *reader,
 		.why_mono_ns = w->why && w->why[0] ? trigger_ns(reader, w) : 0,
 		.agent_cpu_ns = tacho__clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 		.end = w->box->ended ? &w->box->end : NULL,
+		.absent = w->engine->absent ? w->engine->absent->list : NULL,
+		.absent_count = w->engine->absent ? w->engine->absent->count : 0,
 	};
 	char message[TACHO__MESSAGE] = "";
 	int error = begin_output(file, w->engine, w->box, tacho_read_process(reader, 0));

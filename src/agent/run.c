@@ -1,7 +1,8 @@
 /*
  * It waits in ppoll(2) for signals, for new boxes, for what their recorders tell and for the
  * ends of recorded processes. Processes that the command leaves behind, daemons above
- * all, become children of this one, so that their ends are known.
+ * all, become children of this one, so that their ends are known. Nothing that would live on
+ * without this process is ended by it.
  */
 #define _GNU_SOURCE 1 /* sigabbrev_np */
 #include "agent/run.h"
@@ -30,6 +31,10 @@
 #define NS_PER_MS UINT64_C(1000000)
 /* How long a process that was left behind may take to record its first event. */
 #define GRACE_NS (2000 * NS_PER_MS)
+/* How long before its end a command starts what it leaves to itself. */
+#define LAUNCH_NS (2000 * NS_PER_MS)
+/* How long those that the command lived beside may take to end with it. */
+#define HEIRS_NS (1000 * NS_PER_MS)
 #define PENDING_NS (10 * NS_PER_MS) /* between looks at a box that is being made */
 #define PENDING_LOOKS 200
 #define NO_PIDFD_NS (500 * NS_PER_MS) /* ... at processes that cannot be waited for */
@@ -42,11 +47,15 @@ struct session {
 	pid_t command;
 	bool ended; /* the command has */
 	uint64_t ended_ns;
-	int status;	/* its wait status */
-	bool leave;	/* do not wait for others */
-	bool told;	/* that others go on */
-	unsigned looks; /* at boxes that are being made */
-	int key;	/* SIGINT or SIGQUIT, when the terminal sent it; 0: none */
+	bool lived;	   /* it recorded for a while */
+	uint64_t launched; /* what was started since then it was for: ticks since boot */
+	int status;	   /* its wait status */
+	bool leave;	   /* do not wait for others */
+	bool told;	   /* that others go on */
+	unsigned looks;	   /* at boxes that are being made */
+	struct tacho__absent absent;
+	char preload[PATH_MAX];
+	int key; /* SIGINT or SIGQUIT, when the terminal sent it; 0: none */
 };
 
 static uint64_t random_number(void)
@@ -118,6 +127,7 @@ static void say_killed(const struct session *s)
 static void reap_children(struct session *s)
 {
 	siginfo_t info;
+	uint64_t since;
 	int status;
 
 	for (;;) {
@@ -127,6 +137,7 @@ static void reap_children(struct session *s)
 			return;
 		if (waitpid(info.si_pid, &status, WUNTRACED | WNOHANG) <= 0)
 			return;
+		tacho__absent_news(&s->absent);
 		if (!WIFSTOPPED(status) && tacho__engine_reaped(&s->engine, info.si_pid, status))
 			continue;
 		if (info.si_pid != s->command || s->ended)
@@ -136,33 +147,14 @@ static void reap_children(struct session *s)
 		} else {
 			s->ended = true;
 			s->ended_ns = tacho__clock_ns(CLOCK_MONOTONIC);
+			s->launched = tacho__ticks_of_boot(LAUNCH_NS);
+			since = tacho__engine_recorded_since(&s->engine, (uint32_t)s->command);
+			s->lived = since < s->ended_ns && s->ended_ns - since > LAUNCH_NS;
 			s->status = status;
 			if (WIFSIGNALED(status))
 				say_killed(s);
 		}
 	}
-}
-
-/* To what the command left behind: children that this process inherited. */
-static void pass_to_heirs(struct session *s, const struct signalfd_siginfo *info)
-{
-	char path[64];
-	FILE *file;
-	long pid;
-	int count = 0;
-
-	snprintf(path, sizeof(path), "/proc/self/task/%ld/children", (long)getpid());
-	file = fopen(path, "re");
-	while (file && fscanf(file, "%ld", &pid) == 1) {
-		if (s->engine.exec && pid == (long)tacho__exec_pid(s->engine.exec))
-			continue;
-		tacho__pass_on(info, (pid_t)pid);
-		count++;
-	}
-	if (file)
-		fclose(file);
-	if (count == 0)
-		s->leave = true;
 }
 
 static bool is_deadly(int number)
@@ -195,14 +187,13 @@ static void handle_signal(struct session *s, const struct signalfd_siginfo *info
 	} else if (!tacho__is_for_child(info)) {
 		if (info->ssi_code > 0 && (number == SIGINT || number == SIGQUIT))
 			s->key = number;
-		/* Ctrl-C does not reach daemons; it ends the waiting for them. */
-		if (s->ended && is_deadly(number))
-			s->leave = true;
 	} else if (!s->ended) {
 		tacho__pass_on(info, s->command);
-	} else {
-		pass_to_heirs(s, info);
 	}
+	/* No signal to the command reaches what it left behind, and none of ours shall: it ends
+	   the waiting. */
+	if (s->ended && is_deadly(number))
+		s->leave = true;
 }
 
 /* Whether there were any. */
@@ -235,11 +226,22 @@ static bool is_impatient(void *arg)
 
 /* ------------------------------------------------------------------ waiting */
 
-static bool has_children(void)
+/* A child of this process that is not the command's. */
+static pid_t own_child(const struct session *s)
 {
-	siginfo_t info;
+	return s->engine.exec ? tacho__exec_pid(s->engine.exec) : 0;
+}
 
-	return waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) == 0;
+/*
+ * What the command started just before it ended is what it was for: it put a daemon into the
+ * background. That is followed. What is older the command lived beside; and one that recorded
+ * for a while, or that a signal killed, had a life of its own.
+ */
+static bool was_launcher(const struct session *s)
+{
+	if (s->options->wait || s->lived || WIFSIGNALED(s->status))
+		return s->options->wait;
+	return tacho__engine_alive_since(&s->engine, s->launched) > 0;
 }
 
 static void tell_who_goes_on(struct session *s)
@@ -264,9 +266,10 @@ static void sooner(uint64_t *until, uint64_t at)
 /* Whether there is still something to wait for; *until: at most until then. */
 static bool goes_on(struct session *s, uint64_t *until)
 {
-	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC);
+	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC), grace = 0;
+	size_t alive;
 
-	*until = UINT64_MAX;
+	*until = s->absent.due_ns;
 	if (s->engine.pending && s->looks < PENDING_LOOKS)
 		sooner(until, now + PENDING_NS);
 	if (tacho__engine_is_blind(&s->engine))
@@ -275,15 +278,21 @@ static bool goes_on(struct session *s, uint64_t *until)
 		return true;
 	if (s->leave || s->options->no_wait)
 		return false;
-	if (tacho__engine_alive(&s->engine) > 0) {
+	alive = tacho__engine_alive(&s->engine);
+	if (alive > 0 && (s->told || was_launcher(s))) {
 		tell_who_goes_on(s);
 		return true;
 	}
 	/* From now on a window that cannot be saved is not tried again. */
 	s->engine.closing = true;
-	if (!has_children() || now - s->ended_ns >= GRACE_NS)
+	if (alive > 0)
+		grace = HEIRS_NS;
+	if (!s->lived && !WIFSIGNALED(s->status) &&
+	    tacho__has_child_since(s->launched, own_child(s)))
+		grace = GRACE_NS;
+	if (now - s->ended_ns >= grace)
 		return false;
-	sooner(until, s->ended_ns + GRACE_NS);
+	sooner(until, s->ended_ns + grace);
 	return true;
 }
 
@@ -297,6 +306,7 @@ static void wait_for_end(struct session *s)
 		if (look)
 			s->looks = 0;
 		look |= read_signals(s);
+		tacho__absent_look(&s->absent, own_child(s));
 		if (!look && (s->engine.pending || tacho__clock_ns(CLOCK_MONOTONIC) >= until)) {
 			s->looks += s->engine.pending;
 			look = true;
@@ -308,19 +318,21 @@ static void wait_for_end(struct session *s)
 
 /* ---------------------------------------------------------------------- end */
 
-static void say_rest(const struct session *s, size_t alive, const char *names)
+static void say_goes_on(const struct session *s, const char *names)
 {
-	const struct tacho__engine *e = &s->engine;
 	const char *all = geteuid() == 0 ? " --all" : "";
 
-	if (alive > 0)
-		tacho__note(
-			s->voice,
-			"still running and recorded: %s. 'tacho dump PID' saves a window, 'tacho "
-			"ls%s' lists them, 'tacho recover%s' saves what they leave behind.",
-			names, all, all);
-	else if (e->saved + e->failed + e->unwanted + e->segment_count == 0 &&
-		 s->options->program->hindrance == TACHO__HINDRANCE_NONE && !e->last_reason[0])
+	tacho__note(s->voice,
+		    "still running and recorded: %s. 'tacho dump PID' saves a window, 'tacho "
+		    "ls%s' lists them, 'tacho recover%s' saves what they leave behind.",
+		    names, all, all);
+}
+
+static void say_nothing_recorded(const struct session *s, const char *absent)
+{
+	if (absent[0])
+		tacho__warn(s->voice, "nothing was recorded. Of its processes, %s", absent);
+	else
 		tacho__note(s->voice,
 			    "nothing was recorded: none of its processes%s waited with epoll, poll "
 			    "or select, or called tacho.h.%s",
@@ -329,6 +341,34 @@ static void say_rest(const struct session *s, size_t alive, const char *names)
 				    ? " Processes that it left running may still do so: 'tacho ls' "
 				      "lists them, 'tacho recover' saves what they leave behind."
 				    : "");
+}
+
+static void say_rest(const struct session *s, size_t alive, const char *names)
+{
+	const struct tacho__engine *e = &s->engine;
+	bool hindered = s->options->program->hindrance != TACHO__HINDRANCE_NONE;
+	char absent[TACHO__MESSAGE];
+
+	/* That the command itself cannot be recorded was said when it started. */
+	tacho__absent_names(&s->absent, hindered ? (uint32_t)s->command : 0, absent,
+			    sizeof(absent));
+	if (alive > 0)
+		say_goes_on(s, names);
+	if (alive + e->saved + e->failed + e->unwanted + e->segment_count == 0 && !hindered &&
+	    !e->last_reason[0])
+		say_nothing_recorded(s, absent);
+	else if (absent[0])
+		tacho__warn(s->voice, "not recorded: %s", absent);
+}
+
+/* What those have that go on; their boxes stay. */
+static void save_living(struct session *s)
+{
+	struct tacho__engine *e = &s->engine;
+
+	if (!s->options->no_wait && !e->options.continuous && tacho__engine_alive(e) > 0 &&
+	    !tacho__sentinels_watch(&e->options.rules.sentinels, TACHO__WATCH_EXIT))
+		tacho__engine_snapshot(e, NULL);
 }
 
 static int exit_status(int status)
@@ -376,12 +416,29 @@ static int start_command(struct session *s)
 static void finish(struct session *s)
 {
 	char names[TACHO__MESSAGE];
-	size_t alive = tacho__engine_alive(&s->engine);
+	size_t alive;
 
+	tacho__absent_end(&s->absent, own_child(s));
+	save_living(s);
+	alive = tacho__engine_alive(&s->engine);
 	tacho__engine_names(&s->engine, names, sizeof(names));
 	tacho__engine_end(&s->engine);
 	say_rest(s, alive, names);
 	tacho__engine_finish(&s->engine, s->signals, is_impatient, s);
+	tacho__absent_free(&s->absent);
+}
+
+static void watch_absent(struct session *s)
+{
+	char message[TACHO__MESSAGE];
+	const char *slash;
+
+	if (tacho__preload_find(s->preload, sizeof(s->preload), message, sizeof(message)) < 0)
+		return; /* and nothing is started */
+	slash = strrchr(s->preload, '/');
+	s->absent.preload = slash ? slash + 1 : s->preload;
+	s->absent.exclude = s->options->exclude;
+	s->engine.absent = &s->absent;
 }
 
 int tacho__run(const struct tacho__run_options *options, int *key)
@@ -395,6 +452,7 @@ int tacho__run(const struct tacho__run_options *options, int *key)
 	engine.all_users = geteuid() == 0;
 	if (tacho__engine_open(&s.engine, &engine) < 0)
 		return TACHO__RUN_FAILED;
+	watch_absent(&s);
 	status = start_command(&s);
 	if (status)
 		return status;

@@ -24,6 +24,7 @@ struct tacho__run_options {
 	char *const *argv;
 	bool no_wait;	      /* for processes that the command leaves behind */
 	bool no_crash;	      /* crashes are not noted */
+	bool wait;	      /* for all of them that record, however old they are */
 	int trigger;	      /* this signal saves a snapshot; 0: none */
 	bool sigpipe_ignored; /* when this process was started */
 	/* As they go into the environment; NULL: not given. */

@@ -7,12 +7,15 @@
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "agent/run_program.h"
 
 #define ANCESTORS_MAX 64 /* generations that are followed to find out who sent a signal */
 #define SHELL "/bin/sh"
+#define NS_PER_S UINT64_C(1000000000)
+#define START_FIELD 22 /* of /proc/PID/stat: when it was started */
 
 static int is_variable(const char *entry, const char *name)
 {
@@ -149,10 +152,10 @@ pid_t tacho__start(const struct tacho__start *start)
 	return error ? -error : pid;
 }
 
-/* State and parent of a process; 0: it is not there. */
-static pid_t read_parent(pid_t pid, char *state)
+/* What is behind the name in /proc/PID/stat: the state and numbers; NULL: it is not there. */
+static const char *read_stat(pid_t pid, char text[1024])
 {
-	char path[32], text[512];
+	char path[32];
 	const char *at;
 	ssize_t n;
 	int fd;
@@ -160,16 +163,66 @@ static pid_t read_parent(pid_t pid, char *state)
 	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
 	fd = open(path, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
-		return 0;
-	n = read(fd, text, sizeof(text) - 1);
+		return NULL;
+	n = read(fd, text, 1023);
 	close(fd);
 	text[n > 0 ? n : 0] = 0;
 	/* The name in brackets may hold anything. */
 	at = strrchr(text, ')');
-	if (!at || at[1] != ' ' || !at[2])
+	return at && at[1] == ' ' && at[2] ? at + 2 : NULL;
+}
+
+/* State and parent of a process; 0: it is not there. */
+static pid_t read_parent(pid_t pid, char *state)
+{
+	char text[1024];
+	const char *at = read_stat(pid, text);
+
+	if (!at)
 		return 0;
-	*state = at[2];
-	return (pid_t)strtol(at + 3, NULL, 10);
+	*state = *at;
+	return (pid_t)strtol(at + 1, NULL, 10);
+}
+
+uint64_t tacho__ticks_of_boot(uint64_t ago_ns)
+{
+	struct timespec now;
+	uint64_t ns;
+
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	ns = (uint64_t)now.tv_sec * NS_PER_S + (uint64_t)now.tv_nsec;
+	return (ns > ago_ns ? ns - ago_ns : 0) / (NS_PER_S / (uint64_t)sysconf(_SC_CLK_TCK));
+}
+
+/* When it was started, in ticks since boot; 0: it is not there, or has ended. */
+static uint64_t read_start(pid_t pid)
+{
+	char text[1024];
+	const char *at = read_stat(pid, text);
+
+	if (!at || *at == 'Z')
+		return 0;
+	for (int field = 3; at && field < START_FIELD; field++) {
+		at = strchr(at, ' ');
+		at = at ? at + 1 : NULL;
+	}
+	return at ? strtoull(at, NULL, 10) : 0;
+}
+
+bool tacho__has_child_since(uint64_t start, pid_t but)
+{
+	bool found = false;
+	char path[64];
+	FILE *file;
+	long pid;
+
+	snprintf(path, sizeof(path), "/proc/self/task/%ld/children", (long)getpid());
+	file = fopen(path, "re");
+	while (file && !found && fscanf(file, "%ld", &pid) == 1)
+		found = pid != (long)but && read_start((pid_t)pid) >= start;
+	if (file)
+		fclose(file);
+	return found;
 }
 
 int tacho__is_stopped(pid_t pid)

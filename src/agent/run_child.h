@@ -9,7 +9,9 @@
 #define TACHO_AGENT_RUN_CHILD_H
 
 #include <signal.h>
+#include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 struct signalfd_siginfo;
@@ -48,6 +50,11 @@ int tacho__is_for_child(const struct signalfd_siginfo *info);
 
 /* Sends it as it came. 0 or a negative errno. */
 int tacho__pass_on(const struct signalfd_siginfo *info, pid_t pid);
+
+/* When it was `ago_ns` ago, in the ticks since boot that start times are told in. */
+uint64_t tacho__ticks_of_boot(uint64_t ago_ns);
+/* Whether a child of this process, but for one, was started then or later and runs. */
+bool tacho__has_child_since(uint64_t start, pid_t but);
 
 /* 1: the process is stopped (SIGSTOP and kin). */
 int tacho__is_stopped(pid_t pid);

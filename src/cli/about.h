@@ -19,6 +19,11 @@ const char *about_alive(const struct tacho_process *process);
 
 void about_sources(const struct tacho_reader *reader, uint32_t process);
 void about_losses(const struct tacho_reader *reader, uint32_t process);
+/* Processes that were not recorded: one of them without the end of the line; all, nothing when there
+   are none. */
+void about_absentee(const struct tacho_absent *a);
+void about_absent(const struct tacho_reader *reader);
+void about_absent_json(struct json *j, const struct tacho_reader *reader);
 void about_sources_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
 void about_losses_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
 void about_process_json(struct json *j, const struct tacho_process *process);

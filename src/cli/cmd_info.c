@@ -318,6 +318,9 @@ static void print_info(const struct info *in)
 		print_triggers(in, i);
 		about_crashes(in->reader, i, in->first_ns);
 	}
+	if (processes > 1 && tacho_read_absent_count(in->reader))
+		putchar('\n');
+	about_absent(in->reader);
 }
 
 static void json_threads(struct json *j, const struct info *in, uint32_t process)
@@ -497,6 +500,7 @@ static void print_info_json(const struct info *in)
 		json_object_end(&j);
 	}
 	json_array_end(&j);
+	about_absent_json(&j, in->reader);
 	json_problems(&j, in->reader);
 	json_object_end(&j);
 	json_end_line(&j);

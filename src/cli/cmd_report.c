@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/about.h"
 #include "cli/cli.h"
 #include "cli/describe.h"
 #include "text/json.h"
@@ -262,6 +263,20 @@ static void put_nameless(const struct asked *a, const struct tacho__explanation 
 	}
 }
 
+/* Who was not recorded, and could not be: nothing above is about them. */
+static void put_absent(const struct tacho_reader *reader)
+{
+	for (uint32_t i = 0; i < tacho_read_absent_count(reader); i++) {
+		const struct tacho_absent *a = tacho_read_absent(reader, i);
+
+		if (!a->hindered)
+			continue;
+		printf("\n%snot recorded: ", cli_colour(stdout, CLI_DIM));
+		about_absentee(a);
+		fputs(cli_colour(stdout, CLI_PLAIN), stdout);
+	}
+}
+
 /* The lengths of all callbacks, as bars; only where somebody looks. */
 static void put_histogram(const struct tacho__summary *s)
 {
@@ -346,6 +361,7 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 			text_put(stdout, e->coverage[i].why);
 			fputs(cli_colour(stdout, CLI_PLAIN), stdout);
 		}
+	put_absent(reader);
 	if (hidden)
 		printf("\n%u more of severity info: --all shows them.", hidden);
 	putchar('\n');
@@ -457,6 +473,7 @@ static void put_json(const struct tacho_reader *reader, const struct tacho__expl
 		json_object_end(&j);
 	}
 	json_object_end(&j);
+	about_absent_json(&j, reader);
 	put_losses_json(&j, reader, e);
 	json_object_end(&j);
 	json_end_line(&j);

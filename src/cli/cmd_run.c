@@ -106,6 +106,8 @@ const struct cli_command cli_run = {
 		"  --names                have Python and node name the functions of scripts\n"
 		"  --no-wait-children     return when COMMAND ends, whatever it left "
 		"running\n"
+		"  --wait-children        wait for all that it left running and is "
+		"recorded\n"
 		"  --no-crash             do not note crashes in the box; handlers of signals are "
 		"left\n                         alone\n" WATCH_OPTIONS_HELP
 		"                         also 'exit!=0': keep the last window only then\n\n"

@@ -278,6 +278,7 @@ int run_options_read(struct run_options *o, int argc, char **argv)
 		{"service", .call = watch_service, .arg = &o->watch},
 		{"trigger-signal", .call = read_trigger, .arg = &o->run.trigger},
 		{"no-wait-children", .flag = &o->run.no_wait},
+		{"wait-children", .flag = &o->run.wait},
 		{"names", .flag = &o->watch.engine.names},
 		{"no-crash", .flag = &o->run.no_crash},
 		WATCH_OPTIONS_ROWS(&o->watch),

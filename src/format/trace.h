@@ -77,6 +77,7 @@ enum tacho_block_type {
 	TACHO_BLOCK_SYMBOLS = 13,
 	/* 14 is not used */
 	TACHO_BLOCK_GAPS = 15,
+	TACHO_BLOCK_ABSENT = 16,
 	TACHO_BLOCK_UNDERWAY = 17,
 };
 
@@ -334,6 +335,33 @@ struct tacho_trace_gap {
 	int32_t error;		 /* errno, or 0 */
 };
 
+/*
+ * ABSENT: u32 entry size, u32 count, entries: processes of the same `tacho run` that were seen and
+ * have no box, and why. Each window holds those that were known when it was taken; an entry
+ * with the same pid and seen_ns is the same one.
+ */
+enum tacho_absent_reason {
+	TACHO_ABSENT_RIGHTS = 1,      /* more rights than its caller (AT_SECURE) */
+	TACHO_ABSENT_STATIC = 2,      /* linked statically */
+	TACHO_ABSENT_MACHINE = 3,     /* made for another architecture */
+	TACHO_ABSENT_LIBC = 4,	      /* made for another C library */
+	TACHO_ABSENT_ENVIRONMENT = 5, /* cleaned, and nobody could give it back */
+	TACHO_ABSENT_LIBRARY = 6,     /* the library could not be loaded where it runs */
+	TACHO_ABSENT_EXCLUDED = 7,    /* --exclude names it */
+	TACHO_ABSENT_IDLE = 8,	      /* it never waited, so there was nothing to record */
+	TACHO_ABSENT_REFUSED = 9,     /* its recorder could not begin; `said` is why */
+	TACHO_ABSENT_HIDDEN = 10,     /* it cannot be looked into */
+};
+struct tacho_trace_absent {
+	uint32_t pid, parent_pid;
+	uint32_t reason;  /* enum tacho_absent_reason */
+	int32_t error;	  /* errno, or 0 */
+	uint64_t seen_ns; /* CLOCK_MONOTONIC: when it was seen first */
+	char comm[16];
+	char exe[216];	/* path, cut; "" not known */
+	char said[256]; /* what its recorder said, or "" */
+};
+
 /* INDEX: u32 entry size, u32 count, entries sorted by offset. */
 struct tacho_trace_index {
 	uint64_t offset; /* of the block */
@@ -356,5 +384,6 @@ _Static_assert(sizeof(struct tacho_trace_symbols) == 24, "symbols header is 24 b
 _Static_assert(sizeof(struct tacho_trace_symbol) == 24, "symbol is 24 bytes");
 _Static_assert(sizeof(struct tacho_trace_frame) == 12, "frame is 12 bytes");
 _Static_assert(sizeof(struct tacho_trace_gap) == 32, "gap is 32 bytes");
+_Static_assert(sizeof(struct tacho_trace_absent) == 512, "absent process is 512 bytes");
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * Calls that wait for time, for processes, for threads, for messages and for memory.
+ * Calls that wait for time, for processes, for threads, for messages and for memory. Those that start
+ * programs are in exec.c.
  */
 #include "hooks/calls.h"
 
@@ -40,16 +41,6 @@ TACHO__OUTER_CALL(int, system, (const char *command), (command), result < 0 ? er
 TACHO__OUTER_CALL(FILE *, popen, (const char *command, const char *mode), (command, mode),
 		  result ? 0 : errno, TACHO__PATH(command))
 TACHO__OUTER_CALL(int, pclose, (FILE * stream), (stream), result < 0 ? errno : 0, TACHO__NOTHING)
-
-/* In libc's own way, past the hooks of fork and exec: it returns when the new program runs. */
-#define SPAWN_CALL(name)                                                                       \
-	TACHO__CALL_ERROR(int, name,                                                           \
-			  (pid_t * process, const char *path, const void *actions,             \
-			   const void *attributes, char *const *args, char *const *variables), \
-			  (process, path, actions, attributes, args, variables), result,       \
-			  TACHO__PATH(path))
-SPAWN_CALL(posix_spawn)
-SPAWN_CALL(posix_spawnp)
 
 /* --------------------------------------------------------------- threads */
 

@@ -139,6 +139,8 @@ void tacho__samples_begin(void);
 int tacho__under_valgrind(void);
 void tacho__signals_begin(void);
 void tacho__sched_begin(void);
+/* exec.c: `record`: what the program starts is to be recorded. */
+void tacho__exec_begin(int record);
 
 /*
  * sched.c: a poll of kind `id` (or, where callbacks are not seen, a turn of loop `id`) that took

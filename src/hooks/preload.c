@@ -64,16 +64,21 @@ static int is_listed(const char *list, const char *name)
 __attribute__((constructor)) static void begin(void)
 {
 	char comm[16];
+	int record, error;
 
 	if (TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0))
 		comm[0] = 0;
 	/* A program with more rights than its caller keeps to itself. */
-	if (getauxval(AT_SECURE) || is_listed(getenv("TACHO_EXCLUDE"), comm))
-		return;
-	tacho__signals_begin();
-	tacho__samples_begin();
-	if (tacho__arm())
-		return;
-	tacho__sched_begin();
-	tacho__crashes_begin();
+	record = !getauxval(AT_SECURE) && !is_listed(getenv("TACHO_EXCLUDE"), comm);
+	if (record) {
+		tacho__signals_begin();
+		tacho__samples_begin();
+		error = tacho__arm();
+		if (!error) {
+			tacho__sched_begin();
+			tacho__crashes_begin();
+		}
+		record = error != -ECANCELED; /* TACHO=off */
+	}
+	tacho__exec_begin(record);
 }

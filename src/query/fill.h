@@ -74,6 +74,6 @@ extern const struct tacho__sql_table tacho__sql_spans, tacho__sql_tasks, tacho__
 extern const struct tacho__sql_table tacho__sql_samples, tacho__sql_frames, tacho__sql_switches;
 /* trace.c */
 extern const struct tacho__sql_table tacho__sql_processes, tacho__sql_threads, tacho__sql_losses,
-	tacho__sql_gaps, tacho__sql_problems;
+	tacho__sql_gaps, tacho__sql_absent, tacho__sql_problems;
 
 #endif

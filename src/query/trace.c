@@ -211,6 +211,54 @@ static int fill_gaps(struct tacho__sql_filling *f)
 	return error ? error : f->error;
 }
 
+/* ------------------------------------------------------------- not recorded */
+
+enum { N_PID = 1, N_PARENT, N_COMM, N_EXE, N_SEEN, N_REASON, N_TEXT, N_SAID, N_ERROR, N_HINDERED };
+
+/* clang-format off */
+static const struct tacho__sql_column absent_columns[] = {
+	{"pid", SQL_NUMBER, N_PID, 0, "its pid"},
+	{"parent_pid", SQL_OPTIONAL, N_PARENT, 0, "that of its parent when it was seen; NULL: not known"},
+	{"comm", SQL_POINTER, N_COMM, 0, "its name"},
+	{"exe", SQL_POINTER, N_EXE, 0, "path of its program; NULL: not known"},
+	{"seen_ns", SQL_KEY, N_SEEN, 0, "when it was seen first"},
+	{"reason", SQL_POINTER, N_REASON, 0, "rights, static, machine, libc, environment, library, excluded, idle, refused or hidden"},
+	{"hindered", SQL_NUMBER, N_HINDERED, 0, "1: it could not be recorded; 0: it was not to be, or had nothing to record"},
+	{"text", SQL_POINTER, N_TEXT, 0, "the reason in words"},
+	{"said", SQL_POINTER, N_SAID, 0, "what its recorder said; NULL: nothing"},
+	{"errno", SQL_OPTIONAL, N_ERROR, 0, "NULL: none"},
+};
+/* clang-format on */
+
+/* NULL for none. */
+static uint64_t pointer_known(const char *text)
+{
+	return text[0] ? pointer(text) : 0;
+}
+
+static int fill_absent(struct tacho__sql_filling *f)
+{
+	const struct tacho_reader *r = f->source->reader;
+
+	for (uint32_t i = 0; i < tacho_read_absent_count(r); i++) {
+		const struct tacho_absent *a = tacho_read_absent(r, i);
+		uint64_t v[SQL_FIELDS] = {0};
+
+		v[N_PID] = a->pid;
+		v[N_PARENT] = a->parent_pid;
+		v[N_COMM] = pointer(a->comm);
+		v[N_EXE] = pointer_known(a->exe);
+		v[N_SEEN] = a->seen_ns;
+		v[N_REASON] = pointer(a->reason);
+		v[N_TEXT] = pointer(a->text);
+		v[N_SAID] = pointer_known(a->said);
+		v[N_ERROR] = (uint64_t)(int64_t)a->error;
+		v[N_HINDERED] = a->hindered != 0;
+		tacho__sql_put(f, v);
+	}
+	return f->error;
+}
+
 /* ----------------------------------------------------------------- problems */
 
 enum { B_NAME = 1, B_TEXT, B_PATH, B_OFFSET, B_SIZE };
@@ -255,6 +303,9 @@ const struct tacho__sql_table tacho__sql_losses = SQL_TABLE(
 	"losses", "something that the recorder counts as lost", loss_columns, .fill = fill_losses);
 const struct tacho__sql_table tacho__sql_gaps = SQL_TABLE(
 	"gaps", "a stretch of time of which records are missing", gap_columns, .fill = fill_gaps);
+const struct tacho__sql_table tacho__sql_absent =
+	SQL_TABLE("absent", "a process of the same run that was not recorded", absent_columns,
+		  .fill = fill_absent);
 const struct tacho__sql_table tacho__sql_problems =
 	SQL_TABLE("problems", "something that is wrong with the file", problem_columns,
 		  .fill = fill_problems);

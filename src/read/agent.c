@@ -1,9 +1,11 @@
-/* What an agent adds: gaps in what it delivered, and the sentinels that it set. */
+/* What an agent adds: gaps in what it delivered, the sentinels that it set, and who was not
+   recorded. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "read/reader.h"
+#include "read/records.h"
 
 #define UNKNOWN "unknown"
 
@@ -149,4 +151,110 @@ uint32_t tacho_read_gap_count(const struct tacho_reader *reader)
 const struct tacho_gap *tacho_read_gap(const struct tacho_reader *reader, uint32_t index)
 {
 	return index < reader->gap_count ? &reader->gaps[index] : NULL;
+}
+
+/* ------------------------------------------------------------ not recorded */
+
+static const struct {
+	const char *name, *text;
+	int hindered;
+} absences[] = {
+	[0] = {UNKNOWN, "a newer tacho names a reason that this one does not know", 1},
+	[TACHO_ABSENT_RIGHTS] = {"rights",
+				 "rights that differ from those of what started it (AT_SECURE)", 1},
+	[TACHO_ABSENT_STATIC] = {"static", "linked statically", 1},
+	[TACHO_ABSENT_MACHINE] = {"machine", "made for another architecture", 1},
+	[TACHO_ABSENT_LIBC] = {"libc", "made for another C library", 1},
+	[TACHO_ABSENT_ENVIRONMENT] = {"environment",
+				      "started without LD_PRELOAD in its environment", 1},
+	[TACHO_ABSENT_LIBRARY] = {"library", "the library that records could not be loaded there",
+				  1},
+	[TACHO_ABSENT_EXCLUDED] = {"excluded", "excluded", 0},
+	[TACHO_ABSENT_IDLE] = {"idle", "never waited for anything that is recorded", 0},
+	[TACHO_ABSENT_REFUSED] = {"refused", "recording could not begin", 1},
+	[TACHO_ABSENT_HIDDEN] = {"hidden", "cannot be looked into", 1},
+};
+#define ABSENCES (sizeof(absences) / sizeof(absences[0]))
+
+static const char *text_in(struct tacho_reader *r, const char *text, size_t size)
+{
+	return tacho__arena_text(&r->arena, text, strnlen(text, size));
+}
+
+void tacho__absent_tell(struct tacho_absent *out, const struct tacho_trace_absent *a)
+{
+	uint32_t reason = a->reason < ABSENCES ? a->reason : 0;
+
+	*out = (struct tacho_absent){
+		.pid = a->pid,
+		.parent_pid = a->parent_pid,
+		.seen_ns = a->seen_ns,
+		.comm = a->comm,
+		.exe = a->exe,
+		.reason = absences[reason].name,
+		.text = absences[reason].text,
+		.said = a->said,
+		.error = a->error,
+		.hindered = absences[reason].hindered,
+	};
+}
+
+uint32_t tacho__absent_reason(const char *name)
+{
+	for (uint32_t i = 1; i < ABSENCES; i++)
+		if (!strcmp(name, absences[i].name))
+			return i;
+	return UINT32_MAX;
+}
+
+int tacho__absent_add(struct tacho_reader *r, const struct tacho__array *absent)
+{
+	if ((uint64_t)r->absent_count + absent->count > r->arena.limit / sizeof(*r->absent) ||
+	    TACHO__GROW(r->absent, r->absent_capacity, r->absent_count + absent->count))
+		return -ENOMEM;
+	for (uint32_t i = 0; i < absent->count; i++) {
+		struct tacho_absent *out = &r->absent[r->absent_count];
+		struct tacho_trace_absent a;
+
+		tacho__array_get(absent, i, &a, sizeof(a));
+		tacho__absent_tell(out, &a);
+		out->comm = text_in(r, a.comm, sizeof(a.comm));
+		out->exe = text_in(r, a.exe, sizeof(a.exe));
+		out->said = text_in(r, a.said, sizeof(a.said));
+		if (!out->comm || !out->exe || !out->said)
+			return -ENOMEM;
+		r->absent_count++;
+	}
+	return 0;
+}
+
+static int compare_absent(const void *va, const void *vb)
+{
+	const struct tacho_absent *a = va, *b = vb;
+
+	if (a->seen_ns != b->seen_ns)
+		return a->seen_ns < b->seen_ns ? -1 : 1;
+	return a->pid < b->pid ? -1 : a->pid > b->pid;
+}
+
+void tacho__absent_settle(struct tacho_reader *r)
+{
+	uint32_t kept = 0;
+
+	if (r->absent_count)
+		qsort(r->absent, r->absent_count, sizeof(*r->absent), compare_absent);
+	for (uint32_t i = 0; i < r->absent_count; i++)
+		if (!kept || compare_absent(&r->absent[kept - 1], &r->absent[i]) != 0)
+			r->absent[kept++] = r->absent[i];
+	r->absent_count = kept;
+}
+
+uint32_t tacho_read_absent_count(const struct tacho_reader *reader)
+{
+	return reader->absent_count;
+}
+
+const struct tacho_absent *tacho_read_absent(const struct tacho_reader *reader, uint32_t index)
+{
+	return index < reader->absent_count ? &reader->absent[index] : NULL;
 }

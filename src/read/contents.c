@@ -376,6 +376,9 @@ static int read_block(struct tacho__trace *t, uint16_t type, struct tacho__parts
 	case TACHO_BLOCK_GAPS:
 		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_trace_gap));
 		return err ? err : tacho__gaps_add(r, t->source, &a);
+	case TACHO_BLOCK_ABSENT:
+		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_trace_absent));
+		return err ? err : tacho__absent_add(r, &a);
 	case TACHO_BLOCK_SOURCES:
 		err = open_array(r, &a, data, size, 0, sizeof(struct tacho_box_source));
 		read_sources(p, &a);

@@ -368,6 +368,7 @@ int tacho__facts_settle(struct tacho_reader *r)
 	settle_incidents(r);
 	settle_ends(r);
 	tacho__gaps_settle(r);
+	tacho__absent_settle(r);
 	for (uint32_t i = 0; i < r->process_count; i++) {
 		struct tacho__process *p = r->processes[i];
 

@@ -150,6 +150,7 @@ void tacho_read_close(struct tacho_reader *reader)
 	free(reader->triggers);
 	free(reader->crashes);
 	free(reader->gaps);
+	free(reader->absent);
 	free(reader->problems);
 	tacho__block_room_free(&reader->room);
 	tacho__arena_free(&reader->arena);

@@ -15,7 +15,7 @@
  *   merge.c           events in the order of time
  *   event.c           what stands in an event
  *   facts.c           processes, threads, losses, triggers, crashes
- *   agent.c           what an agent adds: gaps, sentinels
+ *   agent.c           what an agent adds: gaps, sentinels, who was not recorded
  *   symbols.c         what code addresses are called
  *   problem.c         what is wrong with the input
  */
@@ -142,6 +142,8 @@ struct tacho_reader {
 	uint32_t crash_count, crash_capacity;
 	struct tacho_gap *gaps; /* sorted once all are there */
 	uint32_t gap_count, gap_capacity;
+	struct tacho_absent *absent; /* sorted once all are there */
+	uint32_t absent_count, absent_capacity;
 	uint32_t loss_count; /* those that are known, and all before the last one counted */
 	const char *unknown_losses[TACHO_LOSS_MAX]; /* names of those that are not */
 	struct tacho_problem **problems;
@@ -264,6 +266,9 @@ int tacho__facts_settle(struct tacho_reader *r);
 int tacho__gaps_add(struct tacho_reader *r, uint32_t source, const struct tacho__array *gaps);
 /* Sorts them and leaves out what several files tell of one. */
 void tacho__gaps_settle(struct tacho_reader *r);
+/* The same of an ABSENT block. */
+int tacho__absent_add(struct tacho_reader *r, const struct tacho__array *absent);
+void tacho__absent_settle(struct tacho_reader *r);
 /* Of enum tacho_sentinel + 1; "" for 0, "unknown" for one of a newer tacho. */
 const char *tacho__sentinel_name(uint32_t sentinel);
 

@@ -73,6 +73,12 @@ uint64_t tacho__read_last_ns(const struct tacho_reader *reader);
 /* What a name that the reader gave stands for: enum tacho_gap_reason, enum tacho_sentinel + 1.
    0: nothing; of "unknown": a number that stays unknown. */
 uint32_t tacho__gap_reason(const char *name);
+uint32_t tacho__absent_reason(const char *name);
 uint32_t tacho__sentinel_number(const char *name);
+
+/* An entry of ABSENT as the reader tells it; its texts must be ended, and outlive `out`. */
+struct tacho_absent;
+struct tacho_trace_absent;
+void tacho__absent_tell(struct tacho_absent *out, const struct tacho_trace_absent *a);
 
 #endif

@@ -368,3 +368,37 @@ int tacho__put_all_gaps(struct tacho__output *o, const struct tacho_reader *read
 	free(all);
 	return o->error;
 }
+
+/* ------------------------------------------------------------------ ABSENT */
+
+static void copy_cut(char *to, size_t size, const char *from)
+{
+	memcpy(to, from, strnlen(from, size - 1));
+}
+
+int tacho__put_absent(struct tacho__output *o, const struct tacho_reader *reader,
+		      const struct tacho__trace_options *options)
+{
+	uint32_t known = tacho_read_absent_count(reader);
+	struct tacho__bytes b = {0};
+
+	if (!known && !options->absent_count)
+		return o->error;
+	array_begin(&b, sizeof(struct tacho_trace_absent));
+	for (uint32_t i = 0; i < known; i++) {
+		const struct tacho_absent *a = tacho_read_absent(reader, i);
+		struct tacho_trace_absent entry = {.pid = a->pid,
+						   .parent_pid = a->parent_pid,
+						   .reason = tacho__absent_reason(a->reason),
+						   .error = a->error,
+						   .seen_ns = a->seen_ns};
+
+		copy_cut(entry.comm, sizeof(entry.comm), a->comm);
+		copy_cut(entry.exe, sizeof(entry.exe), a->exe);
+		copy_cut(entry.said, sizeof(entry.said), a->said);
+		array_put(&b, &entry, sizeof(entry));
+	}
+	for (uint32_t i = 0; i < options->absent_count; i++)
+		array_put(&b, &options->absent[i], sizeof(options->absent[i]));
+	return tacho__output_bytes(o, TACHO_BLOCK_ABSENT, &b);
+}

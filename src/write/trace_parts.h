@@ -27,6 +27,9 @@ int tacho__put_gaps(struct tacho__output *o, const struct tacho_trace_gap *gaps,
 /* Those that the reader knows of the process, and those of the options. */
 int tacho__put_all_gaps(struct tacho__output *o, const struct tacho_reader *reader,
 			const struct tacho__trace_options *options);
+/* Processes that were not recorded; without any, no block. */
+int tacho__put_absent(struct tacho__output *o, const struct tacho_reader *reader,
+		      const struct tacho__trace_options *options);
 /* trace_definitions.c */
 int tacho__put_definitions(struct tacho__output *o, const struct tacho_reader *reader,
 			   uint32_t process);

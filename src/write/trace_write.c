@@ -200,6 +200,7 @@ static int put_all(struct writing *w)
 	tacho__put_triggers(o, r, process);
 	tacho__put_crashes(o, r, process);
 	tacho__put_all_gaps(o, r, w->options);
+	tacho__put_absent(o, r, w->options);
 	tacho__put_definitions(o, r, process);
 	put_events(w);
 	put_kernel(w);

@@ -9,6 +9,7 @@
 
 struct tacho_reader;
 struct tacho__records;
+struct tacho_trace_absent;
 struct tacho_trace_gap;
 
 struct tacho__trace_end {
@@ -30,6 +31,9 @@ struct tacho__trace_options {
 	const struct tacho__trace_end *end;
 	const struct tacho_trace_gap *gaps;
 	uint32_t gap_count;
+	/* Processes that were not recorded, besides those that the reader knows. */
+	const struct tacho_trace_absent *absent;
+	uint32_t absent_count;
 	/* Stretches that the reader does not hold: what the kernel reported (stream
 	   TACHO_STREAM_KERNEL), one for each thread. */
 	const struct tacho__records *kernel;

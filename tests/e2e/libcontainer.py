@@ -9,7 +9,7 @@ from librecords import Bad, Bytes, CALL_OPEN, Definition, ID_MAX, LOCK_OWNER, M6
 
 SIZE_MAX = 16 << 20
 META, CLOCK, THREADS, DEFINITIONS, EVENTS, CHUNK, HISTOGRAMS, LOSSES, TRIGGERS, CRASHES, \
-    SOURCES, INDEX, SYMBOLS, _, GAPS, _, UNDERWAY = range(1, 18)
+    SOURCES, INDEX, SYMBOLS, _, GAPS, ABSENT, UNDERWAY = range(1, 18)
 
 # 10. Time ------------------------------------------------------------------------------
 
@@ -85,7 +85,7 @@ class Trace:
         self.meta, self.anchors, self.threads, self.hists, self.underway = {}, [], [], [], []
         self.definitions, self.stretches = {}, []
         self.losses, self.triggers, self.crashes, self.sources = [], [], [], []
-        self.unknown_blocks, self.gaps = [], []
+        self.unknown_blocks, self.gaps, self.absent = [], [], {}
         self.symbols = {}
         begin = self.read_header()
         self.blocks = self.walk(begin)
@@ -177,7 +177,7 @@ class Trace:
                    UNDERWAY: self.read_underway, HISTOGRAMS: self.read_hists, LOSSES: self.read_losses,
                    TRIGGERS: self.read_triggers, CRASHES: self.read_crashes,
                    SOURCES: self.read_sources, INDEX: self.read_index,
-                   SYMBOLS: self.read_symbols, GAPS: self.read_gaps}
+                   SYMBOLS: self.read_symbols, GAPS: self.read_gaps, ABSENT: self.read_absent}
         try:
             payload = self.payload(block)
             if block.type in readers:
@@ -262,6 +262,13 @@ class Trace:
                 self.problem(block.offset, 0, 'a gap ends before it begins')
             else:
                 self.gaps.append(gap)
+
+    def read_absent(self, _block, payload):
+        for e in self.array(payload, 512):
+            # pid, parent_pid, reason, error, seen_ns, comm, exe, said
+            entry = struct.unpack('<IIIiQ16s216s256s', e)
+            texts = [text(t.split(b'\0')[0]) for t in entry[5:]]
+            self.absent.setdefault((entry[4], entry[0]), (*entry[:5], *texts))
 
     def read_definitions(self, block, payload):
         b = Bytes(payload)

@@ -347,6 +347,8 @@ class Json:
 STATES = [None, 'off', 'recording', 'paused', 'stopped']
 TAKEN_BY = ['box', 'snapshot', 'crash handler', 'dump', 'recover', 'segment']
 GAPS = [None, 'no-agent', 'no-space', 'unwritable', 'too-fast', 'kernel']
+ABSENT = [None, 'rights', 'static', 'machine', 'libc', 'environment', 'library', 'excluded', 'idle',
+          'refused', 'hidden']
 CLOCKS = [None, 'CLOCK_MONOTONIC', 'TSC', 'CNTVCT']
 ARCHS = {62: 'x86-64', 183: 'arm64'}
 SOURCES = 'api crash_handler waits threads locks calls libuv libevent cpu_samples sched'.split()
@@ -384,6 +386,14 @@ def gap_info(t):
              'records': number(records) or None, 'reason': pick(GAPS, reason),
              'error': os.strerror(error) if error else None}
             for from_, to, records, reason, error in sorted(t.gaps)]
+
+
+def absent_info(t):
+    return [{'pid': pid, 'comm': string(comm) or None, 'exe': string(exe) or None,
+             'seen_ns': number(seen), 'reason': pick(ABSENT, reason), 'said': string(said) or None,
+             'error': os.strerror(error) if error else None,
+             'hindered': reason not in (7, 8), **({'parent_pid': parent} if parent else {})}
+            for _, (pid, parent, reason, error, seen, comm, exe, said) in sorted(t.absent.items())]
 
 
 def process_info(t):
@@ -491,6 +501,8 @@ def info(t):
          **sentinel(g)}
         for g in sorted(t.triggers, key=lambda g: g['number'])]
     process['crashes'] = [crash_info(t, c) for c in sorted(t.crashes, key=lambda c: c['tid'])]
+    if t.absent:
+        out['absent'] = absent_info(t)
     return dict(out, processes=[process])
 
 
@@ -501,6 +513,8 @@ def tacho_info(path, **more):
         return f'exit {p.returncode}: {p.stderr}'
     said = json.loads(p.stdout)
     del said['path'], said['problems']
+    for entry in said.get('absent', []):
+        del entry['text']
     for process in said['processes']:
         for member in ('text', 'signal'):
             process.get('end', {}).pop(member, None)

@@ -3,13 +3,14 @@ on, earlier or later. Written from docs/format.md, with what reads traces in tes
 library only."""
 import struct
 
-from libcontainer import CLOCK, CRASHES, DEFINITIONS, EVENTS, GAPS, INDEX, META, THREADS, TRIGGERS, \
+from libcontainer import ABSENT, CLOCK, CRASHES, DEFINITIONS, EVENTS, GAPS, INDEX, META, THREADS, TRIGGERS, \
     Trace
 from librecords import crc32c, pad
 
 FIRST, LAST, PARK = 48, 56, 64  # in the header of EVENTS
 OPEN_SIZE, OPEN_SINCE = 24, 16
-ENTRY_TIMES = {CLOCK: (0, 8), THREADS: (16, 32), TRIGGERS: (8,), CRASHES: (24,), GAPS: (0, 8)}
+ENTRY_TIMES = {CLOCK: (0, 8), THREADS: (16, 32), TRIGGERS: (8,), CRASHES: (24,), GAPS: (0, 8),
+               ABSENT: (16,)}
 META_TIMES = (19, 21, 26, 30, 37)  # keys
 MODULE, MODULE_SEEN = 10, 24
 

@@ -192,7 +192,7 @@ def test_daemon(tmp):
     waits = p.poll() is None
     dump = subprocess.run([BIN, "dump", str(pid), "-o", place + "/dump.box"], capture_output=True,
                           text=True, env=environment())
-    os.kill(p.pid, signal.SIGTERM)  # the command is gone: it means the daemon
+    os.kill(pid, signal.SIGTERM)
     status, _, err = finish(p)
     check("daemon_is_waited_for", waits and status == 5 and not alive(pid), (status, err))
     check("daemon_can_be_dumped", dump.returncode == 0 and count(place + "/dump.box", "park") > 0,

@@ -1,4 +1,4 @@
-/* What an agent adds: why a trace was taken, segments, gaps, sentinels. */
+/* What an agent adds: why a trace was taken, segments, gaps, sentinels, who was not recorded. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
@@ -135,6 +135,52 @@ static void gaps_that_cannot_be_are_reported(void **state)
 	tb_free(&t);
 }
 
+static void who_was_not_recorded_is_there_once(void **state)
+{
+	struct tacho_trace_absent first[2] = {
+		{.pid = 7, .reason = TACHO_ABSENT_STATIC, .seen_ns = 2000, .comm = "late"},
+		{.pid = 6,
+		 .parent_pid = 5,
+		 .reason = TACHO_ABSENT_REFUSED,
+		 .seen_ns = 1000,
+		 .error = EACCES,
+		 .comm = "worker",
+		 .exe = "/bin/worker",
+		 .said = "no room."}};
+	/* Of a newer tacho; and the same again, in the next file. */
+	struct tacho_trace_absent second[2] = {{.pid = 8, .reason = 77, .seen_ns = 2000}, first[0]};
+	const struct tacho_trace_array cut = {512, 2};
+	const struct tacho_absent *a;
+	struct tacho_reader *r;
+	struct tb t;
+
+	(void)state;
+	/* Texts need not be ended. */
+	memset(second[0].comm, 'x', sizeof(second[0].comm));
+	tb_init(&t);
+	tb_meta(&t, 42, 5000);
+	tb_array(&t, TACHO_BLOCK_ABSENT, first, sizeof(first[0]), 2);
+	tb_array(&t, TACHO_BLOCK_ABSENT, second, sizeof(second[0]), 2);
+	tb_plain(&t, TACHO_BLOCK_ABSENT, &cut, sizeof(cut));
+	r = open_trace(&t);
+	assert_int_equal(tacho_read_absent_count(r), 3);
+	a = tacho_read_absent(r, 0);
+	assert_int_equal(a->pid, 6);
+	assert_int_equal(a->parent_pid, 5);
+	assert_int_equal(a->error, EACCES);
+	assert_string_equal(a->comm, "worker");
+	assert_string_equal(a->exe, "/bin/worker");
+	assert_string_equal(a->reason, "refused");
+	assert_string_equal(a->said, "no room.");
+	assert_string_equal(tacho_read_absent(r, 1)->reason, "static");
+	assert_string_equal(tacho_read_absent(r, 2)->reason, "unknown");
+	assert_string_equal(tacho_read_absent(r, 2)->comm, "xxxxxxxxxxxxxxxx");
+	assert_null(tacho_read_absent(r, 3));
+	assert_int_equal(problems_named(r, "damaged-block"), 1);
+	tacho_read_close(r);
+	tb_free(&t);
+}
+
 static void triggers_name_their_sentinel(void **state)
 {
 	const struct tacho_box_trigger triggers[] = {
@@ -238,6 +284,7 @@ int main(void)
 		cmocka_unit_test(a_trace_without_an_agent_says_nothing_of_one),
 		cmocka_unit_test(gaps_are_sorted_and_each_is_there_once),
 		cmocka_unit_test(gaps_that_cannot_be_are_reported),
+		cmocka_unit_test(who_was_not_recorded_is_there_once),
 		cmocka_unit_test(triggers_name_their_sentinel),
 		cmocka_unit_test(losses_of_a_newer_recorder_are_named_as_unknown),
 		cmocka_unit_test(the_agent_of_a_box_and_its_sentinels_are_read),

@@ -83,6 +83,14 @@ static void add_incidents(struct build *b)
 	};
 	uint64_t losses[TACHO_LOSS_COUNT + 2] = {
 		[TACHO_LOSS_NO_CHUNK] = 12, [TACHO_LOSS_TEXT_CUT] = 1, [TACHO_LOSS_COUNT + 1] = 5};
+	struct tacho_trace_absent absent = {.pid = 77,
+					    .parent_pid = 76,
+					    .reason = TACHO_ABSENT_REFUSED,
+					    .error = 13,
+					    .seen_ns = BUILD_BEGIN_NS + 9,
+					    .comm = "worker",
+					    .exe = "/bin/worker",
+					    .said = "no room."};
 	struct tacho_trace_gap gaps[2] = {
 		{BUILD_BEGIN_NS + 90, BUILD_BEGIN_NS + 95, 4, TACHO_GAP_UNWRITABLE, 30},
 		{BUILD_BEGIN_NS + 96, BUILD_BEGIN_NS + 97, 0, 1234, 0}};
@@ -94,6 +102,7 @@ static void add_incidents(struct build *b)
 	build_array(b, TACHO_BLOCK_THREADS, threads, sizeof(threads[0]), 2);
 	build_array(b, TACHO_BLOCK_LOSSES, losses, sizeof(losses[0]), TACHO_LOSS_COUNT + 2);
 	build_array(b, TACHO_BLOCK_GAPS, gaps, sizeof(gaps[0]), 2);
+	build_array(b, TACHO_BLOCK_ABSENT, &absent, sizeof(absent), 1);
 	build_array(b, TACHO_BLOCK_SOURCES, sources, sizeof(sources[0]), 3);
 }
 
@@ -374,6 +383,15 @@ static void incidents_of_a_written_trace_are_the_same(void **state)
 	assert_int_equal(tacho_read_gap(p.reader[1], 0)->records, 4);
 	assert_int_equal(tacho_read_gap(p.reader[1], 0)->error, 30);
 	assert_string_equal(tacho_read_gap(p.reader[1], 1)->reason, "unknown");
+	assert_int_equal(tacho_read_absent_count(p.reader[1]), 1);
+	assert_int_equal(tacho_read_absent(p.reader[1], 0)->pid, 77);
+	assert_int_equal(tacho_read_absent(p.reader[1], 0)->parent_pid, 76);
+	assert_int_equal(tacho_read_absent(p.reader[1], 0)->error, 13);
+	assert_int_equal(tacho_read_absent(p.reader[1], 0)->seen_ns, BUILD_BEGIN_NS + 9);
+	assert_string_equal(tacho_read_absent(p.reader[1], 0)->reason, "refused");
+	assert_string_equal(tacho_read_absent(p.reader[1], 0)->comm, "worker");
+	assert_string_equal(tacho_read_absent(p.reader[1], 0)->exe, "/bin/worker");
+	assert_string_equal(tacho_read_absent(p.reader[1], 0)->said, "no room.");
 	assert_int_equal(tacho_read_crash_count(p.reader[1]), 1);
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->address, 0xdead);
 	assert_int_equal(tacho_read_crash(p.reader[1], 0)->ns, BUILD_BEGIN_NS + 80);
@@ -417,6 +435,8 @@ static struct tacho_reader *written(struct tacho_reader *reader,
 
 static void a_trace_says_why_it_was_written(void **state)
 {
+	const struct tacho_trace_absent absent = {
+		.pid = 9, .reason = TACHO_ABSENT_STATIC, .seen_ns = BUILD_BEGIN_NS + 10};
 	const struct tacho_trace_gap gaps[] = {
 		{BUILD_BEGIN_NS + 99, BUILD_BEGIN_NS + 100, 8, TACHO_GAP_KERNEL, 0},
 		{BUILD_BEGIN_NS + 1, BUILD_BEGIN_NS + 50, 2, TACHO_GAP_NO_AGENT, 0}};
@@ -426,7 +446,9 @@ static void a_trace_says_why_it_was_written(void **state)
 					       .segment = 12,
 					       .agent_cpu_ns = 345,
 					       .gaps = gaps,
-					       .gap_count = 2};
+					       .gap_count = 2,
+					       .absent = &absent,
+					       .absent_count = 1};
 	struct tacho_reader *from, *first, *again;
 	void *data, *first_data, *again_data;
 	const struct tacho_process *p;
@@ -453,6 +475,8 @@ static void a_trace_says_why_it_was_written(void **state)
 	assert_int_equal(p->recording, 99);
 	assert_int_equal(p->taken_by, TACHO_TAKEN_SEGMENT);
 	assert_int_equal(tacho_read_gap_count(again), 4);
+	assert_int_equal(tacho_read_absent_count(again), 2);
+	assert_string_equal(tacho_read_absent(again, 1)->reason, "static");
 	assert_string_equal(tacho_read_gap(again, 0)->reason, "no-agent");
 	assert_string_equal(tacho_read_gap(again, 3)->reason, "kernel");
 	tacho_read_close(from);
