@@ -446,7 +446,7 @@ int tacho__tracker_run(struct tacho__tracker *t, uint64_t last_ns,
 
 	while ((result = tacho_read_next(t->reader, &event)) > 0) {
 		last_ns = tacho__later(last_ns, event->ns);
-		tacho__process_of(t, event->process)->events++;
+		tacho__process_of(t, event->process)->events += event->type != TACHO_EV_RESUME;
 		track(t, event);
 		if ((++count & 0xfff) == 0 && (error_of(t) || (stop && stop(stop_arg, event->ns))))
 			break;

@@ -67,6 +67,10 @@ int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tach
  */
 int tacho__read_limit(struct tacho_reader *reader, uint64_t from_ns, uint64_t to_ns);
 
+/* From now on only events of that process are read, and the window is theirs; UINT32_MAX: of all
+   again. Reading begins anew. */
+void tacho__read_only(struct tacho_reader *reader, uint32_t process);
+
 /* What a name that the reader gave stands for: enum tacho_gap_reason, enum tacho_sentinel + 1.
    0: nothing; of "unknown": a number that stays unknown. */
 uint32_t tacho__gap_reason(const char *name);

@@ -21,6 +21,9 @@ struct tacho__trace_options {
 	uint64_t why_mono_ns;  /* when that was; 0: not known */
 	uint64_t segment;      /* number of the segment; 0: it is none */
 	uint64_t agent_cpu_ns; /* 0: not known */
+	/* What the reader may not know of a process that is gone; 0, NULL: not known. */
+	uint32_t parent_pid;
+	const char *command_line;
 	const struct tacho_trace_gap *gaps;
 	uint32_t gap_count;
 	/* Stretches that the reader does not hold: what the kernel reported (stream
