@@ -294,6 +294,7 @@ static int run(int argc, char **argv)
 		{"limit", .count = &c.limit},
 		{"time", .words = forms, .word = &c.time},
 		{"json", .flag = &c.json},
+		CLI_NARROW_ROWS,
 		{0},
 	};
 	int status = cli_take_options(argc, argv, &cli_cat, options);
@@ -319,7 +320,9 @@ const struct cli_command cli_cat = {
 		"  --thread T     only this thread: tid or name\n"
 		"  --limit N      at most N events\n"
 		"  --time FORM    rel (to the first event), mono or wall\n"
-		"  --json         one JSON object per line, for programs\n\n"
+		"  --json         one JSON object per line, for programs\n"
+		"  --pid PID      only this process\n"
+		"  --process NAME only processes of this name\n\n"
 		"Example:\n"
 		"  tacho cat slow.tacho --last 1s --type poll\n",
 	.run = run,
