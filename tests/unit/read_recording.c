@@ -177,6 +177,24 @@ static void a_hole_costs_the_part_that_it_is_in(void **state)
 	tb_free(&rec.t);
 }
 
+/* The end of a part is missing: its last block seems to reach into the next part. */
+static void a_cut_part_does_not_swallow_the_next(void **state)
+{
+	struct recording rec;
+
+	(void)state;
+	for (int sized = 0; sized < 2; sized++) {
+		struct tb t = {0};
+
+		make(&rec, sized);
+		tb_put(&t, rec.t.data, rec.events[1] + 40);
+		tb_put(&t, rec.t.data + rec.from[2], rec.t.size - rec.from[2]);
+		expect_parts(t.data, t.size, 5);
+		tb_free(&t);
+		tb_free(&rec.t);
+	}
+}
+
 static void garbage_between_parts_is_told_and_skipped(void **state)
 {
 	struct recording rec;
@@ -304,6 +322,7 @@ int main(void)
 		cmocka_unit_test(damage_to_one_part_leaves_the_others_whole),
 		cmocka_unit_test(a_cut_costs_what_comes_after_it),
 		cmocka_unit_test(a_hole_costs_the_part_that_it_is_in),
+		cmocka_unit_test(a_cut_part_does_not_swallow_the_next),
 		cmocka_unit_test(garbage_between_parts_is_told_and_skipped),
 		cmocka_unit_test(a_problem_is_where_it_is_in_the_file),
 		cmocka_unit_test(what_a_block_holds_is_not_a_part),
