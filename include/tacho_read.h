@@ -4,8 +4,8 @@
  * Link with -ltacho-read. C11 and C++17.
  *
  * A reader opens a box (of a running, stopped, hung or dead process), a trace
- * file, or a folder of trace files as one, and gives their events in the order
- * of time. It keeps no global state; different readers may be used in different
+ * file with all its parts, or a folder of trace files as one, and gives their events in the
+ * order of time. It keeps no global state; different readers may be used in different
  * threads at the same time, one reader in one thread at a time.
  *
  * Every input is hostile: whatever the bytes are, calls return events, a
@@ -62,6 +62,10 @@ struct tacho_read_options {
 	/* Called now and then during long work with done and total in bytes, may be NULL. */
 	void (*progress)(void *arg, uint64_t done, uint64_t total);
 	void *progress_arg;
+	/* Only processes with this id (0: all), and of this name (NULL: all): what the program, or
+	   the file that it was started from, is called. The text must stay until close. */
+	uint32_t pid;
+	const char *process;
 };
 
 /*
@@ -71,12 +75,18 @@ struct tacho_read_options {
  *   -EBADMSG  neither box nor trace, or nothing in it can be read
  *   -ENOTSUP  made by a newer tacho
  *   -ENODATA  a box that says why its process does not record: *message says it
+ *   -ESRCH    no process in it is one of those that the options ask for
  *   -EINVAL   the size of the options is not set, or they ask for what a newer tacho can
  *   else what open(2), read(2) or malloc(3) said
  */
 TACHO_READ_API int tacho_read_open(struct tacho_reader **out, const char *path,
 				   const struct tacho_read_options *options, char *message,
 				   size_t message_size);
+
+/* The same for several paths, as one. Each must be one that can be opened. */
+TACHO_READ_API int tacho_read_open_all(struct tacho_reader **out, const char *const *paths,
+				       uint32_t count, const struct tacho_read_options *options,
+				       char *message, size_t message_size);
 
 /* The same for the bytes of one file in memory, which must stay until close. */
 TACHO_READ_API int tacho_read_open_memory(struct tacho_reader **out, const void *data, size_t size,
@@ -201,7 +211,7 @@ enum tacho_alive {
 };
 
 struct tacho_process {
-	uint32_t pid, uid, parent_pid; /* parent_pid 0: not forked from a recorded one */
+	uint32_t pid, uid, parent_pid; /* parent_pid 0: not known */
 	uint64_t start_time;
 	uint8_t boot_id[16];
 	const char *exe, *comm, *service, *host, *version; /* "": not known */
@@ -233,6 +243,7 @@ struct tacho_process {
 	/* The records tell all that happened until then: what is open lasts until then. 0: until
 	   the last record. */
 	uint64_t until_ns;
+	const char *command_line; /* its arguments, with spaces between; "": not known */
 };
 TACHO_READ_API uint32_t tacho_read_process_count(const struct tacho_reader *reader);
 TACHO_READ_API const struct tacho_process *tacho_read_process(const struct tacho_reader *reader,
@@ -367,6 +378,7 @@ struct tacho_problem {
 	const char *text; /* a sentence */
 	const char *path;
 	uint64_t offset, size; /* in the file; 0, 0 when it is not about a place */
+	uint32_t process;      /* whose records it concerns; UINT32_MAX: not known */
 };
 TACHO_READ_API uint32_t tacho_read_problem_count(const struct tacho_reader *reader);
 TACHO_READ_API const struct tacho_problem *tacho_read_problem(const struct tacho_reader *reader,

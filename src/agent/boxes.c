@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "agent/boxes.h"
+#include "base/text.h"
 #include "text/text.h"
 
 /* Of one folder: more than any machine runs processes, less than what someone else may
@@ -377,6 +378,19 @@ enum tacho_alive tacho__box_process_runs(uint32_t pid, uint64_t start_time)
 	if ((state == 'Z' || state == 'X') && threads <= 1)
 		return TACHO_ALIVE_NO;
 	return strtoull(at, NULL, 10) == start_time ? TACHO_ALIVE_YES : TACHO_ALIVE_NO;
+}
+
+const char *tacho__box_process_line(uint32_t pid, char *out, size_t size, uint32_t *parent)
+{
+	char text[1024];
+	ssize_t n = read_proc(pid, "stat", text, sizeof(text));
+	const char *at = n > 0 ? strrchr(text, ')') : NULL;
+
+	/* NAME) STATE PARENT */
+	*parent = at && strlen(at) > 4 ? (uint32_t)strtoul(at + 4, NULL, 10) : 0;
+	n = read_proc(pid, "cmdline", out, size);
+	tacho__join_arguments(out, n > 0 ? (size_t)n : 0);
+	return out;
 }
 
 const char *tacho__box_process_comm(uint32_t pid, char *out, size_t size)

@@ -75,6 +75,8 @@ int tacho__box_remove(const char *path, const struct stat *was, char *message, s
 
 /* Whether a process with this id and start time runs. */
 enum tacho_alive tacho__box_process_runs(uint32_t pid, uint64_t start_time);
+/* Its arguments, with spaces between, and its parent; "" and 0: it does not run. */
+const char *tacho__box_process_line(uint32_t pid, char *out, size_t size, uint32_t *parent);
 /* Its name now, or "" */
 const char *tacho__box_process_comm(uint32_t pid, char *out, size_t size);
 

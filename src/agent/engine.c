@@ -34,6 +34,10 @@ int tacho__engine_open(struct tacho__engine *e, const struct tacho__engine_optio
 {
 	*e = (struct tacho__engine){
 		.options = *options, .voice = options->voice, .inotify = -1, .poke = -1};
+	tacho__recording_init(&e->recording, e->voice);
+	e->recording.folder = options->folder;
+	e->recording.file = options->file;
+	e->recording.replace = options->replace;
 	return options->continuous ? tacho__attend_segments(e) : 0;
 }
 
@@ -161,6 +165,7 @@ static void forget_gone(struct tacho__engine *e)
 		if (box->ended && box->done && access(box->path, F_OK) < 0) {
 			tacho__kills_free(&box->kills);
 			free(box->path);
+			free(box->command_line);
 			continue;
 		}
 		e->boxes[kept++] = *box;
@@ -306,6 +311,7 @@ static void end_box(struct tacho__engine *e, struct tacho__followed *box)
 		close(box->pidfd);
 	tacho__kills_free(&box->kills);
 	free(box->path);
+	free(box->command_line);
 }
 
 void tacho__engine_end(struct tacho__engine *e)
@@ -319,7 +325,7 @@ void tacho__engine_end(struct tacho__engine *e)
 			"-n).");
 	for (size_t i = 0; i < e->count; i++)
 		end_box(e, &e->boxes[i]);
-	tacho__save_best(e);
+	tacho__save_recording(e);
 	/* Also where the command itself recorded nothing, as one that only starts others. */
 	if (e->options.names && e->command_reaped && !e->failed)
 		tacho__perf_map_remove(e->command, getuid());

@@ -20,6 +20,7 @@
 #include "agent/demand.h"
 #include "agent/end.h"
 #include "agent/kernel.h"
+#include "agent/recording.h"
 #include "agent/voice.h"
 
 #define TACHO__MESSAGE 1024u /* bytes for a sentence of the parts below */
@@ -33,13 +34,15 @@ struct tacho__engine_options {
 	uint64_t recording; /* boxes of one command; 0: all */
 	/* Whose segments they are. Without `recording`: only boxes of this name; NULL: all. */
 	const char *service;
-	const char *exec;   /* for each finished file; NULL: none */
-	const char *folder; /* for trace files */
-	const char *file;   /* that was asked for, or NULL; it is in folder */
-	uint32_t keep;	    /* windows; 0: all */
-	bool replace;	    /* the file, if it exists */
-	bool continuous;    /* all into segments */
-	bool sched, kernel; /* context switches, samples with frames of the kernel */
+	const char *exec;    /* for each finished file; NULL: none */
+	const char *folder;  /* for trace files */
+	bool one_file;	     /* all windows are parts of one file, not files in folder */
+	const char *file;    /* its name; NULL: one in folder, after the command */
+	const char *command; /* name of the command, or NULL */
+	uint32_t keep;	     /* windows; 0: all */
+	bool replace;	     /* the file, if it exists */
+	bool continuous;     /* all into segments */
+	bool sched, kernel;  /* context switches, samples with frames of the kernel */
 	bool no_symbols;
 	bool names;	/* languages were told to write perf maps: they go with their process */
 	bool all_users; /* boxes of all, not only this one's */
@@ -54,11 +57,13 @@ struct tacho__followed {
 	uint32_t pid, number;
 	uint64_t start_time;
 	char comm[17];
-	int pidfd;    /* -1: none */
-	bool ended;   /* the process has; what follows is for its box */
-	bool done;    /* nothing more to do: left as it is, and why was said */
-	bool note;    /* of a process that could not record */
-	bool listens; /* its recorder tells us what happens */
+	uint32_t parent_pid; /* 0: not known */
+	char *command_line;  /* when it was first seen; NULL: not known */
+	int pidfd;	     /* -1: none */
+	bool ended;	     /* the process has; what follows is for its box */
+	bool done;	     /* nothing more to do: left as it is, and why was said */
+	bool note;	     /* of a process that could not record */
+	bool listens;	     /* its recorder tells us what happens */
 
 	struct tacho__demand demand;
 	struct tacho__stall *stall; /* NULL: nobody asked */
@@ -118,14 +123,8 @@ struct tacho__engine {
 	struct tacho__kernel_options kernel; /* what the kernel tells of processes of ours */
 	bool failing;			     /* the last window could not be saved */
 	unsigned saved, failed, unwanted, segment_count, dropped;
-	bool file_written;
+	struct tacho__recording recording; /* with one_file */
 	char last_reason[257];
-	/* With a file: the one that takes that name if the command itself has none. */
-	char best[PATH_MAX];
-	uint64_t best_events;
-	uint32_t best_pid;
-	char best_why[TACHO__WHY_MAX];
-	bool best_waits; /* the command of `exec` gets it when its name stands */
 };
 
 /* Takes the folder of the segments, if there are to be any. This and the next: 0 or a negative
@@ -155,7 +154,7 @@ size_t tacho__engine_alive_since(const struct tacho__engine *e, uint64_t start);
 uint64_t tacho__engine_recorded_since(const struct tacho__engine *e, uint32_t pid);
 /* "nginx (17), nginx (18) and 3 more"; returns out. */
 const char *tacho__engine_names(const struct tacho__engine *e, char *out, size_t size);
-/* Lets go of those that run, gives the file its name, deletes notes. What `exec` has to do goes
+/* Lets go of those that run, finishes the recording, deletes notes. What `exec` has to do goes
    on: tacho__engine_reaped. */
 void tacho__engine_end(struct tacho__engine *e);
 /* Then: waits for commands of `exec`, at most half a minute or until somebody is impatient:
@@ -196,7 +195,7 @@ int tacho__save_window(struct tacho__engine *e, struct tacho__followed *box, con
 void tacho__save_ended(struct tacho__engine *e, struct tacho__followed *box);
 /* A file is finished: `exec` gets it. */
 void tacho__save_file(struct tacho__engine *e, uint32_t pid, const char *path, const char *why);
-/* All boxes are dealt with: the best gets the name of the file, and that stands. */
-void tacho__save_best(struct tacho__engine *e);
+/* All boxes are dealt with: the recording is finished. */
+void tacho__save_recording(struct tacho__engine *e);
 
 #endif

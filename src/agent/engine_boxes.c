@@ -18,6 +18,7 @@
 #include "agent/follow.h"
 #include "base/clock.h"
 #include "format/box.h"
+#include "format/trace.h"
 
 #define BOXES_MAX 16384u /* at a time: more are left to `tacho recover` */
 #define OTHERS_MAX 64u
@@ -213,12 +214,17 @@ static void find_end(const struct tacho__engine *e, struct tacho__followed *box)
 /* Follows the process; one that is not there any more has ended. */
 static void follow_process(struct tacho__followed *box)
 {
+	char line[TACHO_COMMAND_LINE_MAX];
+
 	box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
+	tacho__box_process_line(box->pid, line, sizeof(line), &box->parent_pid);
 	/* After the opening: the number may be another process by now. */
-	if (tacho__box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO)
+	if (tacho__box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO) {
 		box->ended = true;
-	else
-		tacho__kills_look(&box->kills, box->pid);
+		return;
+	}
+	box->command_line = strdup(line);
+	tacho__kills_look(&box->kills, box->pid);
 }
 
 /* Takes over `f`, also when it fails. */

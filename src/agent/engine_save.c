@@ -1,7 +1,6 @@
 /*
  * Windows into trace files.
  */
-#define _GNU_SOURCE 1 /* renameat2 */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -36,44 +35,6 @@ struct window {
 	uint32_t trigger; /* that wanted it; 0: none */
 };
 
-/* ----------------------------------------------------------------------- names */
-
-/* The name that -o FILE gives to others than the command itself: FILE-PID. */
-static int begin_beside(struct tacho__new_file *file, const struct tacho__engine *e,
-			const struct tacho__followed *box)
-{
-	size_t stem = strlen(e->options.file);
-	char path[PATH_MAX + 32]; /* one that is too long is refused with a sentence */
-
-	if (stem > 6 && strcmp(e->options.file + stem - 6, ".tacho") == 0)
-		stem -= 6;
-	snprintf(path, sizeof(path), "%.*s-%" PRIu32 ".tacho", (int)stem, e->options.file,
-		 box->pid);
-	return tacho__new_file_begin_unique(file, path);
-}
-
-/* Whether this is the newest box of the command itself: exec makes a new one. */
-static bool is_main(const struct tacho__engine *e, const struct tacho__followed *box)
-{
-	if (box->pid != e->command || e->file_written)
-		return false;
-	for (size_t i = 0; i < e->count; i++)
-		if (e->boxes[i].pid == box->pid && e->boxes[i].number > box->number &&
-		    !e->boxes[i].note)
-			return false;
-	return true;
-}
-
-static int begin_output(struct tacho__new_file *file, const struct tacho__engine *e,
-			const struct tacho__followed *box, const struct tacho_process *process)
-{
-	if (!e->options.file || !box->ended)
-		return tacho__new_file_begin_in(file, e->options.folder, process);
-	if (is_main(e, box))
-		return tacho__new_file_begin(file, e->options.file, e->options.replace);
-	return begin_beside(file, e, box);
-}
-
 /* --------------------------------------------------------------------- writing */
 
 void tacho__save_file(struct tacho__engine *e, uint32_t pid, const char *path, const char *why)
@@ -91,75 +52,20 @@ void tacho__save_file(struct tacho__engine *e, uint32_t pid, const char *path, c
 			     strerror(-error));
 }
 
-static void give_best(struct tacho__engine *e)
-{
-	if (e->best_waits)
-		tacho__save_file(e, e->best_pid, e->best, e->best_why);
-	e->best_waits = false;
-}
-
-/* Whether FILE may still go to another process than the command. */
-static bool has_no_owner(const struct tacho__engine *e)
-{
-	for (size_t i = 0; i < e->count; i++)
-		if (e->boxes[i].pid == e->command && !e->boxes[i].note)
-			return false;
-	return !e->file_written;
-}
-
-/* What gets the name FILE at the end is handed over then: a command that has the path must
-   find the file there. */
-static void hand_over(const struct window *w, const char *path, uint64_t events)
-{
-	struct tacho__engine *e = w->engine;
-	bool best = e->options.file && w->box->ended && events >= e->best_events;
-
-	if (e->options.file && strcmp(path, e->options.file) == 0) {
-		e->file_written = true;
-		best = false;
-	}
-	if (best || e->file_written)
-		give_best(e);
-	if (best) {
-		snprintf(e->best, sizeof(e->best), "%s", path);
-		e->best_events = events;
-		e->best_pid = w->box->pid;
-		snprintf(e->best_why, sizeof(e->best_why), "%s", w->why ? w->why : "");
-		e->best_waits = has_no_owner(e);
-	}
-	if (!best || !e->best_waits)
-		tacho__save_file(e, w->box->pid, path, w->why);
-}
-
-/* FILE is what was asked for: if the command itself recorded nothing, it is the window
-   with the most events. */
-static void name_best(struct tacho__engine *e)
-{
-	int flags = e->options.replace ? 0 : RENAME_NOREPLACE;
-
-	if (!e->options.file || e->file_written || !e->best[0])
-		return;
-	if (renameat2(AT_FDCWD, e->best, AT_FDCWD, e->options.file, (unsigned)flags) < 0) {
-		tacho__warn(e->voice, "%s keeps its name: it could not be renamed to %s: %s.",
-			    e->best, e->options.file, strerror(errno));
-		return;
-	}
-	tacho__note(e->voice, "%s is now %s", e->best, e->options.file);
-	snprintf(e->best, sizeof(e->best), "%s", e->options.file);
-}
-
-void tacho__save_best(struct tacho__engine *e)
-{
-	name_best(e);
-	give_best(e);
-}
-
+/* Of a recording that is one file, all is said when it is finished. */
 static void say_saved(const struct window *w, const char *path, const struct tacho__trace_result *r)
 {
 	char seconds[TEXT_SMALL], bytes[TEXT_SMALL];
 	struct tacho__engine *e = w->engine;
 
 	e->saved++;
+	if (e->options.one_file) {
+		if (!w->box->ended)
+			tacho__note(e->voice, "%s: snapshot of %s (%" PRIu32 ") added%s%s", path,
+				    w->box->comm, w->box->pid, w->why && w->why[0] ? "; " : "",
+				    w->why ? w->why : "");
+		return;
+	}
 	tacho__note(e->voice, "%s: %s %s (%" PRIu32 "), %" PRIu64 " events in %s, %s%s%s", path,
 		    w->box->ended ? "window of" : "snapshot of", w->box->comm, w->box->pid,
 		    r->events, text_duration(seconds, r->last_ns - r->first_ns),
@@ -222,10 +128,53 @@ static void complain(const struct tacho__engine *e, const char *sentence)
 		tacho__error(e->voice, "%s", sentence);
 }
 
-/* 1: a trace file was written, 0: there is nothing in the box. */
+/* Where a window goes: to the recording, or to a file of its own. */
+static int begin_output(const struct window *w, const struct tacho_process *process,
+			struct tacho__new_file *file, char message[TEXT_SENTENCE])
+{
+	struct tacho__engine *e = w->engine;
+	const struct tacho_process command = {.pid = e->command,
+					      .comm = e->options.command ? e->options.command : ""};
+	int error;
+
+	if (e->options.one_file)
+		return tacho__recording_begin(&e->recording,
+					      process->pid == e->command ? process : &command,
+					      message, TEXT_SENTENCE);
+	error = tacho__new_file_begin_in(file, e->options.folder, process);
+	if (error < 0)
+		memcpy(message, file->message, TEXT_SENTENCE);
+	return error < 0 ? error : file->fd;
+}
+
+static void abandon_output(const struct window *w, struct tacho__new_file *file)
+{
+	if (w->engine->options.one_file)
+		tacho__recording_abandon(&w->engine->recording);
+	else
+		tacho__new_file_abandon(file);
+}
+
+static int commit_output(const struct window *w, const struct tacho_process *process,
+			 struct tacho__new_file *file, const struct tacho__trace_result *result,
+			 char message[TEXT_SENTENCE])
+{
+	int error;
+
+	if (w->engine->options.one_file)
+		return tacho__recording_commit(&w->engine->recording, process, result, w->why,
+					       message, TEXT_SENTENCE);
+	error = tacho__new_file_commit(file);
+	if (error < 0)
+		memcpy(message, file->message, TEXT_SENTENCE);
+	return error;
+}
+
+/* 1: a trace was written, 0: there is nothing in the box. */
 static int write_trace(const struct window *w, struct tacho_reader *reader,
 		       struct tacho__new_file *file, struct tacho__trace_result *result)
 {
+	const struct tacho_process *process = tacho_read_process(reader, 0);
 	const char *slash = strrchr(w->box->path, '/');
 	struct tacho_trace_gap gap;
 	struct tacho__trace_options options = {
@@ -238,50 +187,51 @@ static int write_trace(const struct window *w, struct tacho_reader *reader,
 		.end = w->box->ended ? &w->box->end : NULL,
 		.absent = w->engine->absent ? w->engine->absent->list : NULL,
 		.absent_count = w->engine->absent ? w->engine->absent->count : 0,
+		.parent_pid = w->box->parent_pid,
+		.command_line = w->box->command_line,
 	};
-	char message[TACHO__MESSAGE] = "";
-	int error = begin_output(file, w->engine, w->box, tacho_read_process(reader, 0));
+	char message[TEXT_SENTENCE] = "";
+	int error, fd = begin_output(w, process, file, message);
 
-	if (error < 0) {
-		complain(w->engine, file->message);
-		return error;
+	if (fd < 0) {
+		complain(w->engine, message);
+		return fd;
 	}
 	add_kernel(w, reader, &options, &gap);
-	error = tacho__trace_write(reader, file->fd, &options, result, message, sizeof(message));
+	error = tacho__trace_write(reader, fd, &options, result, message, sizeof(message));
+	if (error < 0 || result->events == 0)
+		abandon_output(w, file);
+	else
+		error = commit_output(w, process, file, result, message);
 	if (error < 0)
 		complain(w->engine, message[0] ? message : strerror(-error));
-	if (error < 0 || result->events == 0) {
-		tacho__new_file_abandon(file);
-		return error;
-	}
-	error = tacho__new_file_commit(file);
-	if (error < 0)
-		complain(w->engine, file->message);
-	return error < 0 ? error : 1;
+	return error < 0 ? error : result->events > 0;
 }
 
 static int save(const struct window *w)
 {
 	struct tacho_read_options options = {.size = sizeof(options)};
 	struct tacho__trace_result written = {0};
+	struct tacho__engine *e = w->engine;
 	struct tacho_reader *reader = NULL;
 	char message[TACHO__MESSAGE] = "";
 	struct tacho__new_file file;
 	int result = tacho_read_open(&reader, w->box->path, &options, message, sizeof(message));
 
 	if (result < 0)
-		complain(w->engine, message[0] ? message : strerror(-result));
+		complain(e, message[0] ? message : strerror(-result));
 	else if (!tacho_read_process(reader, 0))
 		result = -EBADMSG;
 	else
 		result = write_trace(w, reader, &file, &written);
 	if (result > 0) {
-		text_problems(reader, 5, tacho__engine_warn, w->engine);
-		say_saved(w, file.path, &written);
+		text_problems(reader, 5, tacho__engine_warn, e);
+		say_saved(w, e->options.one_file ? e->recording.path : file.path, &written);
+	}
+	if (result > 0 && !e->options.one_file) {
 		if (!w->box->ended && w->why && w->why[0])
-			w->engine->dropped +=
-				tacho__keep_add(w->engine->keep, file.path, written.bytes);
-		hand_over(w, file.path, written.events);
+			e->dropped += tacho__keep_add(e->keep, file.path, written.bytes);
+		tacho__save_file(e, w->box->pid, file.path, w->why);
 	}
 	tacho_read_close(reader);
 	return result < 0 ? result : 0;
@@ -303,6 +253,15 @@ int tacho__save_window(struct tacho__engine *e, struct tacho__followed *box, con
 		tacho__note(e->voice, "windows can be saved again");
 	e->failing = failed;
 	return failed ? -EIO : 0;
+}
+
+void tacho__save_recording(struct tacho__engine *e)
+{
+	bool is_there = e->recording.fd >= 0;
+
+	if (is_there)
+		tacho__save_file(e, e->command, e->recording.path, e->recording.why);
+	tacho__recording_end(&e->recording);
 }
 
 /* ------------------------------------------------------------------------- end */

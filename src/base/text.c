@@ -175,3 +175,13 @@ int tacho__parse_duration(const char *s, uint64_t *out_ns)
 	*out_ns = whole;
 	return 0;
 }
+
+void tacho__join_arguments(char *line, size_t size)
+{
+	while (size && (line[size - 1] == 0 || line[size - 1] == ' '))
+		size--;
+	for (size_t i = 0; i < size; i++)
+		if (line[i] == 0)
+			line[i] = ' ';
+	line[size] = 0;
+}

@@ -35,4 +35,8 @@ int tacho__parse_duration(const char *s, uint64_t *out_ns);
 /* Nanoseconds of the unit that `s` names, 0 if it names none. */
 uint64_t tacho__duration_unit(const char *s);
 
+/* The arguments of a process as /proc has them, `size` bytes and room for one more, become one line
+   with spaces between them. */
+void tacho__join_arguments(char *line, size_t size);
+
 #endif

@@ -136,6 +136,9 @@ void about_process_json(struct json *j, const struct tacho_process *p)
 	json_put_string(j, "boot_id", text_hex(boot, p->boot_id, sizeof(p->boot_id)));
 	json_put_known(j, "program", p->comm);
 	json_put_known(j, "exe", p->exe);
+	/* Traces of before do not have it. */
+	if (p->command_line[0])
+		json_put_string(j, "command_line", p->command_line);
 	json_put_known(j, "service", p->service);
 	json_put_known(j, "host", p->host);
 	json_put_known(j, "version", p->version);

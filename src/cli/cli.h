@@ -124,6 +124,17 @@ char *cli_resolve(const char *argument);
 /* `use` gets the path of the one trace that follows the options. If there is none, or more than
    one, this says so instead. */
 int cli_with_trace(int argc, char **argv, int (*use)(void *arg, const char *path), void *arg);
+/* The same for one or more, that are read as one. */
+int cli_with_traces(int argc, char **argv,
+		    int (*use)(void *arg, const char *const *paths, uint32_t count), void *arg);
+/* Rows for commands that read traces: --pid PID and --process NAME narrow what is opened. */
+bool cli_narrow_pid(void *arg, const char *option, const char *text);
+bool cli_narrow_process(void *arg, const char *option, const char *text);
+#define CLI_NARROW_ROWS                               \
+	{"pid", .call = cli_narrow_pid},              \
+	{                                             \
+		"process", .call = cli_narrow_process \
+	}
 /* A command that takes one such argument and --json; `none` and `many` are said when there is
    none or more than one. */
 int cli_show_one(int argc, char **argv, const struct cli_command *command, const char *none,
@@ -133,8 +144,8 @@ int cli_show_one(int argc, char **argv, const struct cli_command *command, const
 int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,
 	     uint64_t last_ns, char *message, size_t message_size);
 /* Opens what lies between two instants. Says why when that fails or nothing lies between them. */
-int cli_open_between(struct tacho_reader **out, const char *path, const struct parse_instant *from,
-		     const struct parse_instant *to);
+int cli_open_between(struct tacho_reader **out, const char *const *paths, uint32_t count,
+		     const struct parse_instant *from, const struct parse_instant *to);
 /* Opens the whole trace in the same way, and shows progress. */
 int cli_open_whole(struct tacho_reader **out, const char *path, struct cli_progress *progress);
 /* Says what the model had no room for. */

@@ -11,6 +11,7 @@
 #include "cli/parse.h"
 #include "text/text.h"
 #include "explain/blame.h"
+#include "explain/explain.h"
 #include "model/language.h"
 #include "read/records.h"
 
@@ -109,11 +110,16 @@ static void put_text(struct asked *a, const struct tacho_reader *reader,
 {
 	const struct tacho__subject *s = &b->subject;
 	char name[160], from[TEXT_SMALL], length[TEXT_SMALL], task[TEXT_SMALL], what[CLI_MESSAGE];
+	bool several = tacho_read_process_count(reader) > 1;
+	char process[TACHO__TEXT] = "";
 	uint64_t sum = 0;
 
 	name_subject(reader, s, name, sizeof(name));
-	snprintf(what, sizeof(what), "%s %s%s%s: %s, from +%s%s", subject_type(s->type), name,
-		 s->task ? " of task " : "", s->task ? text_id(task, s->task) : "",
+	if (several)
+		tacho__process_text(reader, process, s->process);
+	snprintf(what, sizeof(what), "%s%s%s %s%s%s: %s, from +%s%s", process, several ? ": " : "",
+		 subject_type(s->type), name, s->task ? " of task " : "",
+		 s->task ? text_id(task, s->task) : "",
 		 text_duration(length, s->to_ns - s->from_ns),
 		 text_duration(from, s->from_ns - a->zero_ns),
 		 s->cut ? " (cut by the end of what was recorded)" : "");
@@ -157,6 +163,7 @@ static void put_json(struct asked *a, const struct tacho_reader *reader,
 		     const struct tacho__blame *b)
 {
 	const struct tacho__subject *s = &b->subject;
+	const struct tacho_process *p = tacho_read_process(reader, s->process);
 	struct json *j = &a->j;
 	char name[160];
 
@@ -164,6 +171,8 @@ static void put_json(struct asked *a, const struct tacho_reader *reader,
 	json_object(j);
 	json_put_string(j, "type", subject_type(s->type));
 	json_put_string(j, "name", name);
+	json_put_u64(j, "pid", p ? p->pid : 0);
+	json_put_known(j, "program", p ? p->comm : "");
 	json_put_u64(j, "task", s->task);
 	json_put_u64(j, "from_ns", s->from_ns);
 	json_put_u64(j, "to_ns", s->to_ns);
@@ -204,7 +213,7 @@ static int blame(void *arg, const char *path)
 	uint64_t last;
 	int count, status = CLI_OK;
 
-	if (cli_open_between(&reader, path, &any, &any) < 0)
+	if (cli_open_between(&reader, &path, 1, &any, &any) < 0)
 		return CLI_FAILED;
 	tacho_read_window(reader, &a->zero_ns, &last);
 	count = tacho__blame_find(reader, &a->filter, subjects, (uint32_t)a->most);
@@ -249,6 +258,7 @@ static int run(int argc, char **argv)
 		{"task", .task = &a.filter.task},
 		{"span", .text = &a.filter.span},
 		{"trace-id", .call = take_trace_id, .arg = &a.filter},
+		CLI_NARROW_ROWS,
 		{0},
 	};
 	int status = cli_take_options(argc, argv, &cli_blame, options);
@@ -274,7 +284,9 @@ const struct cli_command cli_blame = {
 		"  --task ID        only this task\n"
 		"  --span NAME      only spans of this name\n"
 		"  --trace-id HEX   only spans with this trace id\n"
-		"  --json           for programs\n\n"
+		"  --json           for programs\n"
+		"  --pid PID        only this process\n"
+		"  --process NAME   only processes of this name\n\n"
 		"Example:\n"
 		"  tacho blame slow.tacho --span request --slowest 3\n",
 	.run = run,

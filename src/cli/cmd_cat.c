@@ -252,7 +252,7 @@ static int cat_reader(struct cat *c, const char *path)
 	}
 	find_label_width(c);
 	if (!c->json)
-		text_put_ends(stdout, c->reader);
+		text_put_ends(stdout, c->reader, 0);
 	if (!isatty(STDOUT_FILENO))
 		setvbuf(stdout, NULL, _IOFBF, OUTPUT_BUFFER);
 	result = print_events(c);
@@ -299,6 +299,7 @@ static int run(int argc, char **argv)
 		{"limit", .count = &c.limit},
 		{"time", .words = forms, .word = &c.time},
 		{"json", .flag = &c.json},
+		CLI_NARROW_ROWS,
 		{0},
 	};
 	int status = cli_take_options(argc, argv, &cli_cat, options);
@@ -324,7 +325,9 @@ const struct cli_command cli_cat = {
 		"  --thread T     only this thread: tid or name\n"
 		"  --limit N      at most N events\n"
 		"  --time FORM    rel (to the first event), mono or wall\n"
-		"  --json         one JSON object per line, for programs\n\n"
+		"  --json         one JSON object per line, for programs\n"
+		"  --pid PID      only this process\n"
+		"  --process NAME only processes of this name\n\n"
 		"Example:\n"
 		"  tacho cat slow.tacho --last 1s --type poll\n",
 	.run = run,

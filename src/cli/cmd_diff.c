@@ -281,6 +281,7 @@ static int run(int argc, char **argv)
 		{"fail-on", .call = take_fail_on, .arg = &a.fail},
 		{"least", .call = take_least, .arg = &a.options.least},
 		{"absolute", .flag = &a.options.absolute},
+		CLI_NARROW_ROWS,
 		{0},
 	};
 	int status = cli_take_options(argc, argv, &cli_diff, options);
@@ -305,7 +306,9 @@ const struct cli_command cli_diff = {
 		"  --least PERCENT          smaller differences do not count (default 10%)\n"
 		"  --absolute               count also what most of them have in common\n"
 		"  --top N                  rows of the table (default 20)\n"
-		"  --json                   for programs\n\n"
+		"  --json                   for programs\n"
+		"  --pid PID                only this process\n"
+		"  --process NAME           only processes of this name\n\n"
 		"Example:\n"
 		"  tacho diff before.tacho after.tacho --fail-on slower\n",
 	.run = run,

@@ -165,7 +165,7 @@ const struct cli_command cli_dump = {
 		"it may be running, stopped, hung or dead.\n\n"
 		"  -o FILE      trace file (default tacho-NAME-PID-TIME.tacho here; -: stdout)\n"
 		"  --last TIME  only this long before the last event: 500ms, 5s, 2m\n"
-		"  --force      replace FILE if it exists\n"
+		"  --force      replace FILE if it exists; else it is kept as FILE.old\n"
 		"  --no-symbols leave code addresses as they are: no functions, files, lines\n"
 		"  --debuginfod fetch missing debug files from the servers of DEBUGINFOD_URLS\n\n"
 		"Example:\n"

@@ -78,7 +78,7 @@ static int export_path(void *arg, const char *path)
 	static struct exporting e;
 	int error, status;
 
-	if (cli_open_between(&reader, path, &a->from, &a->to) < 0)
+	if (cli_open_between(&reader, &path, 1, &a->from, &a->to) < 0)
 		return CLI_FAILED;
 	if (exporting_begin(&e, a->out, a->force, binary) < 0) {
 		tacho_read_close(reader);
@@ -108,6 +108,7 @@ static int run(int argc, char **argv)
 		{"output", .letter = 'o', .text = &a.out},
 		{"force", .flag = &a.force},
 		{"weight", .call = exporting_weight, .arg = &a.ns},
+		CLI_NARROW_ROWS,
 		{0},
 	};
 	int status = cli_take_options(argc, argv, &cli_export, options);
@@ -133,10 +134,13 @@ const struct cli_command cli_export = {
 		"  collapsed  the CPU samples as lines 'a;b;c 12', for flame graphs of others\n"
 		"  jsonl      the facts that follow from the events, one JSON object per line\n\n"
 		"  -o, --output FILE  to this file instead of standard output\n"
-		"  --force            replace the file if it is there\n"
+		"  --force            replace the file if it is there; else it is kept as "
+		"FILE.old\n"
 		"  --from TIME        begin here: 1.5s is from the first event, -1s from the last\n"
 		"  --to TIME          end here, counted in the same way\n"
-		"  --weight WHAT      collapsed: samples (the default) or ns\n\n"
+		"  --weight WHAT      collapsed: samples (the default) or ns\n"
+		"  --pid PID          only this process\n"
+		"  --process NAME     only processes of this name\n\n"
 		"Examples:\n"
 		"  tacho export slow.tacho --format perfetto -o slow.pftrace\n"
 		"  tacho export slow.tacho --format pprof -o slow.pb.gz\n"

@@ -95,7 +95,7 @@ static int flame_path(void *arg, const char *path)
 	struct tacho__stacks stacks;
 	int error, status;
 
-	if (cli_open_between(&reader, path, &a->from, &a->to) < 0)
+	if (cli_open_between(&reader, &path, 1, &a->from, &a->to) < 0)
 		return CLI_FAILED;
 	cli_progress_begin(&a->progress, "adding up stacks");
 	a->stacks.stop = exporting_progress;
@@ -169,6 +169,7 @@ static int run(int argc, char **argv)
 		{"svg", .call = take_svg, .arg = &a},
 		{"output", .letter = 'o', .call = take_output, .arg = &a},
 		{"force", .flag = &a.force},
+		CLI_NARROW_ROWS,
 		{0},
 	};
 	int status = cli_take_options(argc, argv, &cli_flame, options);
@@ -186,7 +187,8 @@ const struct cli_command cli_flame = {
 		"draws them as an SVG that opens alone in a browser.\n\n"
 		"  --svg FILE         draw; '-' is standard output\n"
 		"  -o, --output FILE  to this file; draws if its name ends in .svg\n"
-		"  --force            replace the file if it is there\n"
+		"  --force            replace the file if it is there; else it is kept as "
+		"FILE.old\n"
 		"  --off-cpu          time spent waiting: for locks, in blocking calls, switched "
 		"out\n"
 		"  --from TIME        begin here: 1.5s is from the first event, -1s from the last\n"
@@ -194,7 +196,9 @@ const struct cli_command cli_flame = {
 		"  --task ID          only while this task ran\n"
 		"  --kind NAME        only in callbacks of this kind or function\n"
 		"  --loop NAME        only on this loop (its name, or #ID)\n"
-		"  --weight WHAT      samples (the default) or ns\n\n"
+		"  --weight WHAT      samples (the default) or ns\n"
+		"  --pid PID          only this process\n"
+		"  --process NAME     only processes of this name\n\n"
 		"Examples:\n"
 		"  tacho flame slow.tacho --svg slow.svg\n"
 		"  tacho flame slow.tacho --off-cpu --loop front -o waits.svg\n",

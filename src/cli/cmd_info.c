@@ -97,8 +97,13 @@ static void print_process(const struct tacho_process *p)
 	}
 	printf(", user %" PRIu32, p->uid);
 	if (p->parent_pid)
-		printf(", forked from %" PRIu32, p->parent_pid);
+		printf(", child of %" PRIu32, p->parent_pid);
 	putchar('\n');
+	if (p->command_line[0]) {
+		about_label("");
+		text_put(stdout, p->command_line);
+		putchar('\n');
+	}
 	if (p->exe[0]) {
 		about_label("");
 		text_put(stdout, p->exe);
@@ -552,10 +557,12 @@ static int run(int argc, char **argv)
 const struct cli_command cli_info = {
 	.name = "info",
 	.summary = "what a trace file is: process, window, events, losses, crashes",
-	.help = "Usage: tacho info FILE|FOLDER|BOX|PID [--json]\n\n"
+	.help = "Usage: tacho info FILE|FOLDER|BOX|PID [--json] [--pid PID] [--process NAME]\n\n"
 		"Says why a trace was taken, of which process it is, how and when it was\n"
 		"taken, what it holds, what was lost, and what is damaged.\n\n"
-		"  --json   for programs\n\n"
+		"  --json          for programs\n"
+		"  --pid PID       only this process\n"
+		"  --process NAME  only processes of this name\n\n"
 		"Example:\n"
 		"  tacho info slow.tacho\n",
 	.run = run,

@@ -17,6 +17,7 @@
 #define FAIL_MAX 32u
 #define INDENT 13u /* of what a finding says */
 #define HISTOGRAM_WIDTH 40u
+#define OTHERS_SHOWN 8u /* processes that the verdict is not about */
 
 struct fail_on {
 	const char *rule; /* NULL: any */
@@ -139,6 +140,24 @@ static int list_rules(const struct asked *a)
 
 /* -------------------------------------------------------------------- text */
 
+/* The first event of all processes, and the last. */
+static uint64_t window_of(const struct tacho__explanation *e, uint64_t *last)
+{
+	uint64_t first = UINT64_MAX, end = 0;
+
+	for (uint32_t i = 0; i < e->process_count; i++) {
+		const struct tacho__explained *p = &e->processes[i];
+
+		if (p->events && p->first_ns < first)
+			first = p->first_ns;
+		if (p->events && p->last_ns > end)
+			end = p->last_ns;
+	}
+	if (last)
+		*last = end;
+	return first == UINT64_MAX ? 0 : first;
+}
+
 static enum cli_colour colour_of(enum tacho__severity severity)
 {
 	return severity == TACHO__SEVERITY_CRITICAL  ? CLI_RED
@@ -146,9 +165,12 @@ static enum cli_colour colour_of(enum tacho__severity severity)
 						     : CLI_DIM;
 }
 
+/* Times are those since the first event of all. */
 static const char *since(const struct tacho__explanation *e, char *out, uint64_t ns)
 {
-	return text_duration(out, ns > e->summary->first_ns ? ns - e->summary->first_ns : 0);
+	uint64_t first = window_of(e, NULL);
+
+	return text_duration(out, ns > first ? ns - first : 0);
 }
 
 /* A part of a finding: what it is, and text that may be long. */
@@ -183,15 +205,6 @@ static void put_where(const struct tacho__finding *f, uint32_t index)
 	put_part(index ? "" : "where:", text);
 }
 
-/* The loop that a finding is about, NULL when it is about none. */
-static const struct tacho__loop_sum *loop_of(const struct tacho__explanation *e,
-					     const struct tacho__finding *f)
-{
-	return f->loop ? tacho__table_find(&e->summary->loops, (uint64_t)f->process << 32 | f->loop,
-					   f->thread)
-		       : NULL;
-}
-
 static void put_evidence(const struct tacho__explanation *e, const struct tacho__finding *f)
 {
 	for (uint32_t i = 0; i < f->evidence_count; i++) {
@@ -208,26 +221,39 @@ static void put_evidence(const struct tacho__explanation *e, const struct tacho_
 	}
 }
 
+/* Where there are several, a finding says of which process it is: 1. */
+static int put_process(const struct tacho_reader *reader, const struct tacho__explanation *e,
+		       uint32_t process)
+{
+	char name[TACHO__TEXT];
+
+	if (e->process_count < 2)
+		return 0;
+	text_put(stdout, tacho__process_text(reader, name, process));
+	return 1;
+}
+
 static void put_finding(const struct tacho_reader *reader, const struct tacho__explanation *e,
 			uint32_t index)
 {
 	const struct tacho__finding *f = &e->findings[index];
-	const struct tacho__loop_sum *l = loop_of(e, f);
-	char name[CLI_MESSAGE];
 
-	printf("\n%s%2u. %s%s  %s%s%s\n", cli_colour(stdout, colour_of(f->severity)), index + 1,
+	printf("\n%s%2u. %s%s  %s%s%s%s", cli_colour(stdout, colour_of(f->severity)), index + 1,
 	       tacho__severity_name(f->severity), cli_colour(stdout, CLI_PLAIN),
-	       cli_colour(stdout, CLI_BOLD), f->rule, cli_colour(stdout, CLI_PLAIN));
+	       cli_colour(stdout, CLI_BOLD), f->rule, cli_colour(stdout, CLI_PLAIN),
+	       e->process_count > 1 ? "  in " : "");
+	put_process(reader, e, f->process);
+	putchar('\n');
 	/* What the first line says is not said again. */
-	if (strcmp(f->summary, e->verdict.summary) != 0) {
+	if (strcmp(f->summary, e->verdict.summary) != 0 || f->process != e->process) {
 		fputs("     ", stdout);
 		text_put_broken(stdout, f->summary, 5, 5, cli_columns(stdout));
 		putchar('\n');
 	}
 	for (uint32_t i = 0; i < f->where_count; i++)
 		put_where(f, i);
-	if (l && l->shares_name)
-		put_part("loop:", tacho__loop_name(name, sizeof(name), reader, l));
+	if (f->shares_loop_name)
+		put_part("loop:", f->loop_name);
 	put_evidence(e, f);
 	put_part("do:", f->advice);
 	if (f->names[0])
@@ -278,17 +304,15 @@ static void put_absent(const struct tacho_reader *reader)
 }
 
 /* The lengths of all callbacks, as bars; only where somebody looks. */
-static void put_histogram(const struct tacho__summary *s)
+static void put_histogram(const struct tacho_reader *reader, const struct tacho__explanation *e)
 {
-	struct tacho__hist all = {0};
 	uint64_t powers[64], most = 0;
 	uint32_t first = 64, last = 0;
 	char text[TACHO__TEXT];
 
-	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&s->kinds, k));)
-		tacho__hist_merge(&all, &k->ns);
-	tacho__hist_powers(&all, powers);
-	tacho__hist_free(&all);
+	if (!e->process_count)
+		return;
+	tacho__hist_powers(&e->processes[e->process].callbacks, powers);
 	for (uint32_t i = 0; i < 64; i++)
 		if (powers[i]) {
 			first = i < first ? i : first;
@@ -297,7 +321,9 @@ static void put_histogram(const struct tacho__summary *s)
 		}
 	if (first == 64)
 		return;
-	puts("\ncallbacks by length:");
+	fputs(e->process_count > 1 ? "\ncallbacks of " : "\ncallbacks", stdout);
+	put_process(reader, e, e->process);
+	puts(" by length:");
 	for (uint32_t i = first; i <= last; i++) {
 		uint32_t width = (uint32_t)(powers[i] * HISTOGRAM_WIDTH / most);
 
@@ -314,31 +340,68 @@ static void put_histogram(const struct tacho__summary *s)
 	}
 }
 
-static void put_text(const struct asked *a, const struct tacho_reader *reader,
-		     const struct tacho__explanation *e)
+/* The process that the first line is about, and the others. */
+static void put_processes(const struct tacho_reader *reader, const struct tacho__explanation *e)
 {
-	const struct tacho_process *p = tacho_read_process(reader, 0);
-	uint32_t shown = 0, hidden = 0;
-	bool bad = e->count && e->findings[0].severity >= TACHO__SEVERITY_WARNING &&
-		   strcmp(e->verdict.category, "none") != 0;
-	char window[TEXT_SMALL];
+	const struct tacho_process *p = tacho_read_process(reader, e->process);
+	const struct tacho__explained *x = &e->processes[e->process];
+	char text[TACHO__TEXT], window[TEXT_SMALL];
+	uint32_t shown = 0;
 
-	text_put_ends(stdout, reader);
-	printf("%s%s%s: ", cli_colour(stdout, bad ? CLI_RED : CLI_GREEN), e->verdict.category,
-	       cli_colour(stdout, CLI_PLAIN));
-	text_put_broken(stdout, e->verdict.summary, strlen(e->verdict.category) + 2, 2,
-			cli_columns(stdout));
-	printf("\n%s", cli_colour(stdout, CLI_DIM));
-	text_put(stdout, p && p->comm[0] ? p->comm : "?");
-	printf(" (%" PRIu32 "), %" PRIu64 " events in %s", p ? p->pid : 0, e->summary->events,
-	       text_duration(window, e->summary->last_ns - e->summary->first_ns));
-	if (e->summary->processes > 1)
-		printf(", %" PRIu32 " processes", e->summary->processes);
+	fputs(cli_colour(stdout, CLI_DIM), stdout);
+	text_put(stdout, tacho__process_text(reader, text, e->process));
+	printf(", %" PRIu64 " events in %s", x->events,
+	       text_duration(window, x->last_ns - x->first_ns));
+	if (e->process_count > 1)
+		printf(", one of %" PRIu32 " processes", e->process_count);
 	if (p && p->why && p->why[0]) {
 		fputs("; taken because of ", stdout);
 		text_put(stdout, p->why);
 	}
-	printf("%s\n", cli_colour(stdout, CLI_PLAIN));
+	for (uint32_t i = 0; i < e->process_count; i++) {
+		if (i == e->process || shown == OTHERS_SHOWN)
+			continue;
+		fputs(shown++ ? ", " : "\nalso: ", stdout);
+		text_put(stdout, tacho__process_text(reader, text, i));
+		printf(" %" PRIu64, e->processes[i].events);
+	}
+	if (e->process_count > shown + 1)
+		printf(" and %" PRIu32 " more", e->process_count - shown - 1);
+	printf("%s%s\n", shown ? " events" : "", cli_colour(stdout, CLI_PLAIN));
+}
+
+/* What was looked for only in some processes is of interest to who wants all. */
+static void put_coverage(const struct asked *a, const struct tacho__explanation *e)
+{
+	for (uint32_t i = 0; i < e->coverage_count; i++) {
+		const struct tacho__coverage *c = &e->coverage[i];
+
+		if (c->checked && !(a->all && strncmp(c->why, "not of ", 7) == 0))
+			continue;
+		printf("\n%s%s: %s: ", cli_colour(stdout, CLI_DIM),
+		       c->checked ? "looked for" : "not looked for", c->rule);
+		text_put(stdout, c->why);
+		fputs(cli_colour(stdout, CLI_PLAIN), stdout);
+	}
+}
+
+static void put_text(const struct asked *a, const struct tacho_reader *reader,
+		     const struct tacho__explanation *e)
+{
+	uint32_t shown = 0, hidden = 0;
+	bool bad = e->count && e->findings[0].severity >= TACHO__SEVERITY_WARNING &&
+		   strcmp(e->verdict.category, "none") != 0;
+	char text[sizeof(e->verdict.summary) + TACHO__TEXT + 2], name[TACHO__TEXT];
+
+	text_put_ends(stdout, reader, e->process);
+	printf("%s%s%s: ", cli_colour(stdout, bad ? CLI_RED : CLI_GREEN), e->verdict.category,
+	       cli_colour(stdout, CLI_PLAIN));
+	snprintf(text, sizeof(text), "%s%s%s",
+		 bad && e->process_count > 1 ? tacho__process_text(reader, name, e->process) : "",
+		 bad && e->process_count > 1 ? ": " : "", e->verdict.summary);
+	text_put_broken(stdout, text, strlen(e->verdict.category) + 2, 2, cli_columns(stdout));
+	putchar('\n');
+	put_processes(reader, e);
 	for (uint32_t i = 0; i < e->count; i++) {
 		const struct tacho__finding *f = &e->findings[i];
 
@@ -352,15 +415,9 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 		shown++;
 	}
 	if (shown || a->all)
-		put_histogram(e->summary);
+		put_histogram(reader, e);
 	put_nameless(a, e);
-	for (uint32_t i = 0; i < e->coverage_count; i++)
-		if (!e->coverage[i].checked) {
-			printf("\n%snot looked for: %s: ", cli_colour(stdout, CLI_DIM),
-			       e->coverage[i].rule);
-			text_put(stdout, e->coverage[i].why);
-			fputs(cli_colour(stdout, CLI_PLAIN), stdout);
-		}
+	put_coverage(a, e);
 	put_absent(reader);
 	if (hidden)
 		printf("\n%u more of severity info: --all shows them.", hidden);
@@ -377,15 +434,21 @@ static void put_place_json(struct json *j, const struct tacho__finding *f, uint3
 	json_object_end(j);
 }
 
-static void put_finding_json(struct json *j, const struct tacho_reader *reader,
-			     const struct tacho__explanation *e, const struct tacho__finding *f)
+static void put_process_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
 {
-	const struct tacho__loop_sum *l = loop_of(e, f);
-	char name[CLI_MESSAGE];
+	const struct tacho_process *p = tacho_read_process(reader, process);
 
+	json_put_u64(j, "pid", p ? p->pid : 0);
+	json_put_known(j, "program", p ? p->comm : "");
+}
+
+static void put_finding_json(struct json *j, const struct tacho_reader *reader,
+			     const struct tacho__finding *f)
+{
 	json_object(j);
 	json_put_string(j, "rule", f->rule);
 	json_put_string(j, "severity", tacho__severity_name(f->severity));
+	put_process_json(j, reader, f->process);
 	json_put_string(j, "summary", f->summary);
 	json_put_array(j, "where");
 	for (uint32_t i = 0; i < f->where_count; i++)
@@ -408,7 +471,7 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 	json_array_end(j);
 	json_put_string(j, "advice", f->advice);
 	json_put_known(j, "names", f->names);
-	json_put_known(j, "loop", l ? tacho__loop_name(name, sizeof(name), reader, l) : "");
+	json_put_known(j, "loop", f->loop_name);
 	json_put_f64(j, "cost_ns", f->cost_ns);
 	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
 	json_object_end(j);
@@ -417,13 +480,16 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 static void put_trace_json(struct json *j, const struct tacho_reader *reader,
 			   const struct tacho__explanation *e)
 {
-	const struct tacho_process *p = tacho_read_process(reader, 0);
+	const struct tacho_process *p = tacho_read_process(reader, e->process);
+	uint64_t events = 0, last_ns, first_ns = window_of(e, &last_ns);
 
+	for (uint32_t i = 0; i < e->process_count; i++)
+		events += e->processes[i].events;
 	json_put_object(j, "trace");
-	json_put_u64(j, "events", e->summary->events);
-	json_put_u64(j, "from_ns", e->summary->first_ns);
-	json_put_u64(j, "to_ns", e->summary->last_ns);
-	json_put_u64(j, "processes", e->summary->processes);
+	json_put_u64(j, "events", events);
+	json_put_u64(j, "from_ns", first_ns);
+	json_put_u64(j, "to_ns", last_ns);
+	json_put_u64(j, "processes", e->process_count);
 	json_put_u64(j, "pid", p ? p->pid : 0);
 	json_put_known(j, "comm", p ? p->comm : "");
 	json_put_known(j, "service", p ? p->service : "");
@@ -433,14 +499,32 @@ static void put_trace_json(struct json *j, const struct tacho_reader *reader,
 	json_object_end(j);
 }
 
+static void put_processes_json(struct json *j, const struct tacho_reader *reader,
+			       const struct tacho__explanation *e)
+{
+	json_key(j, "processes");
+	json_array(j);
+	for (uint32_t i = 0; i < e->process_count; i++) {
+		const struct tacho__explained *p = &e->processes[i];
+
+		json_object(j);
+		put_process_json(j, reader, i);
+		json_put_u64(j, "events", p->events);
+		json_put_u64(j, "from_ns", p->first_ns);
+		json_put_u64(j, "to_ns", p->last_ns);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 static void put_losses_json(struct json *j, const struct tacho_reader *reader,
 			    const struct tacho__explanation *e)
 {
 	uint64_t missing = 0, dropped = 0;
 
-	for (uint32_t i = 0; i < e->summary->processes; i++) {
-		missing += e->summary->process[i].missing;
-		dropped += e->summary->process[i].dropped;
+	for (uint32_t i = 0; i < e->process_count; i++) {
+		missing += e->processes[i].missing;
+		dropped += e->processes[i].dropped;
 	}
 	json_put_object(j, "losses");
 	json_put_u64(j, "missing_records", missing);
@@ -457,13 +541,15 @@ static void put_json(const struct tacho_reader *reader, const struct tacho__expl
 	json_object(&j);
 	json_put_u64(&j, "version", 1);
 	put_trace_json(&j, reader, e);
+	put_processes_json(&j, reader, e);
 	json_put_object(&j, "verdict");
 	json_put_string(&j, "category", e->verdict.category);
+	put_process_json(&j, reader, e->process);
 	json_put_string(&j, "summary", e->verdict.summary);
 	json_object_end(&j);
 	json_put_array(&j, "findings");
 	for (uint32_t i = 0; i < e->count; i++)
-		put_finding_json(&j, reader, e, &e->findings[i]);
+		put_finding_json(&j, reader, &e->findings[i]);
 	json_array_end(&j);
 	json_put_object(&j, "coverage");
 	for (uint32_t i = 0; i < e->coverage_count; i++) {
@@ -491,7 +577,7 @@ static int judge(const struct asked *a, const struct tacho__explanation *e)
 	return CLI_OK;
 }
 
-static int report(void *arg, const char *path)
+static int report(void *arg, const char *const *paths, uint32_t count)
 {
 	const struct asked *a = arg;
 	struct cli_progress progress;
@@ -502,18 +588,18 @@ static int report(void *arg, const char *path)
 	struct tacho__explanation *e;
 	int error, status;
 
-	if (cli_open_between(&reader, path, &a->since, &a->until) < 0)
+	if (cli_open_between(&reader, paths, count, &a->since, &a->until) < 0)
 		return CLI_FAILED;
 	cli_progress_begin(&progress, "looking for the cause");
 	e = tacho__explain(reader, &options, &error);
 	cli_progress_end(&progress);
 	if (!e) {
-		cli_error("cannot report on %s: %s.", path, strerror(-error));
+		cli_error("cannot report on %s: %s.", paths[0], strerror(-error));
 		tacho_read_close(reader);
 		return CLI_FAILED;
 	}
 	cli_warn_problems(reader, 5);
-	cli_warn_missed(&e->summary->missed);
+	cli_warn_missed(&e->missed);
 	if (a->json)
 		put_json(reader, e);
 	else
@@ -536,6 +622,7 @@ static int run(int argc, char **argv)
 		{"threshold", .call = take_threshold, .arg = &a},
 		{"since", .instant = &a.since},
 		{"until", .instant = &a.until},
+		CLI_NARROW_ROWS,
 		{0},
 	};
 	int status;
@@ -551,16 +638,17 @@ static int run(int argc, char **argv)
 				 a.json ? "--json" : argv[optind]);
 	if (a.list)
 		return list_rules(&a);
-	return cli_with_trace(argc, argv, report, &a);
+	return cli_with_traces(argc, argv, report, &a);
 }
 
 const struct cli_command cli_report = {
 	.name = "report",
 	.summary = "what is wrong, the cause first",
-	.help = "Usage: tacho report FILE|FOLDER|BOX|PID [OPTIONS]\n\n"
+	.help = "Usage: tacho report FILE|FOLDER|BOX|PID ... [OPTIONS]\n\n"
 		"Looks for the cause of trouble: one line that says what kind of trouble it is,\n"
 		"then findings, the most costly first, each with its place in the code, evidence\n"
-		"and what to do.\n\n"
+		"and what to do. Each process is judged by itself; several traces are read as\n"
+		"one.\n\n"
 		"  --json                 for programs\n"
 		"  --all                  also findings of severity info\n"
 		"  --since TIME           begin here: 1.5s is from the first event,\n"
@@ -569,7 +657,9 @@ const struct cli_command cli_report = {
 		"  --fail-on RULE[:SEVERITY]  exit with 1 when this is found (any: every rule;\n"
 		"                         severities: info, warning, critical; default warning)\n"
 		"  --threshold NAME=VALUE change a number that a rule compares with\n"
-		"  --rules                list rules and thresholds\n\n"
+		"  --rules                list rules and thresholds\n"
+		"  --pid PID              only this process\n"
+		"  --process NAME         only processes of this name\n\n"
 		"Examples:\n"
 		"  tacho report slow.tacho\n"
 		"  tacho report 1234 --fail-on any:critical\n",

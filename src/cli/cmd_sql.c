@@ -6,27 +6,40 @@
 #include "cli/cli.h"
 #include "cli/sql_session.h"
 
+static bool take_form(void *arg, const char *option, const char *text)
+{
+	*(const char **)arg = text;
+	if (sql_session_has_form(text))
+		return true;
+	cli_usage("%s: '%s' is none of table, csv, json.", option, text);
+	return false;
+}
+
+static void take_csv(void *arg)
+{
+	*(const char **)arg = "csv";
+}
+
+static void take_json(void *arg)
+{
+	*(const char **)arg = "json";
+}
+
 static int run(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{"format", required_argument, NULL, 'f'},
-		{"json", no_argument, NULL, 'j'},
-		{"csv", no_argument, NULL, 'c'},
-		{NULL, 0, NULL, 0},
-	};
 	const char *form = "table";
-	int option, status;
+	const struct cli_row options[] = {
+		{"format", .call = take_form, .arg = &form},
+		{"json", .mark = take_json, .arg = &form},
+		{"csv", .mark = take_csv, .arg = &form},
+		CLI_NARROW_ROWS,
+		{0},
+	};
+	int status = cli_take_options(argc, argv, &cli_sql, options);
 	char *path;
 
-	while ((option = cli_option(argc, argv, "", options)) != -1) {
-		if (option == 'h')
-			return cli_show_help(&cli_sql);
-		if (option == '?')
-			return CLI_USAGE;
-		form = option == 'j' ? "json" : option == 'c' ? "csv" : optarg;
-		if (!sql_session_has_form(form))
-			return cli_usage("--format: '%s' is none of table, csv, json.", form);
-	}
+	if (status != CLI_TAKEN)
+		return status;
 	if (optind == argc)
 		return cli_usage(
 			"which trace? Give a trace file, a folder of them, a box or a PID.");
@@ -54,7 +67,9 @@ const struct cli_command cli_sql = {
 		"imported: a table is read when a query needs it. Times are nanoseconds of\n"
 		"CLOCK_MONOTONIC.\n\n"
 		"  --format table|csv|json  json: one object per line (default table)\n"
-		"  --csv, --json            short for --format csv and --format json\n\n"
+		"  --csv, --json            short for --format csv and --format json\n"
+		"  --pid PID                only this process\n"
+		"  --process NAME           only processes of this name\n\n"
 		"In place of a query:\n"
 		"  .tables                  what there is\n"
 		"  .schema [TABLE]          columns, their types and what they say\n\n"

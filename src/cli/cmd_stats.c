@@ -147,11 +147,17 @@ static void put_rows_json(struct asked *a, const char *title, const struct rows 
 	json_array_end(&a->j);
 }
 
-static void put_row(const struct row *r, size_t width)
+static void put_row(const struct asked *a, const struct row *r, size_t width)
 {
-	char text[5][TACHO__TEXT];
+	const struct tacho_process *p = tacho_read_process(a->reader, r->process);
+	const char *plain = r->distinct[0] ? r->distinct : r->name;
+	char text[5][TACHO__TEXT], name[sizeof(r->distinct) + sizeof(r->name)];
 
-	cli_table_name(r->distinct[0] ? r->distinct : r->name, width);
+	/* Of several processes, which. */
+	snprintf(name, sizeof(name), "%s", plain);
+	if (p && a->sum->processes > 1)
+		snprintf(name, sizeof(name), "%" PRIu32 ": %s", p->pid, plain);
+	cli_table_name(name, width);
 	printf(" %8" PRIu64 " %7s %7s %7s %7s %7s", r->hist->count,
 	       tacho__ns_text(text[0], (double)r->hist->sum),
 	       tacho__ns_text(text[1], (double)tacho__hist_at(r->hist, 0.5)),
@@ -171,7 +177,7 @@ static void put_rows_text(const struct asked *a, const char *title, const struct
 	       title, cli_colour(stdout, CLI_PLAIN), "count", "total", "p50", "p99", "p99.9",
 	       "max");
 	for (uint32_t i = 0; i < rows->count && i < a->top; i++)
-		put_row(&rows->at[i], width);
+		put_row(a, &rows->at[i], width);
 	if (rows->count > a->top)
 		printf("%s... %" PRIu64 " more, see --top%s\n", cli_colour(stdout, CLI_DIM),
 		       rows->count - a->top, cli_colour(stdout, CLI_PLAIN));
@@ -383,6 +389,7 @@ static int run(int argc, char **argv)
 	const struct cli_row options[] = {
 		{"json", .flag = &a.json},
 		{"top", .count = &a.top},
+		CLI_NARROW_ROWS,
 		{0},
 	};
 	int status = cli_take_options(argc, argv, &cli_stats, options);
@@ -400,7 +407,9 @@ const struct cli_command cli_stats = {
 		"callbacks by kind, wake to poll, lateness of timers, waits for locks, blocking\n"
 		"calls, work of pools, spans. Largest total first. Percentiles are within 3 %.\n\n"
 		"  --top N        rows of each table (default 10)\n"
-		"  --json         for programs\n\n"
+		"  --json         for programs\n"
+		"  --pid PID      only this process\n"
+		"  --process NAME only processes of this name\n\n"
 		"Example:\n"
 		"  tacho stats slow.tacho --top 5\n",
 	.run = run,

@@ -15,6 +15,29 @@
 #include "read/records.h"
 #include "text/problems.h"
 
+/* What --pid and --process ask for. */
+static struct {
+	uint32_t pid;
+	const char *process;
+} narrow;
+
+bool cli_narrow_pid(void *arg, const char *option, const char *text)
+{
+	(void)arg;
+	if (!parse_pid(text, &narrow.pid))
+		cli_usage("%s: '%s' is no process id.", option, text);
+	return narrow.pid != 0;
+}
+
+bool cli_narrow_process(void *arg, const char *option, const char *text)
+{
+	(void)arg;
+	narrow.process = text;
+	if (!text[0])
+		cli_usage("%s: the name is empty.", option);
+	return text[0];
+}
+
 static void warn(void *arg, const char *sentence)
 {
 	(void)arg;
@@ -100,6 +123,34 @@ int cli_with_trace(int argc, char **argv, int (*use)(void *arg, const char *path
 			"one trace at a time; a folder of traces counts as one.", use, arg);
 }
 
+int cli_with_traces(int argc, char **argv,
+		    int (*use)(void *arg, const char *const *paths, uint32_t count), void *arg)
+{
+	uint32_t count = 0;
+	int status = CLI_FAILED;
+	char **paths;
+
+	if (optind == argc)
+		return cli_usage(
+			"which trace? Give a trace file, a folder of them, a box or a PID.");
+	paths = calloc((size_t)(argc - optind), sizeof(*paths));
+	if (!paths) {
+		cli_error("out of memory.");
+		return CLI_FAILED;
+	}
+	for (; optind < argc; optind++, count++) {
+		paths[count] = cli_resolve(argv[optind]);
+		if (!paths[count])
+			break;
+	}
+	if (optind == argc)
+		status = use(arg, (const char *const *)paths, count);
+	while (count)
+		free(paths[--count]);
+	free(paths);
+	return status;
+}
+
 struct shown {
 	int (*show)(const char *path, bool json);
 	bool json;
@@ -116,7 +167,7 @@ int cli_show_one(int argc, char **argv, const struct cli_command *command, const
 		 const char *many, int (*show)(const char *path, bool json))
 {
 	struct shown shown = {.show = show};
-	const struct cli_row options[] = {{"json", .flag = &shown.json}, {0}};
+	const struct cli_row options[] = {{"json", .flag = &shown.json}, CLI_NARROW_ROWS, {0}};
 	int status = cli_take_options(argc, argv, command, options);
 
 	if (status != CLI_TAKEN)
@@ -132,6 +183,8 @@ int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *p
 		.last_ns = last_ns,
 		.progress = progress ? cli_progress : NULL,
 		.progress_arg = progress,
+		.pid = narrow.pid,
+		.process = narrow.process,
 	};
 	int result;
 
@@ -159,12 +212,17 @@ int cli_open_whole(struct tacho_reader **out, const char *path, struct cli_progr
 	return result;
 }
 
-int cli_open_between(struct tacho_reader **out, const char *path, const struct parse_instant *from,
-		     const struct parse_instant *to)
+int cli_open_between(struct tacho_reader **out, const char *const *paths, uint32_t count,
+		     const struct parse_instant *from, const struct parse_instant *to)
 {
+	struct tacho_read_options options = {
+		.size = sizeof(options),
+		.pid = narrow.pid,
+		.process = narrow.process,
+	};
 	char message[CLI_MESSAGE] = "";
 	uint64_t first = 0, last = 0;
-	int error = tacho_read_open(out, path, NULL, message, sizeof(message));
+	int error = tacho_read_open_all(out, paths, count, &options, message, sizeof(message));
 
 	if (error >= 0 && (from->given || to->given) &&
 	    tacho_read_window(*out, &first, &last) >= 0) {

@@ -60,7 +60,11 @@ int output_begin_in(struct tacho__new_file *f, const char *folder,
 
 int output_commit(struct tacho__new_file *f)
 {
-	return end_with(f, tacho__new_file_commit(f));
+	int result = tacho__new_file_commit(f);
+
+	if (f->kept_old)
+		cli_note("%s from before is kept as %s.old.", f->path, f->path);
+	return end_with(f, result);
 }
 
 void output_abandon(struct tacho__new_file *f)

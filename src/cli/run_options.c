@@ -162,6 +162,15 @@ int run_check_box_dir(void)
 	return TACHO__RUN_FAILED;
 }
 
+static bool is_folder(const char *path, const char *suffix)
+{
+	char whole[PATH_MAX + 8];
+	struct stat st;
+
+	snprintf(whole, sizeof(whole), "%s%s", path, suffix);
+	return stat(whole, &st) == 0 && S_ISDIR(st.st_mode);
+}
+
 static int read_output(struct run_options *o, const char *path)
 {
 	size_t n = strlen(path);
@@ -175,21 +184,30 @@ static int read_output(struct run_options *o, const char *path)
 		return cannot_write(path, ENAMETOOLONG);
 	if ((exists && S_ISDIR(st.st_mode)) || path[n - 1] == '/') {
 		strcpy(o->folder, path);
+		while (n > 1 && o->folder[n - 1] == '/')
+			o->folder[--n] = 0;
+		if (!exists && mkdir(o->folder, 0777) < 0)
+			return cannot_write(o->folder, errno);
 		return run_check_folder(o->folder);
 	}
+	if (o->watch.engine.keep || o->watch.engine.max_bytes)
+		return cli_usage("--%s deletes files of older windows, and -o %s is one; give a "
+				 "folder.",
+				 o->watch.engine.keep ? "keep" : "max-bytes", path);
 	snprintf(o->folder, sizeof(o->folder), "%.*s",
 		 slash ? (slash == path ? 1 : (int)(slash - path)) : 1, slash ? path : ".");
 	o->watch.engine.file = path;
+	o->watch.engine.one_file = true;
 	if (exists && !S_ISREG(st.st_mode)) {
 		cli_error("%s is not a regular file. Give another name with -o; nothing was "
 			  "started.",
 			  path);
 		return TACHO__RUN_FAILED;
 	}
-	if (exists && !o->watch.engine.replace) {
-		cli_error("%s exists already and is left as it is. Use --force to replace it, or "
-			  "another name; nothing was started.",
-			  path);
+	if (exists && !o->watch.engine.replace && is_folder(path, ".old")) {
+		cli_error("%s exists already and cannot be kept as %s.old, which is a folder. Use "
+			  "--force to replace it, or another name; nothing was started.",
+			  path, path);
 		return TACHO__RUN_FAILED;
 	}
 	return run_check_folder(o->folder);
@@ -253,8 +271,11 @@ static int check(struct run_options *o, int argc, char **argv, const char *out)
 		return run_segment_folder(o->folder, sizeof(o->folder), out,
 					  o->watch.engine.service);
 	}
+	o->watch.engine.command = command_name(argv[optind]);
 	if (!out) {
 		strcpy(o->folder, ".");
+		/* Windows that conditions keep are files of their own: they may be deleted again. */
+		o->watch.engine.one_file = o->watch.engine.rules.sentinels.count == 0;
 		return run_check_folder(o->folder);
 	}
 	status = read_output(o, out);

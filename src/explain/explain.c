@@ -1,6 +1,7 @@
 #include "explain/explain.h"
 
 #include <errno.h>
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,10 +9,11 @@
 
 #include "explain/rules.h"
 #include "read/memory.h"
+#include "read/records.h"
 
 #define MS 1e6
 #define SECOND 1e9
-#define FINDINGS_MAX 256u
+#define FINDINGS_MAX 256u /* of one process */
 
 const struct tacho__threshold tacho__thresholds[] = {
 	{"long-callback.warn", "ns", "a callback of this length is long", 10 * MS},
@@ -132,7 +134,7 @@ struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule
 
 	if (TACHO__GROW(e->findings, x->capacity, e->count + 1))
 		x->error = -ENOMEM;
-	else if (e->count < FINDINGS_MAX)
+	else if (e->count < x->room)
 		f = &e->findings[e->count++];
 	memset(f, 0, sizeof(*f));
 	f->rule = rule;
@@ -181,13 +183,48 @@ void tacho__say_evidence(struct tacho__finding *f, uint32_t thread, uint64_t fro
 	va_end(list);
 }
 
+const char *tacho__process_text(const struct tacho_reader *reader, char out[TACHO__TEXT],
+				uint32_t process)
+{
+	const struct tacho_process *p = tacho_read_process(reader, process);
+
+	snprintf(out, TACHO__TEXT, "%s (%" PRIu32 ")", p && p->comm[0] ? p->comm : "?",
+		 p ? p->pid : 0);
+	return out;
+}
+
+/* Of a further process: what could be looked for in one of them was looked for, and one in
+   which it could not is named. */
+static void cover_again(const struct tacho__explaining *x, struct tacho__coverage *c, int checked,
+			const char *why)
+{
+	char name[TACHO__TEXT], before[sizeof(c->why)];
+
+	if (checked == c->checked)
+		return;
+	memcpy(before, c->why, sizeof(before));
+	snprintf(c->why, sizeof(c->why), "not of %s: %.80s",
+		 tacho__process_text(x->reader, name, checked ? c->process : x->process),
+		 checked ? before : why);
+	c->checked = 1;
+}
+
 void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, const char *format,
 		  ...)
 {
 	struct tacho__explanation *e = x->out;
 	struct tacho__coverage *c;
+	char text[sizeof(c->why)];
 	va_list list;
 
+	va_start(list, format);
+	vsnprintf(text, sizeof(text), format, list);
+	va_end(list);
+	for (uint32_t i = 0; i < e->coverage_count; i++)
+		if (strcmp(e->coverage[i].rule, rule) == 0) {
+			cover_again(x, &e->coverage[i], checked, text);
+			return;
+		}
 	if (TACHO__GROW(e->coverage, x->coverage_capacity, e->coverage_count + 1)) {
 		x->error = -ENOMEM;
 		return;
@@ -195,9 +232,8 @@ void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, co
 	c = &e->coverage[e->coverage_count++];
 	c->rule = rule;
 	c->checked = checked;
-	va_start(list, format);
-	vsnprintf(c->why, sizeof(c->why), format, list);
-	va_end(list);
+	c->process = x->process;
+	memcpy(c->why, text, sizeof(c->why));
 }
 
 /* -------------------------------------------------------------------- words */
@@ -320,24 +356,69 @@ void tacho__explanation_free(struct tacho__explanation *e)
 {
 	if (!e)
 		return;
-	tacho__summary_free(e->summary);
+	for (uint32_t i = 0; e->processes && i < e->process_count; i++)
+		tacho__hist_free(&e->processes[i].callbacks);
+	free(e->processes);
 	free(e->findings);
 	free(e->coverage);
 	free(e);
 }
 
+/* What is kept of a summary. */
+static void keep(struct tacho__explanation *e, const struct tacho__summary *s, uint32_t process)
+{
+	struct tacho__explained *to = &e->processes[process];
+
+	to->events = s->process[process].events;
+	to->missing = s->process[process].missing;
+	to->dropped = s->process[process].dropped;
+	to->first_ns = s->first_ns;
+	to->last_ns = s->last_ns;
+	for (uint32_t i = 0; i < s->kinds.used; i++) {
+		const struct tacho__kind_sum *k = tacho__table_at(&s->kinds, i);
+
+		if (k)
+			tacho__hist_merge(&to->callbacks, &k->ns);
+	}
+	e->missed.tasks += s->missed.tasks;
+	e->missed.locks += s->missed.locks;
+	e->missed.works += s->missed.works;
+	e->missed.spans += s->missed.spans;
+	e->missed.threads += s->missed.threads;
+	e->missed.depth += s->missed.depth;
+}
+
+/* While the summary is there: what the loops of its findings are called. */
+static void name_loops(struct tacho__explaining *x)
+{
+	for (uint32_t i = 0; i < x->out->count; i++) {
+		struct tacho__finding *f = &x->out->findings[i];
+		const struct tacho__loop_sum *l =
+			f->loop && f->process == x->process
+				? tacho__table_find(&x->sum->loops,
+						    (uint64_t)f->process << 32 | f->loop, f->thread)
+				: NULL;
+
+		if (!l)
+			continue;
+		tacho__loop_name(f->loop_name, sizeof(f->loop_name), x->reader, l);
+		f->shares_loop_name = l->shares_name;
+	}
+}
+
+/* The process that the reader is at. */
 static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 		   const struct tacho__explain_options *options)
 {
 	struct tacho__facts facts;
 	int error = 0;
 
+	x->room = x->out->count + FINDINGS_MAX;
 	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "long-callback.warn"),
 			   (uint64_t)tacho__limit(x, "wake-latency.warn"));
 	facts = tacho__gather_facts(&x->gathered);
 	x->sum = tacho__summary_make(reader, &facts, options ? options->progress : NULL,
 				     options ? options->progress_arg : NULL, &error);
-	x->out->summary = x->sum;
 	if (!error) {
 		tacho__rules_process(x);
 		tacho__rules_loop(x);
@@ -346,11 +427,38 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 		tacho__rules_short(x);
 		tacho__rules_wait(x);
 		tacho__rules_io(x);
-		tacho__name_scripts(x);
-		tacho__fold(x);
+		name_loops(x);
+		x->idle &= tacho__is_idle(x);
+		keep(x->out, x->sum, x->process);
 		error = x->error;
 	}
 	tacho__gather_free(&x->gathered);
+	tacho__summary_free(x->sum);
+	x->sum = NULL;
+	return error;
+}
+
+static int explain_all(struct tacho__explaining *x, struct tacho_reader *reader,
+		       const struct tacho__explain_options *options)
+{
+	struct tacho__explanation *e = x->out;
+	int error = 0;
+
+	e->process_count = tacho_read_process_count(reader);
+	e->processes = calloc(e->process_count + 1, sizeof(*e->processes));
+	if (!e->processes)
+		return -ENOMEM;
+	x->idle = 1;
+	for (uint32_t p = 0; !error && p < e->process_count; p++) {
+		x->process = p;
+		tacho__read_only(reader, p);
+		error = explain(x, reader, options);
+	}
+	tacho__read_only(reader, UINT32_MAX);
+	if (!error) {
+		tacho__name_scripts(x);
+		tacho__fold(x);
+	}
 	return error;
 }
 
@@ -364,7 +472,7 @@ struct tacho__explanation *tacho__explain(struct tacho_reader *reader,
 	x.out = calloc(1, sizeof(*x.out));
 	if (!x.out)
 		return NULL;
-	*error = explain(&x, reader, options);
+	*error = explain_all(&x, reader, options);
 	if (*error < 0) {
 		tacho__explanation_free(x.out);
 		return NULL;

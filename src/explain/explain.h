@@ -1,9 +1,11 @@
 /*
  * From a trace to its cause.
  *
- * tacho__explain reads the trace once into a summary (model/summary.h), runs the rules over it,
- * folds findings that others explain, ranks the rest by the time that they cost, and says in one
- * line what kind of trouble it is: or that there is none, or that there is not enough to tell.
+ * tacho__explain reads the events of each process once into a summary (model/summary.h) and runs
+ * the rules over it: each process is judged by itself and in its own window. Then it folds
+ * findings that others explain, ranks those of all processes by the time that they cost, and
+ * says in one line what kind of trouble it is: or that there is none, or that there is not enough
+ * to tell.
  *
  * A rule never guesses: where what it needs was not recorded, or not enough of it, it finds
  * nothing and says so in the coverage.
@@ -39,8 +41,9 @@ extern const uint32_t tacho__rule_count;
 /* Whether a rule could look, and what it would have needed. */
 struct tacho__coverage {
 	const char *rule;
-	int checked; /* 1: it had what it needs */
-	char why[160];
+	int checked;	  /* 1: it had what it needs, of one process at least */
+	uint32_t process; /* the first that was looked at */
+	char why[240];
 };
 
 struct tacho__verdict {
@@ -50,13 +53,25 @@ struct tacho__verdict {
 	char summary[TACHO__SUMMARY_MAX];
 };
 
+/* What was looked at of one process. */
+struct tacho__explained {
+	uint64_t events;
+	uint64_t first_ns, last_ns;   /* its window; 0, 0 without events */
+	uint64_t missing, dropped;    /* records */
+	struct tacho__hist callbacks; /* their lengths */
+};
+
 struct tacho__explanation {
 	struct tacho__verdict verdict;
+	uint32_t
+		process; /* that the verdict is about: that of the first finding, else of most events */
 	struct tacho__finding *findings; /* ranked; those that are folded come after all others */
 	uint32_t count;
 	struct tacho__coverage *coverage;
 	uint32_t coverage_count;
-	struct tacho__summary *summary;
+	struct tacho__explained *processes; /* as the reader has them */
+	uint32_t process_count;
+	struct tacho__tracker_limits missed;
 };
 
 struct tacho__explain_options {
@@ -72,8 +87,11 @@ void tacho__explanation_free(struct tacho__explanation *e);
 
 const char *tacho__severity_name(enum tacho__severity severity);
 
-/* "73.2 ms", as the sentences of findings have it. */
 #define TACHO__TEXT 96u
+/* "nginx (4711)" */
+const char *tacho__process_text(const struct tacho_reader *reader, char out[TACHO__TEXT],
+				uint32_t process);
+/* "73.2 ms", as the sentences of findings have it. */
 const char *tacho__ns_text(char out[TACHO__TEXT], double ns);
 
 #endif

@@ -47,6 +47,8 @@ struct tacho__finding {
 	double cost_ns;
 	/* What it is about, so that what explains what can be told: 0 when not. */
 	uint32_t loop, kind, thread;
+	char loop_name[TACHO__SUMMARY_MAX]; /* "": it is about none */
+	int shares_loop_name; /* others are called so, without what tells them apart */
 	uint64_t lock, task;
 	/* Index of the finding that explains this one; -1: it stands for itself. */
 	int32_t folded_into;

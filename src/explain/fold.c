@@ -150,21 +150,29 @@ static void judge(const struct tacho__explaining *x, struct tacho__explanation *
 {
 	const struct tacho__finding *f = e->count ? &e->findings[0] : NULL;
 	const struct tacho__finding *none = NULL;
+	uint32_t unknown = 0; /* processes of which too little is known */
 
+	for (uint32_t i = 0; i < e->process_count; i++)
+		if (e->processes[i].events > e->processes[e->process].events)
+			e->process = i;
 	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, "not-enough-data") == 0)
-			none = &e->findings[i];
+		if (strcmp(e->findings[i].rule, "not-enough-data") == 0) {
+			unknown++;
+			if (!none || e->findings[i].process == e->process)
+				none = &e->findings[i];
+		}
 	if (f && f->severity >= TACHO__SEVERITY_WARNING) {
+		e->process = f->process;
 		e->verdict.category = fold_of(f)->category;
 		snprintf(e->verdict.summary, sizeof(e->verdict.summary), "%s", f->summary);
-	} else if (none) {
+	} else if (none && unknown >= e->process_count) {
 		e->verdict.category = "not-enough-data";
 		snprintf(e->verdict.summary, sizeof(e->verdict.summary), "%s", none->summary);
 	} else {
 		e->verdict.category = "none";
 		snprintf(e->verdict.summary, sizeof(e->verdict.summary),
 			 "nothing is wrong with the loops in this window%s",
-			 tacho__is_idle(x) ? ": they had almost nothing to do" : "");
+			 x->idle ? ": they had almost nothing to do" : "");
 	}
 }
 

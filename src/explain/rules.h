@@ -28,6 +28,9 @@ struct tacho__hottest {
 struct tacho__explaining {
 	const struct tacho_reader *reader;
 	const double *thresholds;
+	uint32_t process; /* that is looked at; `sum` and `gathered` are of its events alone */
+	uint32_t room;	  /* for findings */
+	int idle;	  /* all that were looked at had almost nothing to do */
 	struct tacho__summary *sum;
 	struct tacho__gathered gathered;
 	struct tacho__explanation *out;

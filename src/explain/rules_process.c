@@ -197,9 +197,12 @@ static void find_loss(struct tacho__explaining *x, uint32_t process)
 
 static int has_problem(const struct tacho__explaining *x, const char *name)
 {
-	for (uint32_t i = 0; i < tacho_read_problem_count(x->reader); i++)
-		if (strcmp(tacho_read_problem(x->reader, i)->name, name) == 0)
+	for (uint32_t i = 0; i < tacho_read_problem_count(x->reader); i++) {
+		const struct tacho_problem *p = tacho_read_problem(x->reader, i);
+
+		if (p->process == x->process && strcmp(p->name, name) == 0)
 			return 1;
+	}
 	return 0;
 }
 
@@ -286,7 +289,7 @@ static void find_not_enough(struct tacho__explaining *x)
 
 	if ((enough(x) && loops) || tacho__is_idle(x))
 		return;
-	f = tacho__find(x, "not-enough-data", TACHO__SEVERITY_INFO, 0, 0);
+	f = tacho__find(x, "not-enough-data", TACHO__SEVERITY_INFO, x->process, 0);
 	if (enough(x))
 		tacho__say_summary(f, "no loop was seen, so there is nothing to judge");
 	else
@@ -327,7 +330,7 @@ static void cover_told(struct tacho__explaining *x)
 	tacho__cover(x, "timer-late", late, "%s", late ? "" : "no timer that says when it was due");
 	tacho__cover(x, "downstream-wait", spans, "%s", spans ? "" : "the program tells no spans");
 	/* Those of libuv are recorded only when there is something in them. */
-	gauges |= tacho__source_is_on(x, 0, "libuv");
+	gauges |= tacho__source_is_on(x, x->process, "libuv");
 	tacho__cover(x, "write-backlog", gauges, "%s", gauges ? "" : "no gauge of what is queued");
 	tacho__cover(x, "memory-growth", gauges, "%s",
 		     gauges ? "" : "the program tells no gauge of its memory");
@@ -338,14 +341,12 @@ static void cover_told(struct tacho__explaining *x)
 
 static void cover(struct tacho__explaining *x)
 {
-	int samples = 0, calls = 0, locks = 0, sched = 0;
+	uint32_t p = x->process;
+	int samples = tacho__source_is_on(x, p, "cpu_samples") || x->sum->process[p].samples;
+	int calls = tacho__source_is_on(x, p, "calls") || x->sum->calls.count;
+	int locks = tacho__source_is_on(x, p, "locks") || x->sum->locks.count;
+	int sched = tacho__source_is_on(x, p, "sched");
 
-	for (uint32_t p = 0; p < x->sum->processes; p++) {
-		samples |= tacho__source_is_on(x, p, "cpu_samples") || x->sum->process[p].samples;
-		calls |= tacho__source_is_on(x, p, "calls") || x->sum->calls.count;
-		locks |= tacho__source_is_on(x, p, "locks") || x->sum->locks.count;
-		sched |= tacho__source_is_on(x, p, "sched");
-	}
 	tacho__cover(x, "long-callback", 1,
 		     samples ? ""
 			     : "without CPU samples: places are those of "
@@ -356,7 +357,7 @@ static void cover(struct tacho__explaining *x)
 		     sched ? "" : "the kernel's counts of scheduling were not recorded");
 	tacho__cover(x, "process-pause", samples, samples ? "" : "needs CPU samples");
 	tacho__cover(x, "wake-latency", 1, "%llu wakes were seen",
-		     (unsigned long long)(x->sum->processes ? x->sum->process[0].wakes.count : 0));
+		     (unsigned long long)x->sum->process[p].wakes.count);
 	cover_told(x);
 }
 
@@ -365,11 +366,10 @@ void tacho__rules_process(struct tacho__explaining *x)
 	cover(x);
 	find_not_enough(x);
 	for (uint32_t i = 0; i < tacho_read_crash_count(x->reader); i++)
-		find_crash(x, tacho_read_crash(x->reader, i));
-	for (uint32_t p = 0; p < x->sum->processes; p++) {
-		find_loss(x, p);
-		find_bad_clock(x, p);
-	}
+		if (tacho_read_crash(x->reader, i)->process == x->process)
+			find_crash(x, tacho_read_crash(x->reader, i));
+	find_loss(x, x->process);
+	find_bad_clock(x, x->process);
 	for (const struct tacho__counter_sum *k = NULL;
 	     (k = tacho__table_next(&x->sum->counters, k));)
 		find_throttled(x, k);

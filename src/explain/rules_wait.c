@@ -517,12 +517,10 @@ void tacho__rules_wait(struct tacho__explaining *x)
 {
 	int queue = 0;
 
-	for (uint32_t p = 0; p < x->sum->processes; p++) {
-		find_wake_latency(x, p);
-		find_wake_storm(x, p);
-		find_pool(x, p);
-		find_stuck_pool(x, p);
-	}
+	find_wake_latency(x, x->process);
+	find_wake_storm(x, x->process);
+	find_pool(x, x->process);
+	find_stuck_pool(x, x->process);
 	for (const struct tacho__counter_sum *k = NULL;
 	     (k = tacho__table_next(&x->sum->counters, k));)
 		queue |= find_growth(x, k);

@@ -1,8 +1,8 @@
 /*
- * The trace file (.tacho): one process, one stretch of time.
+ * The trace file (.tacho): one or more parts, each of one process and one stretch of time.
  *
- * The same format serves snapshots, segments, crash files and recovered boxes.
- * All integers little-endian. The file is
+ * The same format serves recordings, snapshots, segments, crash files and recovered boxes.
+ * All integers little-endian. A part is
  *
  *   struct tacho_trace_file     64 bytes
  *   blocks                      each struct tacho_trace_block (32 bytes) and its
@@ -12,6 +12,12 @@
  * Every byte is covered by one CRC-32C (Castagnoli, reflected, initial and final
  * value ~0): that of the file header, of a block header, of a padded payload, or
  * of the end. So no damage goes unseen.
+ *
+ * PARTS follow each other without a gap, so files can be put together with cat(1). Each is
+ * complete in itself: offsets in it count from its header. A reader finds them from the end of the
+ * file backwards, as each end says how long its part is. Where that fails, it goes from block to
+ * block, and a header (magic and right checksum, at a multiple of 8 bytes from the part before)
+ * begins the next part. A part that is damaged does not concern the others.
  *
  * A DAMAGED FILE. A block whose payload fails its checksum is skipped by its
  * length. Where a block header fails, the reader searches on, in steps of 8
@@ -43,6 +49,8 @@
 #define TACHO_BLOCK_MAGIC 0x4b4c4254u /* "TBLK" */
 #define TACHO_BLOCK_MAX (16u << 20)   /* stored and raw size of a payload */
 #define TACHO_BLOCK_EVENTS_MAX (1u << 20)
+#define TACHO_COMMAND_LINE_MAX 4096u /* bytes of COMMAND_LINE */
+#define TACHO_TRACE_PARTS_MAX 16384u /* of one file that a reader looks at: the last ones */
 
 struct tacho_trace_file {
 	char magic[8];
@@ -96,9 +104,9 @@ struct tacho_trace_block {
 
 struct tacho_trace_end {
 	uint64_t index_offset; /* of the INDEX block, or 0: there is none */
-	uint64_t reserved;
-	uint32_t blocks; /* in the file */
-	uint32_t crc;	 /* of the 20 bytes before and the 8 after */
+	uint64_t part_size;    /* from its header to the end of this; 0: not said */
+	uint32_t blocks;       /* in the part */
+	uint32_t crc;	       /* of the 20 bytes before and the 8 after */
 	char magic[8];
 };
 
@@ -141,18 +149,19 @@ enum tacho_meta_key {
 	TACHO_META_CUT_BEFORE = 26,    /* ns: events before were left out on request */
 	TACHO_META_UNREAD_CHUNKS = 27, /* chunks overwritten or damaged while being copied */
 	TACHO_META_THREADS_SEEN = 28,
-	TACHO_META_WHY = 29,	    /* text: why this trace was taken; not there: the end of the
+	TACHO_META_WHY = 29,	      /* text: why this trace was taken; not there: the end of the
 				      process, or somebody asked */
-	TACHO_META_WHY_MONO = 30,   /* ns: when what WHY says happened */
-	TACHO_META_SEGMENT = 31,    /* number of the segment, from 1, in its process's row */
-	TACHO_META_RECORDING = 32,  /* number that all boxes of one `tacho run` share */
-	TACHO_META_AGENT_CPU = 33,  /* ns of CPU time that the agent had used so far */
-	TACHO_META_PAST = 34,	    /* of a segment: records, delivered before or lost, of streams
+	TACHO_META_WHY_MONO = 30,     /* ns: when what WHY says happened */
+	TACHO_META_SEGMENT = 31,      /* number of the segment, from 1, in its process's row */
+	TACHO_META_RECORDING = 32,    /* number that all boxes of one `tacho run` share */
+	TACHO_META_AGENT_CPU = 33,    /* ns of CPU time that the agent had used so far */
+	TACHO_META_PAST = 34,	      /* of a segment: records, delivered before or lost, of streams
 				      that it does not mention */
-	TACHO_META_END_HOW = 35,    /* enum tacho_end */
-	TACHO_META_END_STATUS = 36, /* exit status, or number of the signal */
-	TACHO_META_END_MONO = 37,   /* ns: when it ended, or was last seen alive */
-	TACHO_META_END_FLAGS = 38,  /* TACHO_END_CORE and kin */
+	TACHO_META_END_HOW = 35,      /* enum tacho_end */
+	TACHO_META_END_STATUS = 36,   /* exit status, or number of the signal */
+	TACHO_META_END_MONO = 37,     /* ns: when it ended, or was last seen alive */
+	TACHO_META_END_FLAGS = 38,    /* TACHO_END_CORE and kin */
+	TACHO_META_COMMAND_LINE = 40, /* text: the arguments, with spaces between */
 };
 
 /* CLOCK: u32 entry size, u32 count, struct tacho_anchor sorted by ticks. Between two

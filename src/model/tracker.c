@@ -467,7 +467,7 @@ int tacho__tracker_run(struct tacho__tracker *t, int (*stop)(void *arg, uint64_t
 		p = tacho__process_of(t, event->process);
 		last_ns = tacho__later(last_ns, event->ns);
 		p->last_ns = tacho__later(p->last_ns, event->ns);
-		p->events++;
+		p->events += event->type != TACHO_EV_RESUME;
 		track(t, event);
 		if ((++count & 0xfff) == 0 && (error_of(t) || (stop && stop(stop_arg, event->ns))))
 			break;

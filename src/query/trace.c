@@ -16,6 +16,7 @@ enum {
 	R_UID,
 	R_COMM,
 	R_EXE,
+	R_COMMAND_LINE,
 	R_SERVICE,
 	R_HOST,
 	R_STATE,
@@ -37,10 +38,11 @@ enum {
 /* clang-format off */
 static const struct tacho__sql_column process_columns[] = {
 	PROCESS_COLUMNS,
-	{"parent_pid", SQL_OPTIONAL, R_PARENT, 0, "recorded process that it was forked from"},
+	{"parent_pid", SQL_OPTIONAL, R_PARENT, 0, "process that it was forked from, or its parent when it was first seen"},
 	{"uid", SQL_NUMBER, R_UID, 0, "its user"},
 	{"comm", SQL_POINTER, R_COMM, 0, "its name"},
 	{"exe", SQL_POINTER, R_EXE, 0, "its program"},
+	{"command_line", SQL_POINTER, R_COMMAND_LINE, 0, "its arguments, with spaces between"},
 	{"service", SQL_POINTER, R_SERVICE, 0, "name that was given to the recording"},
 	{"host", SQL_POINTER, R_HOST, 0, "machine"},
 	{"state", SQL_POINTER, R_STATE, 0, "how recording stood when the trace was taken"},
@@ -70,6 +72,7 @@ static int fill_processes(struct tacho__sql_filling *f)
 		v[R_PARENT] = p->parent_pid;
 		v[R_UID] = p->uid;
 		v[R_COMM] = pointer(p->comm);
+		v[R_COMMAND_LINE] = pointer(p->command_line);
 		v[R_EXE] = pointer(p->exe);
 		v[R_SERVICE] = pointer(p->service);
 		v[R_HOST] = pointer(p->host);

@@ -295,12 +295,16 @@ static int describe(struct tacho__box *b, const struct tacho__host *host)
 	p.comm = super_text(b->reader, u->comm, sizeof(u->comm));
 	p.service = super_text(b->reader, u->service, sizeof(u->service));
 	p.reason = super_text(b->reader, u->reason, sizeof(u->reason));
-	if (!build_id || !p.exe || !p.comm || !p.service || !p.reason)
+	p.command_line =
+		host ? super_text(b->reader, host->command_line, sizeof(host->command_line)) : "";
+	if (!build_id || !p.exe || !p.comm || !p.service || !p.reason || !p.command_line)
 		return -ENOMEM;
 	memcpy(p.boot_id, u->boot_id, sizeof(p.boot_id));
 	memcpy(build_id, u->build_id, sizeof(u->build_id));
 	p.build_id = build_id;
 	p.build_id_size = u->build_id_size <= sizeof(u->build_id) ? u->build_id_size : 0;
+	if (host && !p.parent_pid)
+		p.parent_pid = host->parent_pid;
 	if (host && host->same_boot) {
 		p.arch = host->arch;
 		p.taken_mono_ns = host->now.mono_ns;

@@ -64,6 +64,7 @@ static const struct {
 	{TACHO_META_END_STATUS, NUMBER(end_status)},
 	{TACHO_META_END_MONO, NUMBER(end_ns)},
 	{TACHO_META_END_FLAGS, NUMBER(end_flags)},
+	{TACHO_META_COMMAND_LINE, TEXT(command_line)},
 };
 
 static int take_field(struct tacho_reader *r, struct tacho_process *p, const struct tacho__meta *e)
@@ -514,6 +515,13 @@ static int read_all(struct tacho__trace *t, struct tacho__parts *parts)
 	int err = first_round(t, &m, parts, &good);
 
 	s->segment = m.p.segment;
+	if (!err && !tacho__reader_wants(t->reader, &m.p)) {
+		t->reader->stretch_count = first;
+		/* Of whom it is could not be told: then it is not another's matter. */
+		if (m.identity & 1)
+			t->reader->problem_count = t->problems;
+		return 0;
+	}
 	if (!err)
 		err = settle_process(t, &m);
 	if (!err)

@@ -19,7 +19,7 @@ static int same_process(const struct tacho_process *a, const struct tacho_proces
 static void no_nulls(struct tacho_process *p)
 {
 	const char **texts[] = {&p->exe,     &p->comm,	 &p->service, &p->host,
-				&p->version, &p->reason, &p->why};
+				&p->version, &p->reason, &p->why,     &p->command_line};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (!*texts[i])

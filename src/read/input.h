@@ -16,6 +16,7 @@
 
 struct tacho__input {
 	const char *path; /* "" when there is none */
+	uint64_t begin;	  /* of this in the file */
 	uint64_t size;
 	/* Bytes that somebody pays for. A sparse file may be of any size for nothing, so
 	   this and not the size bounds what is held of it. */
@@ -23,6 +24,7 @@ struct tacho__input {
 	/* All of [offset, offset + size), which lies inside the input; 0 or -errno. */
 	int (*read_at)(struct tacho__input *in, uint64_t offset, void *to, size_t size);
 	void (*close)(struct tacho__input *in);
+	uint32_t holders; /* parts that read from it */
 };
 
 /* 0, -ENODATA when the bytes are not (or no longer) there, or what read_at says. */
@@ -36,6 +38,13 @@ struct tacho__fd_input {
 int tacho__input_fd(struct tacho__fd_input *in, int fd);
 /* All of it: 0, -ENODATA: the file ends before, or -errno. open.c. */
 int tacho__read_at(int fd, uint64_t offset, void *to, size_t size);
+
+/* Bytes [from, from + size) of `whole`, which is closed with the last of its parts. NULL: no
+   memory. */
+struct tacho__input *tacho__input_part(struct tacho__input *whole, uint64_t from, uint64_t size);
+/* Holds `whole` while parts of it are made. */
+void tacho__input_hold(struct tacho__input *whole);
+void tacho__input_release(struct tacho__input *whole);
 
 /* The bytes stay the caller's. NULL: no memory. */
 struct tacho__input *tacho__input_memory(const void *data, size_t size);

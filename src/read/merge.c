@@ -163,12 +163,13 @@ static void look_at_clock(struct tacho_reader *r, const struct cursor *c,
 			  const struct tacho_trace_events *head)
 {
 	const struct tacho__stretch_info *s = &r->stretches[c->next];
+	struct tacho__process *p = r->processes[s->pub.process];
 
-	if (r->clock_back || !c->begun || head->sequence >= c->sequence ||
+	if (p->clock_back || !c->begun || head->sequence >= c->sequence ||
 	    head->prior_records >= c->expected || s->first_ns < TACHO__SAME_NS ||
 	    s[-1].first_ns > s->first_ns - TACHO__SAME_NS)
 		return;
-	r->clock_back = 1;
+	p->clock_back = 1;
 	tacho__problem(r, s->source, "clock-back", s->offset, s->size,
 		       "records of thread %u that were made later have earlier times: the clock "
 		       "went back, and what lies between two times may be wrong",
@@ -305,6 +306,17 @@ static int same_stream(const struct tacho__stretch *a, const struct tacho__stret
 	return a->process == b->process && a->thread == b->thread && a->stream == b->stream;
 }
 
+static int is_left_out(const struct tacho_reader *r, const struct tacho__stretch *s)
+{
+	return r->only != UINT32_MAX && s->process != r->only;
+}
+
+void tacho__read_only(struct tacho_reader *r, uint32_t process)
+{
+	tacho__merge_free(r);
+	r->only = process;
+}
+
 static int begin(struct tacho_reader *r, uint64_t ns)
 {
 	struct tacho__merge *m = calloc(1, sizeof(*m));
@@ -329,6 +341,8 @@ static int begin(struct tacho_reader *r, uint64_t ns)
 				  same_stream(&r->stretches[i].pub, &r->stretches[end].pub);
 		     end++)
 			;
+		if (is_left_out(r, &r->stretches[i].pub))
+			continue;
 		if (begin_cursor(r, &m->cursors[m->cursor_count], i, end, m->from_ns))
 			m->heap[m->heap_count++] = m->cursor_count++;
 	}
@@ -491,7 +505,8 @@ uint64_t tacho__read_last_ns(const struct tacho_reader *reader)
 	uint64_t last = 0;
 
 	for (uint32_t i = 0; i < reader->stretch_count; i++)
-		last = later(last, reader->stretches[i].pub.last_ns);
+		if (!is_left_out(reader, &reader->stretches[i].pub))
+			last = later(last, reader->stretches[i].pub.last_ns);
 	return last < reader->to_ns ? last : reader->to_ns;
 }
 
@@ -499,13 +514,17 @@ int tacho_read_window(struct tacho_reader *reader, uint64_t *first_ns, uint64_t 
 {
 	uint64_t first = UINT64_MAX, last = tacho__read_last_ns(reader);
 
-	if (!reader->stretch_count)
+	for (uint32_t i = 0; i < reader->stretch_count; i++) {
+		const struct tacho__stretch *s = &reader->stretches[i].pub;
+
+		if (is_left_out(reader, s))
+			continue;
+		if (s->first_ns < first)
+			first = s->first_ns;
+		last = later(last, reader->processes[s->process]->pub.until_ns);
+	}
+	if (first == UINT64_MAX)
 		return -ENODATA;
-	for (uint32_t i = 0; i < reader->stretch_count; i++)
-		if (reader->stretches[i].pub.first_ns < first)
-			first = reader->stretches[i].pub.first_ns;
-	for (uint32_t i = 0; i < reader->process_count; i++)
-		last = later(last, reader->processes[i]->pub.until_ns);
 	*first_ns = later(first, reader->from_ns);
 	*last_ns = last < reader->to_ns ? last : reader->to_ns;
 	return 0;

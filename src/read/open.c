@@ -7,6 +7,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -15,6 +16,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/text.h"
 #include "read/reader.h"
 
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
@@ -218,8 +220,15 @@ static int is_same_boot(const uint8_t boot_id[16])
 	return !memcmp(ours, boot_id, sizeof(ours));
 }
 
+struct stat_line {
+	char state;
+	uint32_t parent;
+	unsigned long threads;
+	uint64_t start_time;
+};
+
 /* What /proc/PID/stat says: 1 and its fields, 0 if it cannot be read. */
-static int read_stat(uint32_t pid, char *state, unsigned long *threads, uint64_t *start_time)
+static int read_stat(uint32_t pid, struct stat_line *line)
 {
 	char path[64], text[1024];
 	unsigned long long start;
@@ -232,15 +241,16 @@ static int read_stat(uint32_t pid, char *state, unsigned long *threads, uint64_t
 	p = strrchr(text, ')');
 	if (!p || p[1] != ' ')
 		return 0;
-	*state = p[2];
+	if (sscanf(p + 2, "%c %" SCNu32, &line->state, &line->parent) != 2)
+		return 0;
 	p += 2;
 	for (int field = 3; field < 20 && p; field++) {
 		p = strchr(p, ' ');
 		p = p ? p + 1 : NULL;
 	}
-	if (!p || sscanf(p, "%lu %*s %llu", threads, &start) != 2)
+	if (!p || sscanf(p, "%lu %*s %llu", &line->threads, &start) != 2)
 		return 0;
-	*start_time = start;
+	line->start_time = start;
 	return 1;
 }
 
@@ -273,32 +283,44 @@ static int is_mapped(uint32_t pid, ino_t ino)
  * Whether the process that made the box still runs, and still is that program: exec
  * keeps the pid and the start time but not the mapping.
  */
-static enum tacho_alive is_alive(const struct tacho_box_super *s, int same_boot, ino_t ino)
+static enum tacho_alive is_alive(const struct tacho_box_super *s, int same_boot, ino_t ino,
+				 struct stat_line *line)
 {
-	unsigned long threads;
-	uint64_t start_time;
-	char state;
-
 	if (!same_boot || s->pid == 0 || s->pid > INT32_MAX)
 		return TACHO_ALIVE_NO;
-	if (!read_stat(s->pid, &state, &threads, &start_time))
+	if (!read_stat(s->pid, line))
 		return kill((pid_t)s->pid, 0) && errno == ESRCH ? TACHO_ALIVE_NO
 								: TACHO_ALIVE_UNKNOWN;
-	if (start_time != s->start_time)
+	if (line->start_time != s->start_time)
 		return TACHO_ALIVE_NO;
 	/* A leader that has ended is a zombie while its threads go on. */
-	if ((state == 'Z' || state == 'X') && threads <= 1)
+	if ((line->state == 'Z' || line->state == 'X') && line->threads <= 1)
 		return TACHO_ALIVE_NO;
 	return is_mapped(s->pid, ino) ? TACHO_ALIVE_YES : TACHO_ALIVE_NO;
 }
 
+/* Of a process that runs. */
+static void ask_process(struct tacho__host *host, uint32_t pid, const struct stat_line *line)
+{
+	char path[64];
+	ssize_t n;
+
+	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
+	n = read_small(path, host->command_line, sizeof(host->command_line));
+	tacho__join_arguments(host->command_line, n > 0 ? (size_t)n : 0);
+	host->parent_pid = line->parent;
+}
+
 static void ask_host(struct tacho__host *host, const struct tacho_box_super *s, ino_t ino)
 {
+	struct stat_line line;
 	int same_boot = is_same_boot(s->boot_id);
 	int our_clock = s->clock == TACHO_CLOCK_MONOTONIC;
 
-	*host = (struct tacho__host){.alive = is_alive(s, same_boot, ino),
+	*host = (struct tacho__host){.alive = is_alive(s, same_boot, ino, &line),
 				     .earlier = same_boot == 0};
+	if (host->alive == TACHO_ALIVE_YES)
+		ask_process(host, s->pid, &line);
 #if defined(__x86_64__)
 	our_clock |= s->clock == TACHO_CLOCK_TSC;
 	host->arch = 62; /* EM_X86_64 */
@@ -509,11 +531,21 @@ static int open_end(struct tacho_reader **out, struct tacho_reader *r, const cha
 int tacho_read_open(struct tacho_reader **out, const char *path,
 		    const struct tacho_read_options *options, char *message, size_t message_size)
 {
+	return tacho_read_open_all(out, &path, 1, options, message, message_size);
+}
+
+int tacho_read_open_all(struct tacho_reader **out, const char *const *paths, uint32_t count,
+			const struct tacho_read_options *options, char *message,
+			size_t message_size)
+{
 	struct tacho_reader *r;
+	const char *path = "nothing";
 	int err = tacho__reader_new(&r, options, message, message_size);
 
-	if (!err)
+	for (uint32_t i = 0; !err && i < count; i++) {
+		path = paths[i];
 		err = open_path(r, path, message, message_size);
+	}
 	return open_end(out, r, path, err, message, message_size);
 }
 

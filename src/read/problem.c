@@ -17,8 +17,8 @@ void tacho__say(char *message, size_t size, const char *format, ...)
 
 /* A problem that finds no memory is the least of the reader's problems: the call that
    ran into it fails as well. */
-static void note(struct tacho_reader *r, const char *path, const char *name, uint64_t offset,
-		 uint64_t size, const char *text)
+static void note(struct tacho_reader *r, const char *path, uint32_t process, const char *name,
+		 uint64_t offset, uint64_t size, const char *text)
 {
 	struct tacho_problem *p;
 
@@ -28,6 +28,7 @@ static void note(struct tacho_reader *r, const char *path, const char *name, uin
 		name = "more-problems";
 		text = "there are more problems of which none is listed";
 		path = "";
+		process = UINT32_MAX;
 		offset = size = 0;
 	}
 	p = tacho__arena_get(&r->arena, sizeof(*p));
@@ -35,6 +36,7 @@ static void note(struct tacho_reader *r, const char *path, const char *name, uin
 		return;
 	p->name = name;
 	p->path = path;
+	p->process = process;
 	p->offset = offset;
 	p->size = size;
 	p->text = tacho__arena_text(&r->arena, text, strlen(text));
@@ -45,13 +47,17 @@ static void note(struct tacho_reader *r, const char *path, const char *name, uin
 void tacho__problem(struct tacho_reader *r, uint32_t source, const char *name, uint64_t offset,
 		    uint64_t size, const char *format, ...)
 {
+	const struct tacho__source *s = &r->sources[source];
 	char text[512];
 	va_list args;
 
 	va_start(args, format);
 	vsnprintf(text, sizeof(text), format, args);
 	va_end(args);
-	note(r, r->sources[source].input->path, name, offset, size, text);
+	/* Some are about no place. */
+	if (offset || size)
+		offset += s->input->begin;
+	note(r, s->input->path, s->process, name, offset, size, text);
 }
 
 void tacho__problem_path(struct tacho_reader *r, const char *path, const char *name,
@@ -60,7 +66,7 @@ void tacho__problem_path(struct tacho_reader *r, const char *path, const char *n
 	const char *copy = tacho__arena_text(&r->arena, path, strlen(path));
 
 	if (copy)
-		note(r, copy, name, 0, 0, text);
+		note(r, copy, UINT32_MAX, name, 0, 0, text);
 }
 
 uint32_t tacho_read_problem_count(const struct tacho_reader *reader)

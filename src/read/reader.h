@@ -2,6 +2,7 @@
  * What an open reader holds. Its parts, in the order in which opening uses them:
  *
  *   open.c, input.c   bytes
+ *   split.c           the parts of a trace file
  *   box.c, trace.c    take a box or a trace file apart
  *   box_chunks.c      chunks of a box, copied while its process stores on
  *   block.c           one block of a trace file (block.h)
@@ -54,6 +55,7 @@ struct tacho__symbol {
 struct tacho__process {
 	struct tacho_process pub;
 	int known;	  /* its identity is: files of one process can be told to be that */
+	int clock_back;	  /* told that times of a stream went back */
 	uint64_t last_ns; /* of its records */
 	struct tacho__definitions definitions;
 	uint64_t losses[TACHO_LOSS_MAX];
@@ -75,10 +77,10 @@ struct tacho__tail {
 	const uint64_t *word;
 };
 
-/* One box or trace file. */
+/* One box, or one part of a trace file. */
 struct tacho__source {
 	struct tacho__input *input;
-	uint32_t process;
+	uint32_t process; /* UINT32_MAX: not known yet, or not wanted */
 	uint32_t tag;	  /* of a trace file */
 	uint64_t segment; /* its number; 0: it is none */
 	struct tacho__timebase timebase;
@@ -124,6 +126,11 @@ struct tacho__merge;
 
 struct tacho_reader {
 	struct tacho_read_options options;
+	/* Processes that the options leave out: how many parts, and the names of some. */
+	uint32_t unwanted;
+	char unwanted_names[200];
+	uint32_t unwanted_pid;		/* the last of them */
+	uint32_t only;			/* process whose events are read; UINT32_MAX: all */
 	const struct tacho__news *news; /* while a box is opened: what is wanted of it; else NULL */
 	uint64_t from_ns, to_ns;	/* of all three limits together */
 	uint64_t progress_done, progress_at;
@@ -154,7 +161,6 @@ struct tacho_reader {
 	uint32_t stretch_hidden; /* so many more lie behind the others */
 	struct tacho__merge *merge;
 	struct tacho_event event; /* that was handed out last */
-	int clock_back;		  /* told that a stream's times went back */
 
 	struct tacho__block_room room;
 };
@@ -165,6 +171,9 @@ struct tacho__host {
 	int same_boot; /* `now` is on the clocks of the box */
 	int earlier;   /* the host was restarted since */
 	uint32_t arch; /* ELF e_machine of this host */
+	/* Of a process that runs: its parent, 0 not known; its arguments, "" not known. */
+	uint32_t parent_pid;
+	char command_line[TACHO_COMMAND_LINE_MAX];
 	struct tacho_anchor now;
 };
 
@@ -175,6 +184,8 @@ int tacho__reader_add(struct tacho_reader *r, struct tacho__input *in,
 		      const struct tacho__host *host, char *message, size_t message_size);
 int tacho__reader_new(struct tacho_reader **out, const struct tacho_read_options *options,
 		      char *message, size_t message_size);
+/* 1: the options do not leave the process out. */
+int tacho__reader_wants(struct tacho_reader *r, const struct tacho_process *p);
 /* Once all inputs were added. */
 int tacho__reader_settle(struct tacho_reader *r, char *message, size_t message_size);
 
@@ -202,6 +213,15 @@ int tacho__is_box(struct tacho__input *in);
 int tacho__box_add(struct tacho_reader *r, uint32_t source, const struct tacho__host *host,
 		   char *message, size_t message_size);
 int tacho__trace_add(struct tacho_reader *r, uint32_t source, char *message, size_t message_size);
+
+/* ----------------------------------------------------------------- split.c */
+
+struct tacho__split {
+	uint64_t *from; /* where parts begin, in order; each goes on to the next. To free */
+	uint32_t count, capacity;
+	int cut; /* there are more before the first */
+};
+int tacho__split(struct tacho__split *s, struct tacho__input *in);
 
 /* ----------------------------------------------------------------- block.c */
 

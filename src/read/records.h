@@ -69,6 +69,9 @@ int tacho__read_limit(struct tacho_reader *reader, uint64_t from_ns, uint64_t to
 
 /* When the last record is; the window may go on after it. 0: there is none. */
 uint64_t tacho__read_last_ns(const struct tacho_reader *reader);
+/* From now on only events of that process are read, and the window is theirs; UINT32_MAX: of all
+   again. Reading begins anew. */
+void tacho__read_only(struct tacho_reader *reader, uint32_t process);
 
 /* What a name that the reader gave stands for: enum tacho_gap_reason, enum tacho_sentinel + 1.
    0: nothing; of "unknown": a number that stays unknown. */

@@ -284,7 +284,7 @@ foreign:
 
 int tacho__trace_add(struct tacho_reader *r, uint32_t source, char *message, size_t message_size)
 {
-	struct tacho__trace t = {.reader = r, .source = source};
+	struct tacho__trace t = {.reader = r, .source = source, .problems = r->problem_count};
 	uint8_t *buffer = malloc(SEARCH_BYTES);
 	int result;
 

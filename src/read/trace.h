@@ -13,6 +13,7 @@ struct tacho__trace {
 	struct tacho_trace_index *blocks; /* offset, size and type; the rest only if listed */
 	uint32_t block_count, block_capacity;
 	uint32_t expected; /* number of the next block */
+	uint32_t problems; /* that there were before */
 	int listed;	   /* from the index */
 	int index_checked; /* the INDEX block was loaded, and reported if it was damaged */
 };

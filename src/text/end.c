@@ -60,13 +60,14 @@ const char *text_end(char out[TEXT_END], const struct tacho_process *p)
 	return out;
 }
 
-void text_put_ends(FILE *out, const struct tacho_reader *reader)
+void text_put_ends(FILE *out, const struct tacho_reader *reader, uint32_t first)
 {
 	uint32_t told = 0;
 	char text[TEXT_END];
 
 	for (uint32_t i = 0; i < tacho_read_process_count(reader); i++) {
-		const struct tacho_process *p = tacho_read_process(reader, i);
+		uint32_t process = i == 0 ? first : i <= first ? i - 1 : i;
+		const struct tacho_process *p = tacho_read_process(reader, process);
 
 		if (!text_end(text, p)[0] || ++told > ENDS_SHOWN)
 			continue;

@@ -17,8 +17,9 @@ struct tacho_reader;
 /* "killed by SIGSEGV after 1.997 s", which is counted from when recording began; "" where the
    trace does not say. Returns out. */
 const char *text_end(char out[TEXT_END], const struct tacho_process *process);
-/* A line "NAME (PID): END" for each process of the reader that has one; of many, the first. */
-void text_put_ends(FILE *out, const struct tacho_reader *reader);
+/* A line "NAME (PID): END" for each process of the reader that has one, beginning with `first`; of
+   many, some. */
+void text_put_ends(FILE *out, const struct tacho_reader *reader, uint32_t first);
 /* Member "end": an object, or nothing where the trace does not say. */
 void text_end_json(struct json *j, const struct tacho_process *process);
 

@@ -65,9 +65,15 @@ static int open_folder(struct tacho__new_file *f, const char *path)
 	return f->folder < 0 ? -errno : 0;
 }
 
-/* Whether something stands under the name that must not be replaced. */
+static int old_name(const struct tacho__new_file *f, char *out, size_t size)
+{
+	return (size_t)snprintf(out, size, "%s.old", f->name) < size ? 0 : -ENAMETOOLONG;
+}
+
+/* Whether something stands under the name that can be neither replaced nor kept. */
 static int check_existing(const struct tacho__new_file *f)
 {
+	char old[NAME_MAX + 1];
 	struct stat st;
 
 	if (fstatat(f->folder, f->name, &st, AT_SYMLINK_NOFOLLOW) < 0)
@@ -76,7 +82,13 @@ static int check_existing(const struct tacho__new_file *f)
 		return -EISDIR;
 	if (!S_ISREG(st.st_mode) && !S_ISLNK(st.st_mode))
 		return -ENOTSUP;
-	return f->replace ? 0 : -EEXIST;
+	if (f->replace)
+		return 0;
+	if (old_name(f, old, sizeof(old)) < 0)
+		return -ENAMETOOLONG;
+	if (fstatat(f->folder, old, &st, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(st.st_mode))
+		return -EEXIST;
+	return 0;
 }
 
 static void explain(struct tacho__new_file *f, int result)
@@ -85,8 +97,8 @@ static void explain(struct tacho__new_file *f, int result)
 
 	if (result == -EEXIST)
 		snprintf(out, sizeof(f->message),
-			 "%s exists already and is left as it is. Use --force to replace it, or "
-			 "another name.",
+			 "%s exists already, and its name with .old is that of a folder. Use "
+			 "--force to replace it, or another name.",
 			 f->path);
 	else if (result == -EISDIR)
 		snprintf(out, sizeof(f->message),
@@ -180,6 +192,22 @@ static int rename_new(const struct tacho__new_file *f, const char *name)
 	return 0;
 }
 
+/* As perf does: what had the name is kept. */
+static int rename_keeping_old(struct tacho__new_file *f)
+{
+	char old[NAME_MAX + 1];
+	int result = rename_new(f, f->name);
+
+	if (result != -EEXIST)
+		return result;
+	if (old_name(f, old, sizeof(old)) < 0)
+		return -ENAMETOOLONG;
+	if (renameat(f->folder, f->name, f->folder, old) < 0 && errno != ENOENT)
+		return errno == EISDIR ? -EEXIST : -errno;
+	f->kept_old = true;
+	return rename_new(f, f->name);
+}
+
 /* name.tacho, name-2.tacho, name-3.tacho, ... */
 static int rename_unique(struct tacho__new_file *f)
 {
@@ -208,7 +236,7 @@ int tacho__new_file_commit(struct tacho__new_file *f)
 		if (f->unique)
 			result = rename_unique(f);
 		else if (!f->replace)
-			result = rename_new(f, f->name);
+			result = rename_keeping_old(f);
 		else if (renameat(f->folder, f->temporary, f->folder, f->name) < 0)
 			result = -errno;
 	}

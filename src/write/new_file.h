@@ -20,14 +20,16 @@ struct tacho__new_file {
 	char path[PATH_MAX]; /* as a person reads it */
 	char name[NAME_MAX + 1];
 	char temporary[NAME_MAX + 1];
-	bool replace;
-	bool unique; /* a name that is taken gets a number */
+	bool replace;  /* what has the name already; else it is kept as NAME.old */
+	bool kept_old; /* that was done */
+	bool unique;   /* a name that is taken gets a number */
 	/* `temporary` in `folder` may be there: for a signal handler that removes it. */
 	volatile sig_atomic_t pending;
 	char message[TEXT_SENTENCE]; /* the sentence behind a negative return value */
 };
 
-/* To `path`. Existing files only with `replace`. This and the next: 0 or a negative errno, and then
+/* To `path`. A file that has the name gets NAME.old when this one is complete, and what was
+   called so is gone; with `replace` it is gone itself. This and the next: 0 or a negative errno, and then
    nothing is left to end. */
 int tacho__new_file_begin(struct tacho__new_file *f, const char *path, bool replace);
 /* To a new file: `path`, which ends in .tacho, or with a number where that is taken. */

@@ -312,6 +312,7 @@ int tacho__output_end(struct tacho__output *o)
 		tacho__output_bytes(o, TACHO_BLOCK_INDEX, &index);
 	}
 	end.blocks = o->blocks;
+	end.part_size = o->offset + sizeof(end);
 	memcpy(end.magic, TACHO_TRACE_END_MAGIC, sizeof(end.magic));
 	end.crc = tacho__crc32c(0, &end, offsetof(struct tacho_trace_end, crc));
 	end.crc = tacho__crc32c(end.crc, end.magic, sizeof(end.magic));

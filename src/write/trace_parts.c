@@ -39,7 +39,8 @@ static void meta_number(struct tacho__bytes *b, uint16_t key, uint64_t value, in
 		meta(b, key, &value, sizeof(value));
 }
 
-static void meta_identity(struct tacho__bytes *b, const struct tacho_process *p, int known)
+static void meta_identity(struct tacho__bytes *b, const struct tacho_process *p,
+			  const struct tacho__trace_options *options, int known)
 {
 	static const uint8_t none[sizeof(p->boot_id)];
 
@@ -50,7 +51,10 @@ static void meta_identity(struct tacho__bytes *b, const struct tacho_process *p,
 		meta(b, TACHO_META_BOOT_ID, p->boot_id, sizeof(p->boot_id));
 	meta_number(b, TACHO_META_CREATED_MONO, p->created_mono_ns, known);
 	meta_number(b, TACHO_META_CREATED_REAL, p->created_real_ns, 0);
-	meta_number(b, TACHO_META_PARENT_PID, p->parent_pid, 0);
+	meta_number(b, TACHO_META_PARENT_PID, p->parent_pid ? p->parent_pid : options->parent_pid,
+		    0);
+	meta_text(b, TACHO_META_COMMAND_LINE,
+		  p->command_line[0] ? p->command_line : options->command_line);
 	meta_number(b, TACHO_META_ARCH, p->arch, 0);
 	if (p->build_id_size)
 		meta(b, TACHO_META_BUILD_ID, p->build_id, p->build_id_size);
@@ -127,7 +131,7 @@ int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
 	struct tacho__bytes b = {0};
 	int from_box = p->taken_by == TACHO_TAKEN_BOX;
 
-	meta_identity(&b, p, from_box);
+	meta_identity(&b, p, options, from_box);
 	meta_recording(&b, p, from_box);
 	meta_taking(&b, p, options, from_box);
 	meta_why(&b, p, options);

@@ -254,8 +254,8 @@ def bad_input(folder, path):
     with open(out, "w", encoding="utf-8") as f:
         f.write("mine")
     p = tacho("export", path, "--format", "pprof", "-o", out)
-    check("a_file_that_exists_is_left_alone",
-          p.returncode == 1 and open(out, encoding="utf-8").read() == "mine", p)
+    check("a_file_that_exists_is_kept",
+          p.returncode == 0 and open(out + ".old", encoding="utf-8").read() == "mine", p)
     p = tacho("export", path, "--format", "pprof", "-o", out, "--force")
     check("force_replaces_it", p.returncode == 0 and open(out, "rb").read(2) == b"\x1f\x8b", p)
     for name, arguments in (("a_format_is_needed", []),

@@ -405,6 +405,7 @@ def process_info(t):
         'pid': t.number(1, 0), 'uid': t.number(2, 0), 'parent_pid': t.number(15) or None,
         'start_time': t.number(3, 0), 'boot_id': t.meta.get(4, bytes(16)).hex(),
         'program': known(t.meta.get(6)), 'exe': known(t.meta.get(5)),
+        **({'command_line': known(t.meta[40])} if 40 in t.meta else {}),
         'service': known(t.meta.get(8)), 'host': known(t.meta.get(17)),
         'version': known(t.meta.get(24)), 'build_id': t.meta.get(7, b'').hex() or None,
         'arch': ARCHS.get(t.number(18)), 'clock': pick(CLOCKS, t.number(9, 0)),

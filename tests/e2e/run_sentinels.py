@@ -223,14 +223,14 @@ def test_exec(tmp):
     p = run("--exec", f"sleep 1; echo done > {shlex.quote(place)}/slow", "-o", place, "--",
             watched(), "turns:5", cwd=place)
     check("exec_is_waited_for", p.returncode == 0 and os.path.exists(place + "/slow"), said(p))
-    # Of several processes of a shell, one gets the name FILE: its command gets that name.
+    # All processes of a shell are one file: its command runs once.
     log, out = os.path.join(place, "names"), os.path.join(place, "out.tacho")
     p = run("--exec", f'echo "$1" >> {shlex.quote(log)}', "-o", out, "--", "sh", "-c",
             f"{shlex.quote(watched())} turns:5; {shlex.quote(watched())} turns:50; "
             f"{shlex.quote(watched())} turns:5", cwd=place)
     lines = open(log).read().splitlines()
-    check("exec_gets_the_name_that_stays", p.returncode == 0 and len(lines) == 3 and
-          out in lines and all(os.path.exists(line) for line in lines), (said(p), lines))
+    check("exec_gets_one_file_once", p.returncode == 0 and lines == [out] and
+          os.path.exists(out), (said(p), lines))
 
 
 def test_exit(tmp):

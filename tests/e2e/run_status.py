@@ -129,17 +129,30 @@ def test_usage(tmp):
 def test_places(tmp):
     marker = os.path.join(tmp, "started")
     touch = ["--", "touch", marker]
-    for name, place in [("missing_folder", tmp + "/none/x.tacho"), ("missing", tmp + "/none/"),
+    for name, place in [("missing_folder", tmp + "/none/x.tacho"), ("missing", tmp + "/none/x/"),
                         ("folder_is_file", "/etc/passwd/x.tacho"), ("device", "/dev/null")]:
         p = run("-o", place, *touch, cwd=tmp)
         check(f"place_{name}_is_refused_at_once", p.returncode == 125 and
               "nothing was started" in p.stderr and not os.path.exists(marker), said(p))
     mine = script(tmp, "mine.tacho", "precious")
-    p = run("-o", mine, *touch, cwd=tmp)
-    check("existing_file_is_kept", p.returncode == 125 and "--force" in p.stderr and
-          open(mine).read() == "precious" and not os.path.exists(marker), said(p))
+    p = run("-o", mine, "--", "true", cwd=tmp)
+    check("existing_file_stays_if_nothing_is_recorded", p.returncode == 0 and
+          open(mine).read() == "precious", said(p))
+    p = run("-o", mine, "--", PYTHON, "-c", LOOP, cwd=tmp)
+    check("existing_file_is_kept", p.returncode == 0 and count(mine, "park") == 3 and
+          open(mine + ".old").read() == "precious" and "mine.tacho.old" in p.stderr, said(p))
     p = run("--force", "-o", mine, "--", PYTHON, "-c", LOOP, cwd=tmp)
-    check("force_replaces", p.returncode == 0 and count(mine, "park") == 3, said(p))
+    check("force_replaces", p.returncode == 0 and count(mine, "park") == 3 and
+          open(mine + ".old").read() == "precious", said(p))
+    os.unlink(mine + ".old")
+    os.mkdir(mine + ".old")
+    p = run("-o", mine, *touch, cwd=tmp)
+    check("existing_file_that_cannot_be_kept_is_refused_at_once", p.returncode == 125 and
+          "--force" in p.stderr and not os.path.exists(marker), said(p))
+    new = os.path.join(tmp, "new")
+    p = run("-o", new + "/", "--", PYTHON, "-c", LOOP, cwd=tmp)
+    check("folder_is_made", p.returncode == 0 and len(traces(new)) == 1 and "//" not in p.stderr,
+          said(p))
     if os.geteuid() == 0 and not others_may_run():
         skip("unwritable_folder_is_refused_at_once", "the build is in a folder closed to others")
     elif os.geteuid() == 0:
@@ -167,16 +180,16 @@ def test_files(tmp):
     check("box_is_removed", boxes() == [], boxes())
     check("file_is_private", stat.S_IMODE(os.stat(files[0]).st_mode) == 0o600,
           oct(os.stat(files[0]).st_mode))
-    # The command itself is FILE, its children lie beside it.
+    # FILE is all of it.
     one = os.path.join(tmp, "one.tacho")
     p = run("-o", one, "--", PYTHON, "-c", LOOP +
             "if os.fork() == 0:\n    turn(5)\n    os._exit(0)\nos.wait()\n", cwd=tmp)
-    others = [f for f in traces(tmp) if os.path.basename(f).startswith("one-")]
-    check("file_is_the_command", p.returncode == 0 and count(one, "park") == 3 and
-          len(others) == 1 and count(others[0], "park") == 5, (said(p), others))
+    check("file_is_all_processes", p.returncode == 0 and count(one, "park") == 8 and
+          len([f for f in traces(tmp) if "one" in os.path.basename(f)]) == 1,
+          (said(p), traces(tmp)))
     two = os.path.join(tmp, "two.tacho")
     p = run("-o", two, "--", "sh", "-c", f"{PYTHON} -c '{LOOP}'; true", cwd=tmp)
-    check("file_is_the_child_of_a_shell", p.returncode == 0 and count(two, "park") == 3, said(p))
+    check("file_has_the_child_of_a_shell", p.returncode == 0 and count(two, "park") == 3, said(p))
     p = run("-q", "-o", os.path.join(tmp, "quiet.tacho"), "--", PYTHON, "-c", LOOP, cwd=tmp)
     check("quiet", p.stderr == "" and traces(tmp), said(p))
     p = run("--exclude", "sh," + os.path.basename(PYTHON), "--", PYTHON, "-c", LOOP, cwd=out)

@@ -225,6 +225,8 @@ struct tb {
 	uint8_t *data;
 	size_t size, capacity;
 	uint32_t blocks;
+	uint32_t tag;
+	int sized; /* the end says how long the part is */
 	struct tacho_trace_index index[256];
 	uint32_t index_count;
 };
@@ -249,6 +251,7 @@ static inline void tb_init(struct tb *t)
 		.major = TACHO_TRACE_MAJOR, .header_size = sizeof(file), .tag = TB_TAG};
 
 	memset(t, 0, sizeof(*t));
+	t->tag = TB_TAG;
 	memcpy(file.magic, TACHO_TRACE_MAGIC, 8);
 	file.crc = tacho__crc32c(0, &file, 60);
 	tb_put(t, &file, sizeof(file));
@@ -268,7 +271,7 @@ static inline uint64_t tb_block(struct tb *t, uint16_t type, uint8_t encoding, c
 		.stored_size = stored_size,
 		.raw_size = raw_size,
 		.number = t->blocks++,
-		.tag = TB_TAG,
+		.tag = t->tag,
 	};
 
 	head.payload_crc = tacho__crc32c(0, stored, stored_size);
@@ -361,6 +364,7 @@ static inline void tb_end(struct tb *t, int with_index)
 		free(payload.data);
 	}
 	end.blocks = t->blocks;
+	end.part_size = t->sized ? t->size + sizeof(end) : 0;
 	memcpy(end.magic, TACHO_TRACE_END_MAGIC, 8);
 	end.crc = tacho__crc32c(0, &end, 20);
 	end.crc = tacho__crc32c(end.crc, end.magic, 8);

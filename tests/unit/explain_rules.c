@@ -463,7 +463,7 @@ static void what_is_stuck_is_so_until_the_process_is_killed(void **state)
 	explain(&x);
 	assert_true(says(found(x.e, "hang", 0), "has not come back for 2.50 s"));
 	assert_string_equal(x.e->verdict.category, "hang");
-	assert_int_equal(x.e->summary->last_ns, T0 + 4000 * MS);
+	assert_int_equal(x.e->processes[0].last_ns, T0 + 4000 * MS);
 	assert_int_equal(found(x.e, "end", 0)->severity, TACHO__SEVERITY_INFO);
 	assert_true(shows(found(x.e, "end", 0), "was in kind a, for 2.50 s"));
 	end(&x);

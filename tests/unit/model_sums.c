@@ -328,7 +328,7 @@ static void recount_event(struct recount *c, const struct tacho_event *e)
 	struct counted_thread *t = &c->threads[e->thread];
 
 	assert_true(e->thread < 8 && e->stream == TACHO_STREAM_NORMAL);
-	c->events++;
+	c->events += e->type != TACHO_EV_RESUME;
 	switch (e->type) {
 	case TACHO_EV_RESUME:
 		recount_resume(c, t, e);
