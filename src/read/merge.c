@@ -155,6 +155,23 @@ static void find_hole(const struct tacho_reader *r, struct cursor *c,
 	c->expected = head->prior_records + head->count;
 }
 
+/* Whether the stretch was recorded before the one that comes before it by its time. */
+static int begins_before(const struct cursor *c, const struct tacho_trace_events *head,
+			 const struct tacho__stretch_info *s)
+{
+	return head->sequence <= c->sequence && head->prior_records < c->expected &&
+	       s->first_ns >= TACHO__SAME_NS && s[-1].first_ns <= s->first_ns - TACHO__SAME_NS;
+}
+
+/* Whether the stretch goes on from the one before it, from a time before the end of that. */
+static int overlaps(const struct cursor *c, const struct tacho_trace_events *head,
+		    const struct tacho__stretch_info *s)
+{
+	return head->prior_records == c->expected && s->source == s[-1].source && !s[-1].kept &&
+	       s->count && s[-1].last_ns > TACHO__SAME_NS &&
+	       s->first_ns < s[-1].last_ns - TACHO__SAME_NS;
+}
+
 /*
  * Stretches of a stream are read in the order of their times. That this is not the order in which
  * they were recorded is told once. Clocks of two files may be apart by SAME_NS.
@@ -165,9 +182,7 @@ static void look_at_clock(struct tacho_reader *r, const struct cursor *c,
 	const struct tacho__stretch_info *s = &r->stretches[c->next];
 	struct tacho__process *p = r->processes[s->pub.process];
 
-	if (p->clock_back || !c->begun || head->sequence >= c->sequence ||
-	    head->prior_records >= c->expected || s->first_ns < TACHO__SAME_NS ||
-	    s[-1].first_ns > s->first_ns - TACHO__SAME_NS)
+	if (p->clock_back || !c->begun || !(begins_before(c, head, s) || overlaps(c, head, s)))
 		return;
 	p->clock_back = 1;
 	tacho__problem(r, s->source, "clock-back", s->offset, s->size,

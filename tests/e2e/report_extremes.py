@@ -69,8 +69,10 @@ def all_commands(name, path, out):
 
 def blame_adds_up(name, path):
     found, p = read("blame", path, "--slowest", "10")
+    # What is above 2^53 is written as text.
     off = [s for s in found.get("subjects", [])
-           if abs(sum(q["ns"] for q in s["pieces"] if q["depth"] == 0) - s["ns"]) > s["ns"] / 100]
+           if abs(sum(int(q["ns"]) for q in s["pieces"] if q["depth"] == 0) - int(s["ns"])) >
+           int(s["ns"]) / 100]
     check(f"{name}: pieces add up to the whole", found.get("subjects") and not off,
           off[:1] or said(p)[-300:])
 
@@ -83,7 +85,7 @@ def jumped(out, data, name, by):
     moved, count, of = jump(data, 0.5, by)
     with open(path, "wb") as f:
         f.write(moved)
-    check(f"{name}: it concerns half of the records", 3 <= count <= of - 3, (count, of))
+    check(f"{name}: it concerns half of the records", 2 <= count <= of - 2, (count, of))
     return path
 
 
