@@ -36,6 +36,8 @@
 #define ROOM_MAX 32768u
 #define ALLOW_ORDER "verify_asan_link_order=0" /* see agent/run_environment.c */
 
+static int ended;
+
 /* What the process had at load. Written by the constructor alone. */
 static struct {
 	char text[TEXT_MAX];
@@ -298,7 +300,7 @@ static int note(struct missing *m, const char *entry)
 /* 0: the environment stays as it is. */
 static int is_missing(struct missing *m, char *const *environment, const struct target *t)
 {
-	if (!kept.preload)
+	if (!kept.preload || tacho__load(&ended))
 		return 0;
 	*m = (struct missing){.variables = (UINT64_C(1) << kept.count) - 1,
 			      .preload = "",
@@ -494,4 +496,9 @@ void tacho__exec_begin(int record)
 	(void)TACHO__NEXT(execveat);
 	if (record)
 		remember();
+}
+
+void tacho__exec_end(void)
+{
+	tacho__store(&ended, 1);
 }

@@ -141,6 +141,8 @@ void tacho__signals_begin(void);
 void tacho__sched_begin(void);
 /* exec.c: `record`: what the program starts is to be recorded. */
 void tacho__exec_begin(int record);
+/* From now on it starts others as if there were no hook. */
+void tacho__exec_end(void);
 
 /*
  * sched.c: a poll of kind `id` (or, where callbacks are not seen, a turn of loop `id`) that took

@@ -254,10 +254,12 @@ static int can_go_on(const struct sock_fprog *filter)
 void tacho__restricts(unsigned long mode, const void *filter)
 {
 	int saved = errno;
+	int ends = mode == SECCOMP_MODE_STRICT ||
+		   (mode == SECCOMP_MODE_FILTER && filter && !can_go_on(filter));
 
-	if (tacho__rec &&
-	    (mode == SECCOMP_MODE_STRICT ||
-	     (mode == SECCOMP_MODE_FILTER && filter && !can_go_on(filter))) &&
+	if (ends)
+		tacho__exec_end();
+	if (ends && tacho__rec &&
 	    !tacho__give_up(-EPERM, "The program forbids itself some system calls that recording "
 				    "needs (seccomp): nothing is recorded from there on.")) {
 		tacho__samples_end();
