@@ -171,6 +171,13 @@ static int commit_output(const struct window *w, const struct tacho_process *pro
 }
 
 /* 1: a trace was written, 0: there is nothing in the box. */
+/* As readers of the trace will have it: a process that recorded until it ended did so until then. */
+static bool lasts_until_end(const struct tacho__followed *box, const struct tacho_process *process)
+{
+	return box->ended && process->state == TACHO_STATE_RECORDING &&
+	       box->end.how != TACHO_END_UNTOLD && box->end.how != TACHO_END_EXEC;
+}
+
 static int write_trace(const struct window *w, struct tacho_reader *reader,
 		       struct tacho__new_file *file, struct tacho__trace_result *result)
 {
@@ -199,6 +206,8 @@ static int write_trace(const struct window *w, struct tacho_reader *reader,
 	}
 	add_kernel(w, reader, &options, &gap);
 	error = tacho__trace_write(reader, fd, &options, result, message, sizeof(message));
+	if (lasts_until_end(w->box, process) && w->box->end.ns > result->last_ns)
+		result->last_ns = w->box->end.ns;
 	if (error < 0 || result->events == 0)
 		abandon_output(w, file);
 	else

@@ -252,7 +252,7 @@ static int cat_reader(struct cat *c, const char *path)
 	}
 	find_label_width(c);
 	if (!c->json)
-		text_put_ends(stdout, c->reader, 0);
+		text_put_ends(stdout, c->reader);
 	if (!isatty(STDOUT_FILENO))
 		setvbuf(stdout, NULL, _IOFBF, OUTPUT_BUFFER);
 	result = print_events(c);

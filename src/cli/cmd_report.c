@@ -393,7 +393,7 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 		   strcmp(e->verdict.category, "none") != 0;
 	char text[sizeof(e->verdict.summary) + TACHO__TEXT + 2], name[TACHO__TEXT];
 
-	text_put_ends(stdout, reader, e->process);
+	text_put_end(stdout, tacho_read_process(reader, e->process));
 	printf("%s%s%s: ", cli_colour(stdout, bad ? CLI_RED : CLI_GREEN), e->verdict.category,
 	       cli_colour(stdout, CLI_PLAIN));
 	snprintf(text, sizeof(text), "%s%s%s",

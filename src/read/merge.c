@@ -167,9 +167,9 @@ static int begins_before(const struct cursor *c, const struct tacho_trace_events
 static int overlaps(const struct cursor *c, const struct tacho_trace_events *head,
 		    const struct tacho__stretch_info *s)
 {
-	return head->prior_records == c->expected && s->source == s[-1].source && !s[-1].kept &&
-	       s->count && s[-1].last_ns > TACHO__SAME_NS &&
-	       s->first_ns < s[-1].last_ns - TACHO__SAME_NS;
+	return head->sequence == c->sequence && head->prior_records == c->expected &&
+	       s->source == s[-1].source && !s[-1].kept && s->count &&
+	       s[-1].last_ns > TACHO__SAME_NS && s->first_ns < s[-1].last_ns - TACHO__SAME_NS;
 }
 
 /*

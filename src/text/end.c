@@ -60,23 +60,25 @@ const char *text_end(char out[TEXT_END], const struct tacho_process *p)
 	return out;
 }
 
-void text_put_ends(FILE *out, const struct tacho_reader *reader, uint32_t first)
+bool text_put_end(FILE *out, const struct tacho_process *process)
 {
-	uint32_t told = 0;
 	char text[TEXT_END];
 
-	for (uint32_t i = 0; i < tacho_read_process_count(reader); i++) {
-		uint32_t process = i == 0 ? first : i <= first ? i - 1 : i;
-		const struct tacho_process *p = tacho_read_process(reader, process);
+	if (!process || !text_end(text, process)[0])
+		return false;
+	text_put(out, process->comm[0] ? process->comm : "?");
+	fprintf(out, " (%" PRIu32 "): %s\n", process->pid, text);
+	return true;
+}
 
-		if (!text_end(text, p)[0] || ++told > ENDS_SHOWN)
-			continue;
-		text_put(out, p->comm[0] ? p->comm : "?");
-		fprintf(out, " (%" PRIu32 "): %s\n", p->pid, text);
-	}
-	if (told > ENDS_SHOWN)
-		fprintf(out, "and %" PRIu32 " more processes: 'tacho info' has all\n",
-			told - ENDS_SHOWN);
+void text_put_ends(FILE *out, const struct tacho_reader *reader)
+{
+	uint32_t count = tacho_read_process_count(reader), told = 0, at = 0;
+
+	for (; at < count && told < ENDS_SHOWN; at++)
+		told += text_put_end(out, tacho_read_process(reader, at));
+	if (at < count)
+		fprintf(out, "and %" PRIu32 " more processes: 'tacho info' has all\n", count - at);
 }
 
 void text_end_json(struct json *j, const struct tacho_process *p)

@@ -110,7 +110,8 @@ def test_one_file(tmp, p, path, pids):
 def test_report(path, pids):
     supervisor, idle, blocked = pids
     text = tacho("report", path).stdout
-    first, second, third = (text.splitlines() + ["", "", ""])[:3]
+    end, first, second, third = (text.splitlines() + 4 * [""])[:4]
+    check("first_is_how_the_worker_ended", f"({blocked}): ended by itself" in end, text)
     check("headline_names_the_worker", first.startswith("blocked-loop: ") and
           f"({blocked}): " in first, text)
     check("second_line_is_that_worker", f"({blocked}), " in second and
