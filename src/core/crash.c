@@ -147,9 +147,12 @@ static void take_said(void)
 {
 	char *said = tacho__rec->super->aborted;
 	const uint32_t *at = tacho__crash_said ? *tacho__crash_said : NULL;
-	struct iovec to = {said, TACHO_ABORTED_MAX - 1}, from = {(void *)(at + 1), to.iov_len};
+	struct iovec to = {said, TACHO_ABORTED_MAX - 1}, from = {NULL, to.iov_len};
 
-	if (!at || TACHO__SYS(SYS_process_vm_readv, tacho__getpid(), &to, 1, &from, 1, 0) <= 0)
+	if (!at)
+		return;
+	from.iov_base = (void *)(at + 1);
+	if (TACHO__SYS(SYS_process_vm_readv, tacho__getpid(), &to, 1, &from, 1, 0) <= 0)
 		return;
 	for (uint32_t i = 0; said[i]; i++)
 		if (said[i] == '\n')

@@ -46,6 +46,10 @@ def serve(name, more, strace=False):
         status = until(lambda: (s := ask(port, "/status")).startswith("Active connections: 1 ")
                        and s) or ask(port, "/status")
         runs = daemon.outer.poll() is None
+        if background:
+            # What is sent to tacho would reach the command alone, which has ended.
+            with open(os.path.join(daemon.folder, "pid")) as f:
+                daemon.process = int(f.read())
         end = daemon.end(signal.SIGQUIT)  # in order
         check(f"{name}: answers are right", right == SINGLE and not wrong and answers > 100,
               f"{right}, {answers}, {wrong}")
