@@ -44,6 +44,8 @@ static struct {
 } meant[TACHO__CRASH_SIGNALS];
 static int noting;
 
+#define SETTLE_TRIES 8
+
 /* For each record in the box; no memory until it is used. */
 static struct {
 	struct tacho__unwind unwind;
@@ -181,7 +183,8 @@ static int is_ignored(const struct sigaction *action)
 
 static int is_same(const struct sigaction *a, const struct sigaction *b)
 {
-	return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags;
+	return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags &&
+	       !memcmp(&a->sa_mask, &b->sa_mask, sizeof(uint64_t)); /* what the kernel has of it */
 }
 
 /* 1: `ours` shall be there in the place of `now`. */
@@ -218,11 +221,13 @@ void tacho__crash_settle(int sig)
 {
 	int index = tacho__crash_index(sig), saved = errno;
 	struct sigaction now, ours, before;
+	int tries = index >= 0 && tacho__load(&noting) && is_own_process() ? SETTLE_TRIES : 0;
 
-	/* Another thread may set its own meanwhile: then that one stays. */
-	if (index >= 0 && tacho__load(&noting) && is_own_process() &&
-	    !tacho__real_sigaction(sig, NULL, &now) && stands_in(index, &now, &ours) &&
-	    !tacho__real_sigaction(sig, &ours, &before) && !is_same(&before, &now))
+	/* Another thread may set its own meanwhile, or block the signal of samples in it: that is put
+	   back, and looked at again. */
+	while (tries-- > 0 && !tacho__real_sigaction(sig, NULL, &now) &&
+	       stands_in(index, &now, &ours) && !tacho__real_sigaction(sig, &ours, &before) &&
+	       !is_same(&before, &now))
 		tacho__real_sigaction(sig, &before, NULL);
 	errno = saved;
 }

@@ -149,7 +149,8 @@ def report(folder, options, how, what):
                        env=dict(os.environ, TACHO_BOX_DIR=folder))
     out = subprocess.run([BIN, 'report', trace], capture_output=True, text=True, timeout=60)
     found = subprocess.run([BIN, 'report', '--all', '--json', trace], capture_output=True, text=True)
-    return p.returncode, out.stdout.splitlines()[0], json.loads(found.stdout)['findings']
+    # The first line tells how it ended.
+    return p.returncode, out.stdout.splitlines()[1], json.loads(found.stdout)['findings']
 
 
 def reports():

@@ -253,7 +253,8 @@ static void test_exec(void)
 		      "the box of the image that is gone does not count as dead");
 		CHECK(process_of(box_of(pid, 1))->alive == TACHO_ALIVE_YES,
 		      "the box of the image that runs does");
-		CHECK(process_of(box_of(pid, 1))->parent_pid == 0, "the second image has a parent");
+		CHECK(process_of(box_of(pid, 1))->parent_pid == (uint32_t)getpid(),
+		      "the parent of the second image is not the one that started it");
 		CHECK(polls_of(box_of(pid, 1), late.text) == 1, "names of the second image");
 	}
 	close(p.down[1]);
