@@ -83,7 +83,7 @@ FAULTS = [
     Case('epoll_flood', 'fd-flood', alone=True, calm=True),
     Case('epoll_imbalance', 'worker-imbalance', alone=True, calm=True),
     Case('epoll_deadlock', 'deadlock', 'leave_room'),
-    Case('epoll_hang', 'hang', dump=3),
+    Case('epoll_hang', 'hang', 'main', dump=3),
     Case('epoll_busy_lock', 'lock-contention', 'update_totals'),
     Case('api_loss', 'recorder-loss', TACHO_MAX_BYTES='1M'),
     # tasks of tacho.h
