@@ -77,7 +77,7 @@ static uint32_t cycle_of(const struct tacho__explaining *x, const struct tacho__
 static void find_deadlock(struct tacho__explaining *x, const struct tacho__lock *first)
 {
 	const struct tacho__lock *cycle[CYCLE_MAX], *last = first;
-	uint32_t n = cycle_of(x, first, cycle);
+	uint32_t n = cycle_of(x, first, cycle), begin = 0;
 	char one[TACHO__TEXT], other[TACHO__TEXT], ns[TACHO__TEXT];
 	struct tacho__finding *f;
 	double waited;
@@ -90,6 +90,11 @@ static void find_deadlock(struct tacho__explaining *x, const struct tacho__lock 
 	if (!n || waited < tacho__limit(x, "deadlock.ns"))
 		return;
 	f = tacho__find(x, "deadlock", TACHO__SEVERITY_CRITICAL, first->at.process, waited);
+	/* What users miss is a loop. */
+	while (begin + 1 < n && !cycle[begin]->at.loop)
+		begin++;
+	begin = cycle[begin]->at.loop ? begin : 0;
+	first = cycle[begin];
 	f->lock = first->lock;
 	f->thread = first->at.thread;
 	f->loop = first->at.loop;
@@ -105,14 +110,14 @@ static void find_deadlock(struct tacho__explaining *x, const struct tacho__lock 
 				   one,
 				   n > 2 ? "others"
 					 : tacho__thread_text(x, other, first->at.process,
-							      cycle[1]->at.thread),
+							      cycle[(begin + 1) % n]->at.thread),
 				   ns);
 	tacho__say_advice(f, n == 1 ? "Make the mutex recursive, or do not lock it again where it "
 				      "is held."
 				    : "Take these locks in the same order everywhere, or hold only "
 				      "one at a time.");
 	for (uint32_t i = 0; i < n; i++) {
-		const struct tacho__lock *l = cycle[i];
+		const struct tacho__lock *l = cycle[(begin + i) % n];
 		uint32_t before = f->where_count;
 
 		/* One place of each thread. */
