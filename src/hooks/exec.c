@@ -357,11 +357,13 @@ static char *const *complete(const struct missing *m, char *const *environment, 
 }
 
 /* Declares `name`, the environment that the program gets; the rest says what it is. */
-#define COMPLETE(name, given, ...)                                            \
-	char *const *name = (given);                                          \
-	struct missing tacho__missing;                                        \
-	if (is_missing(&tacho__missing, name, &(struct target){__VA_ARGS__})) \
-	name = complete(&tacho__missing, name, __builtin_alloca(tacho__missing.room))
+#define COMPLETE(name, given, ...)                                                        \
+	char *const *name = (given);                                                      \
+	struct missing tacho__missing;                                                    \
+	int tacho__is = is_missing(&tacho__missing, name, &(struct target){__VA_ARGS__}); \
+	char *tacho__room[tacho__is ? tacho__missing.room / sizeof(char *) + 1 : 1];      \
+	if (tacho__is)                                                                    \
+	name = complete(&tacho__missing, name, tacho__room)
 #define AT_PATH(p) .fd = AT_FDCWD, .path = (p)
 #define BY_NAME(p) .path = (p), .search = 1
 
@@ -418,37 +420,46 @@ TACHO__HOOKED(int, execveat, (int dir, const char *path, strings args, strings g
 	return TACHO__NEXT(execveat)(dir, path, args, environment, flags);
 }
 
-/* Copies the arguments to the stack, as libc does. `list` is behind their end then. */
-#define GATHER(args, list, first)                                                \
-	do {                                                                     \
-		size_t tacho__count = 1;                                         \
-		va_start(list, first);                                           \
-		while (va_arg(list, char *))                                     \
-			tacho__count++;                                          \
-		va_end(list);                                                    \
-		(args) = __builtin_alloca((tacho__count + 1) * sizeof(*(args))); \
-		(args)[0] = (char *)(uintptr_t)(first);                          \
-		va_start(list, first);                                           \
-		for (size_t i = 1; i <= tacho__count; i++)                       \
-			(args)[i] = va_arg(list, char *);                        \
-	} while (0)
+/* With the first, which is not in the list. */
+static size_t count_of(va_list list)
+{
+	size_t n = 1;
+
+	while (va_arg(list, char *))
+		n++;
+	return n;
+}
+
+/* The list is behind their end then. */
+static void gather(char **args, const char *first, va_list *list)
+{
+	args[0] = (char *)(uintptr_t)first;
+	do
+		args[1] = va_arg(*list, char *);
+	while (*++args);
+}
+
+/* Declares `args`, on the stack, as libc does, and `list`, which is to be ended. */
+#define GATHERED(args, list, first)    \
+	va_list list;                  \
+	size_t tacho__count;           \
+	va_start(list, first);         \
+	tacho__count = count_of(list); \
+	va_end(list);                  \
+	char *args[tacho__count + 1];  \
+	va_start(list, first);         \
+	gather(args, first, &list)
 
 TACHO__HOOKED(int, execl, (const char *path, const char *first, ...))
 {
-	va_list list;
-	char **args;
-
-	GATHER(args, list, first);
+	GATHERED(args, list, first);
 	va_end(list);
 	return exec_path(path, args, environ);
 }
 
 TACHO__HOOKED(int, execlp, (const char *name, const char *first, ...))
 {
-	va_list list;
-	char **args;
-
-	GATHER(args, list, first);
+	GATHERED(args, list, first);
 	va_end(list);
 	return exec_name(name, args, environ);
 }
@@ -456,10 +467,8 @@ TACHO__HOOKED(int, execlp, (const char *name, const char *first, ...))
 TACHO__HOOKED(int, execle, (const char *path, const char *first, ...))
 {
 	strings environment;
-	va_list list;
-	char **args;
 
-	GATHER(args, list, first);
+	GATHERED(args, list, first);
 	environment = va_arg(list, strings);
 	va_end(list);
 	return exec_path(path, args, environment);
