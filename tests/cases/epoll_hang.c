@@ -16,5 +16,5 @@ int main(void)
 		epoll_wait(epoll, &e, 1, 5);
 		case_work(50);
 	}
-	return (int)read(answer[0], &c, 1);
+	return (int)read(answer[0], &c, 1); /* FAULT */
 }
