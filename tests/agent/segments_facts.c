@@ -175,7 +175,7 @@ static void kernel_once(void)
 	struct tacho__row *row;
 	uint32_t done;
 
-	options.segment_bytes = 3000;
+	options.segment_bytes = 1500; /* so that there are several, however fast it goes */
 	recording_start(r);
 	s = segments_open(&options);
 	row = tacho__segments_row(s, r->box);
