@@ -7,7 +7,7 @@
  *   rules_wait.c     wakes, queues, tasks, pools
  *   rules_io.c       timers, descriptors, futile waits, load
  *   rules_stuck.c    what has not come back when the records end
- *   rules_process.c  crashes, hangs, pauses, memory, and what was recorded at all
+ *   rules_process.c  crashes, spans, outliers, quotas, and what was recorded at all
  *   rules_end.c      ends that are not ordinary, and what was open then
  *   places.c         from definitions and samples to the places that a finding names
  *   fold.c           which finding explains which, the rank, the verdict

@@ -54,13 +54,12 @@ static void crash_evidence(struct tacho__finding *f, const struct tacho_crash_in
 				    sender);
 }
 
-/* A process that still records long after it has survived it. */
+/* Whether the process lived on for long: it still does, or something else killed it. */
 static int is_survived(const struct tacho__explaining *x, const struct tacho_crash_info *c,
 		       const struct tacho_process *p)
 {
 	if (c->survived || !p)
 		return c->survived;
-	/* It ended otherwise, or has not. A handler of its own may have ended it with a status. */
 	if (p->end_how == TACHO_END_KILLED)
 		return p->end_status != (uint32_t)c->signal && p->until_ns > c->ns + SURVIVED_NS;
 	return p->alive == TACHO_ALIVE_YES && x->sum->last_ns > c->ns + SURVIVED_NS;

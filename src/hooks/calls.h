@@ -2,7 +2,8 @@
  * Blocking calls of loop threads: what their hooks share.
  *
  * A hook reads the clock before and after the real call and records nothing but a call
- * that took at least TACHO_CALL_THRESHOLD. On a thread that runs no loop it is the real
+ * that took at least TACHO_CALL_THRESHOLD; before it, it says in the box which call it is, for one
+ * that never returns (struct tacho_box_underway). On a thread that runs no loop it is the real
  * call and a branch.
  *
  * Hooks are declared here under names of their own and bound to libc's names by the
@@ -38,8 +39,8 @@ extern uint64_t tacho__call_ticks;
 void tacho__call_returned(const struct tacho__blocking_call *call) __attribute__((cold));
 
 /*
- * The definition of the name of a call, looked up once in each box: a literal, and where that is kept
- * as epoch << 32 | id. 0: there is no box.
+ * The definition of the name of a call, a literal, looked up once in each box: `known` keeps it as
+ * epoch << 32 | id. 0: there is no box.
  */
 uint32_t tacho__name_look_up(const char *name, uint64_t *known) __attribute__((cold));
 #define TACHO__NAME_ID(text)                                            \

@@ -3,8 +3,8 @@ on, earlier or later. Written from docs/format.md, with what reads traces in tes
 library only."""
 import struct
 
-from libcontainer import ABSENT, CLOCK, CRASHES, DEFINITIONS, EVENTS, GAPS, INDEX, META, THREADS, TRIGGERS, \
-    Trace
+from libcontainer import ABSENT, CLOCK, CRASHES, DEFINITIONS, EVENTS, GAPS, INDEX, META, THREADS, \
+    TRIGGERS, Trace
 from librecords import crc32c, pad
 
 FIRST, LAST, PARK = 48, 56, 64  # in the header of EVENTS
