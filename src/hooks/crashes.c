@@ -50,9 +50,9 @@ static int noting;
 static struct {
 	struct tacho__unwind unwind;
 	/* Of a crash that a handler with SA_RESETHAND was called for: */
-	int tid;	   /* 0: it was not */
-	uintptr_t context; /* below it lies what the handler does */
-	uint64_t last;	   /* record of the thread */
+	int tid;		   /* 0: it was not */
+	const ucontext_t *context; /* below it lies what the handler does */
+	uint64_t pc, sp;	   /* as they are in there */
 } rooms[TACHO_CRASHES];
 
 int tacho__crash_index(int sig)
@@ -73,15 +73,21 @@ int tacho__crash_index(int sig)
 #define SP(uc) ((uc)->uc_mcontext.sp)
 #endif
 
+/* What lies at an address that may lead nowhere; 0: it cannot be read. */
+static uint64_t peek(const void *at)
+{
+	uint64_t value = 0;
+	struct iovec here = {&value, sizeof(value)}, there = {(void *)at, sizeof(value)};
+	long n = TACHO__SYS(SYS_process_vm_readv, tacho__getpid(), &here, 1, &there, 1, 0);
+
+	return n == (long)sizeof(value) ? value : 0;
+}
+
 /* Where a call of something that is no code would have returned to; 0: it cannot be read. */
 static uint64_t caller(const ucontext_t *uc)
 {
 #if defined(__x86_64__)
-	uint64_t back = 0;
-	struct iovec here = {&back, sizeof(back)}, there = {(void *)SP(uc), sizeof(back)};
-	long n = TACHO__SYS(SYS_process_vm_readv, tacho__getpid(), &here, 1, &there, 1, 0);
-
-	return n == (long)sizeof(back) ? back : 0;
+	return peek((const void *)SP(uc));
 #else
 	return uc->uc_mcontext.regs[30];
 #endif
@@ -130,14 +136,25 @@ static int note(int sig, const siginfo_t *info, ucontext_t *uc)
 	return i;
 }
 
+/* Whether what the thread does lies above the context of a handler, on the same stack. Behind a
+   jump out of the handler it does not, or writes over the context. */
+static int is_above(const ucontext_t *uc, const ucontext_t *context)
+{
+	uintptr_t stack = (uintptr_t)uc->uc_stack.ss_sp, size = uc->uc_stack.ss_size;
+	uintptr_t sp = (uintptr_t)SP(uc), old = (uintptr_t)context;
+
+	return sp < old && (old - stack < size) == (sp - stack < size);
+}
+
 /* Whether a handler of the program raised this because of a crash that is noted already. */
 static int is_noted(const ucontext_t *uc)
 {
 	int tid = tacho__gettid();
 
 	for (uint32_t i = 0; i < TACHO_CRASHES; i++)
-		if (rooms[i].tid == tid && (uintptr_t)SP(uc) < rooms[i].context &&
-		    rooms[i].last == tacho__self->stream[0].last)
+		if (rooms[i].tid == tid && is_above(uc, rooms[i].context) &&
+		    peek(&PC(rooms[i].context)) == rooms[i].pc &&
+		    peek(&SP(rooms[i].context)) == rooms[i].sp)
 			return 1;
 	return 0;
 }
@@ -162,8 +179,9 @@ static void on_once(int sig, siginfo_t *info, void *context)
 	int i = tacho__box_is_own() ? note(sig, info, context) : -1;
 
 	if (i >= 0) {
-		rooms[i].context = (uintptr_t)context;
-		rooms[i].last = tacho__self->stream[0].last;
+		rooms[i].context = context;
+		rooms[i].pc = (uint64_t)PC((const ucontext_t *)context);
+		rooms[i].sp = (uint64_t)SP((const ucontext_t *)context);
 		rooms[i].tid = tacho__gettid();
 	}
 	meant[tacho__crash_index(sig)].once.sa_sigaction(sig, info, context);

@@ -25,6 +25,15 @@ http {{ access_log off; client_body_temp_path {folder}/b; proxy_temp_path {folde
 SINGLE = 50  # requests on connections of their own
 
 
+def has_ended(pid):
+    """Also while nobody has asked for its status."""
+    try:
+        with open(f"/proc/{pid}/stat", encoding="utf-8", errors="replace") as f:
+            return f.read().rpartition(") ")[2][0] in "ZX"
+    except OSError:
+        return True
+
+
 def ask(port, path="/"):
     with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=30) as answer:
         return answer.read().decode()
@@ -58,8 +67,9 @@ def serve(name, more, strace=False):
         check(f"{name}: it counted them", accepts == handled and requests >= answers + SINGLE,
               f"{status} for {answers}")
         # Its master, which is not recorded, ends after the workers that tacho waits for.
-        check(f"{name}: tacho waits for it", runs and
-              until(lambda: not os.path.exists(f"/proc/{daemon.process}")))
+        gone = until(lambda: has_ended(daemon.process))
+        check(f"{name}: tacho waits for it", runs and gone,
+              f"tacho is there {runs}, the master has ended {gone}")
         if background:
             check(f"{name}: a daemon is told", "still running and recorded" in daemon.log(),
                   daemon.log())

@@ -43,6 +43,7 @@ static volatile int zero, sink = 1;
 static char alternate[ALTERNATE];
 static sigjmp_buf back;
 static volatile int times;
+static int epoll;
 
 /* ------------------------------------------------------------------ crashes */
 
@@ -191,6 +192,16 @@ static void crash(const char *how)
 		raise(atoi(how));
 }
 
+/* Further down than a handler that was called before. */
+__attribute__((noinline)) static void crash_deeper(const char *how)
+{
+	volatile char room[32 << 10];
+
+	memset((char *)room, 1, sizeof(room));
+	crash(how);
+	room[1] = 2;
+}
+
 /* ----------------------------------------------------------------- handlers */
 
 static int on_alternate(void)
@@ -282,6 +293,18 @@ static void gives_back(int sig)
 static void raises_again(int sig)
 {
 	see(sig);
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+/* After some turns of a loop, of which there are records. */
+static void raises_later(int sig)
+{
+	struct epoll_event event;
+
+	see(sig);
+	for (int i = 0; i < 3; i++)
+		epoll_wait(epoll, &event, 1, 0);
 	signal(sig, SIG_DFL);
 	raise(sig);
 }
@@ -451,6 +474,8 @@ static int do_as(char **argv)
 		set_all(returns, (int)SA_RESETHAND);
 	} else if (!strcmp(how, "once-nodefer")) {
 		set_all(raises_again, (int)SA_RESETHAND | SA_NODEFER);
+	} else if (!strcmp(how, "once-later")) {
+		set_all(raises_later, (int)SA_RESETHAND | SA_NODEFER);
 	} else if (!strcmp(how, "once-onstack")) {
 		set_alternate();
 		set_all(ends, (int)SA_RESETHAND | SA_ONSTACK);
@@ -489,6 +514,14 @@ static int do_as(char **argv)
 			set_all(SIG_DFL, 0);
 			return 0; /* it was survived, and all is well */
 		}
+	} else if (!strcmp(how, "deeper") || !strcmp(how, "deeper-onstack")) {
+		if (!strcmp(how, "deeper-onstack"))
+			set_alternate();
+		if (!sigsetjmp(back, 1)) {
+			set_all(jumps, (int)SA_RESETHAND | SA_ONSTACK);
+			crash("8");
+		}
+		crash_deeper(what);
 	} else if (!strcmp(how, "thread")) {
 		in_thread(what);
 	} else if (!strcmp(how, "children")) {
@@ -517,16 +550,17 @@ int main(int argc, char **argv)
 {
 	struct rlimit all = {RLIM_INFINITY, RLIM_INFINITY};
 	struct epoll_event event;
-	int fd = epoll_create1(0), result;
+	int result;
 	void *one[1];
 
 	if (argc < 2)
 		return 2;
 	backtrace(one, 1);
+	epoll = epoll_create1(0);
 	setrlimit(RLIMIT_CORE, &all);
-	epoll_wait(fd, &event, 1, 0);
-	epoll_wait(fd, &event, 1, 0);
+	epoll_wait(epoll, &event, 1, 0);
+	epoll_wait(epoll, &event, 1, 0);
 	result = do_as(argv);
-	epoll_wait(fd, &event, 1, 0);
+	epoll_wait(epoll, &event, 1, 0);
 	return result;
 }
