@@ -18,6 +18,7 @@
 #include <stdint.h>
 
 #include "explain/finding.h"
+#include "explain/ledger.h"
 #include "model/summary.h"
 
 /* A number that a rule compares with; `tacho report --threshold NAME=VALUE`. */
@@ -69,6 +70,7 @@ struct tacho__explanation {
 	uint32_t count;
 	struct tacho__coverage *coverage;
 	uint32_t coverage_count;
+	struct tacho__ledger *ledger;	    /* of all processes */
 	struct tacho__explained *processes; /* as the reader has them */
 	uint32_t process_count;
 	struct tacho__tracker_limits missed;
