@@ -22,8 +22,9 @@ static void open_page(struct tacho__ledger_book *b)
 	tacho__table_init(&b->queues, sizeof(struct tacho__queue), TACHO__BOOK_QUEUES);
 	tacho__table_init(&b->resolved, sizeof(struct tacho__resolved), RESOLVED);
 	tacho__table_init(&b->moves, sizeof(struct tacho__entry), MOVES);
-	memset(b->timer_kinds, 0, sizeof(b->timer_kinds));
-	memset(b->known_queues, 0, sizeof(b->known_queues));
+	memset(b->kinds, 0, sizeof(b->kinds));
+	memset(b->counters, 0, sizeof(b->counters));
+	memset(b->loops, 0, sizeof(b->loops));
 	b->by_index_count = 0;
 	b->halves = b->waited = 0;
 }

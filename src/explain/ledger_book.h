@@ -135,16 +135,11 @@ struct tacho__resolved {
 	uint8_t known, is_recorder;
 };
 
-#define TACHO__BOOK_TIMERS 64u
-struct tacho__timer_kind {
-	uint32_t process, kind;
-	int is_timer;
-};
-
-/* Looked up lately. */
-struct tacho__known_queue {
-	uint32_t process, loop;
-	uint32_t queue; /* index + 1; 0 none */
+/* What was looked up of definitions lately: kinds that are timers, the counter of a quota, and
+   the queues of loops (index + 1). */
+#define TACHO__BOOK_KNOWN 64u
+struct tacho__known_id {
+	uint32_t process, id, value;
 };
 
 struct tacho__ledger_book {
@@ -153,8 +148,8 @@ struct tacho__ledger_book {
 	struct tacho__table workers, queues, resolved, moves;
 	uint32_t *by_index; /* of the tracker: index of the worker + 1 */
 	uint32_t by_index_count, by_index_capacity;
-	struct tacho__timer_kind timer_kinds[TACHO__BOOK_TIMERS];
-	struct tacho__known_queue known_queues[TACHO__BOOK_TIMERS];
+	struct tacho__known_id kinds[TACHO__BOOK_KNOWN], counters[TACHO__BOOK_KNOWN],
+		loops[TACHO__BOOK_KNOWN];
 	struct tacho__book_process *processes;
 	uint32_t process_count;
 	uint64_t first_ns; /* of the window */
@@ -189,12 +184,50 @@ static inline struct tacho__book_process *tacho__book_process(const struct tacho
 	return &b->processes[process < b->process_count ? process : b->process_count];
 }
 
+/* Entries of these tables are never removed while the book is kept. */
+static inline struct tacho__worker *tacho__worker_at(const struct tacho__ledger_book *b,
+						     uint32_t index)
+{
+	return (struct tacho__worker *)(void *)(b->workers.entries +
+						(size_t)index * sizeof(struct tacho__worker));
+}
+
+static inline struct tacho__queue *tacho__queue_root(const struct tacho__ledger_book *b,
+						     uint32_t index)
+{
+	struct tacho__queue *q;
+
+	do {
+		q = (struct tacho__queue *)(void *)(b->queues.entries +
+						    (size_t)index * sizeof(struct tacho__queue));
+		index = q->joined - 1;
+	} while (__builtin_expect(q->joined != 0, 0));
+	return q;
+}
+
+/* That of a worker; NULL: none. */
+static inline struct tacho__queue *tacho__queue_at(const struct tacho__ledger_book *b,
+						   const struct tacho__worker *w)
+{
+	return w->queue == TACHO__NONE ? NULL : tacho__queue_root(b, w->queue);
+}
+
 /* ledger_queue.c: all times here never go back. */
 struct tacho__queue *tacho__queue_of(struct tacho__ledger_book *b, uint32_t process, uint32_t loop);
 struct tacho__queue *tacho__queue_of_pool(struct tacho__ledger_book *b, uint32_t process);
-/* That of a worker; NULL: none. */
-struct tacho__queue *tacho__queue_at(const struct tacho__ledger_book *b, const struct tacho__worker *w);
-void tacho__queue_move(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns);
+void tacho__queue_pay(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t took);
+/* The sums until then. */
+static inline void tacho__queue_move(struct tacho__ledger_book *b, struct tacho__queue *q,
+				     uint64_t ns)
+{
+	if (ns <= q->at)
+		return;
+	if (q->parked)
+		q->parked_ns += ns - q->at;
+	if (q->waiting)
+		tacho__queue_pay(b, q, ns - q->at);
+	q->at = ns;
+}
 /* So many more or fewer wait. */
 void tacho__queue_waits(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns, int more);
 /* The worker's time must be shared out until then. */
@@ -253,8 +286,29 @@ struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b,
 					    const struct tacho__step *s);
 struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t process,
 					 uint32_t thread);
+#define TACHO__QUIET_NS UINT64_C(50000000)
+#define TACHO__GONE_NS UINT64_C(1000000000)
+void tacho__book_quiet(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
+void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
+void tacho__book_begins(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 /* The thread does something at `ns`: it is there, and seen. */
-void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
+static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w,
+				     uint64_t ns)
+{
+	struct tacho__book_process *p = tacho__book_process(b, w->process);
+
+	if (ns > p->last_ns) {
+		if (ns - p->last_ns >= TACHO__QUIET_NS)
+			tacho__book_quiet(b, w->process, ns);
+		if (ns - p->looked_ns >= TACHO__GONE_NS)
+			tacho__book_look_gone(b, w->process, ns);
+		p->last_ns = ns;
+	}
+	w->touched = ns;
+	w->gone = 0;
+	if (w->doing <= TACHO__UNSEEN)
+		tacho__book_begins(b, w, ns);
+}
 
 /* ledger_steps.c */
 void tacho__book_step(void *arg, const struct tacho__step *s);

@@ -8,16 +8,8 @@
 #define POOL (UINT64_C(1) << 40) /* in keys: beside all definitions and descriptors */
 #define SET (UINT64_C(1) << 41)
 #define WAITING_MAX (1u << 24)
-#define QUEUE_AT(b, i) ((struct tacho__queue *)tacho__table_at(&(b)->queues, i))
 
 /* ---------------------------------------------------------------- which one */
-
-static struct tacho__queue *root(const struct tacho__ledger_book *b, struct tacho__queue *q)
-{
-	while (q && q->joined)
-		q = QUEUE_AT(b, q->joined - 1);
-	return q;
-}
 
 /*
  * The hooks name a loop after the thread that defines it and the epoll set that it waits on:
@@ -49,32 +41,26 @@ static struct tacho__queue *get(struct tacho__ledger_book *b, uint32_t process, 
 		q->last_worker = TACHO__NONE;
 		q->at = 1;
 	}
-	return root(b, q);
+	return q ? tacho__queue_root(b, q->entry.index) : NULL;
 }
 
 struct tacho__queue *tacho__queue_of(struct tacho__ledger_book *b, uint32_t process, uint32_t loop)
 {
-	struct tacho__known_queue *k = &b->known_queues[loop % TACHO__BOOK_TIMERS];
+	struct tacho__known_id *k = &b->loops[loop % TACHO__BOOK_KNOWN];
 	struct tacho__queue *q;
 
 	if (!loop)
 		return NULL;
-	if (k->queue && k->loop == loop && k->process == process)
-		return root(b, QUEUE_AT(b, k->queue - 1));
+	if (k->value && k->id == loop && k->process == process)
+		return tacho__queue_root(b, k->value - 1);
 	q = get(b, process, key_of(b, process, loop));
-	*k = (struct tacho__known_queue){process, loop, q ? q->entry.index + 1 : 0};
+	*k = (struct tacho__known_id){process, loop, q ? q->entry.index + 1 : 0};
 	return q;
 }
 
 struct tacho__queue *tacho__queue_of_pool(struct tacho__ledger_book *b, uint32_t process)
 {
 	return get(b, process, POOL);
-}
-
-struct tacho__queue *tacho__queue_at(const struct tacho__ledger_book *b,
-				     const struct tacho__worker *w)
-{
-	return w->queue == TACHO__NONE ? NULL : root(b, QUEUE_AT(b, w->queue));
 }
 
 /* --------------------------------------------------------------------- sums */
@@ -84,28 +70,26 @@ static uint32_t busy(const struct tacho__queue *q)
 	return q->serving - q->parked - q->idle;
 }
 
-void tacho__queue_move(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns)
+/* What waits has waited for so long. */
+void tacho__queue_pay(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t took)
 {
-	uint64_t took = ns > q->at ? ns - q->at : 0, all;
+	uint64_t all = tacho__times(q->waiting, took);
+	uint32_t by = busy(q);
 
-	if (!took)
+	b->waited = tacho__add(b->waited, all);
+	if (q->parked || !by) {
+		if (!q->late_since)
+			q->late_since = q->at;
+		q->late = tacho__add(q->late, all);
 		return;
-	if (q->parked)
-		q->parked_ns += took;
-	if (q->waiting) {
-		all = tacho__times(q->waiting, took);
-		b->waited = tacho__add(b->waited, all);
-		if (q->parked || !busy(q)) {
-			if (!q->late_since)
-				q->late_since = q->at;
-			q->late = tacho__add(q->late, all);
-		} else {
-			all += q->carried;
-			q->cost = tacho__add(q->cost, all / busy(q));
-			q->carried = all % busy(q);
-		}
 	}
-	q->at = ns;
+	/* Most queues have one thread. */
+	if (by > 1) {
+		all += q->carried;
+		q->carried = all % by;
+		all /= by;
+	}
+	q->cost = tacho__add(q->cost, all);
 }
 
 /* Before a change: until here the slope was what it was. */

@@ -66,14 +66,14 @@ static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, u
 /* No wait reports that a timer is due. */
 static int is_timer(struct tacho__ledger_book *b, uint32_t process, uint32_t kind)
 {
-	struct tacho__timer_kind *k = &b->timer_kinds[kind % TACHO__BOOK_TIMERS];
+	struct tacho__known_id *k = &b->kinds[kind % TACHO__BOOK_KNOWN];
 	const struct tacho_definition *d;
 
-	if (k->process == process && k->kind == kind)
-		return k->is_timer;
-	d = tacho_read_definition(b->l->reader, process, kind);
-	*k = (struct tacho__timer_kind){process, kind, d && strstr(d->name, "timer")};
-	return k->is_timer;
+	if (k->process != process || k->id != kind) {
+		d = tacho_read_definition(b->l->reader, process, kind);
+		*k = (struct tacho__known_id){process, kind, d && strstr(d->name, "timer")};
+	}
+	return (int)k->value;
 }
 
 static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,

@@ -87,8 +87,14 @@ static uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 		*estimated = w->halves_estimated ? all / 2 : 0;
 	}
 	if (q) {
-		struct tacho__point then = tacho__queue_then(b, q, to);
+		struct tacho__point then;
 
+		if (to >= q->at) {
+			tacho__queue_move(b, q, to);
+			then = (struct tacho__point){to, q->cost, q->parked_ns};
+		} else {
+			then = tacho__queue_then(b, q, to);
+		}
 		if (then.cost > w->cost) {
 			if (w->standing == TACHO__BUSY)
 				sum = tacho__add(sum, then.cost - w->cost);
@@ -237,7 +243,12 @@ static void give_code(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	struct tacho__paid *p = tacho__book_open(b, w);
 	uint64_t waiting;
 
-	p->ns += give_on(b, w, p->owned, to, &waiting);
+	if (!w->off_count) {
+		p->ns += to > w->at ? to - w->at : 0;
+		waiting = tacho__book_give(b, w, p->owned, to);
+	} else {
+		p->ns += give_on(b, w, p->owned, to, &waiting);
+	}
 	p->waiting_ns = tacho__add(p->waiting_ns, waiting);
 }
 

@@ -198,11 +198,20 @@ void tacho__book_counter(void *arg, const struct tacho__counter *c)
 {
 	struct tacho__ledger_book *b = arg;
 	struct tacho__book_process *p = tacho__book_process(b, c->at.process);
-	const struct tacho_definition *d =
-		c->depth ? NULL : tacho_read_definition(b->l->reader, c->at.process, c->name);
+	struct tacho__known_id *k = &b->counters[c->name % TACHO__BOOK_KNOWN];
 	uint64_t us;
 
-	if (!d || d->def_class != TACHO_DEF_COUNTER || strcmp(d->name, "cgroup throttled") != 0)
+	if (c->depth)
+		return;
+	if (k->process != c->at.process || k->id != c->name) {
+		const struct tacho_definition *d =
+			tacho_read_definition(b->l->reader, c->at.process, c->name);
+
+		*k = (struct tacho__known_id){c->at.process, c->name,
+					      d && d->def_class == TACHO_DEF_COUNTER &&
+						      strcmp(d->name, "cgroup throttled") == 0};
+	}
+	if (!k->value)
 		return;
 	us = c->value > p->throttled_us ? c->value - p->throttled_us : 0;
 	if (!p->throttle_known || us > UINT64_C(1) << 50)

@@ -5,9 +5,6 @@
 #include "explain/ledger_book.h"
 #include "read/memory.h"
 
-#define QUIET_NS UINT64_C(50000000)
-#define GONE_NS UINT64_C(1000000000)
-
 static void know_process(struct tacho__ledger_book *b, uint32_t process)
 {
 	struct tacho__book_process *p = tacho__book_process(b, process);
@@ -69,11 +66,7 @@ struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t 
 		know_process(b, process);
 	d = tacho_read_thread_by_number(b->l->reader, process, thread);
 	w->is_dead = d && !d->live && tacho__book_process(b, process)->living;
-	if (!new_thread(b, w)) {
-		tacho__table_remove(&b->workers, w);
-		return NULL;
-	}
-	return w;
+	return new_thread(b, w) ? w : NULL;
 }
 
 struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b, const struct tacho__step *s)
@@ -81,7 +74,7 @@ struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b, const 
 	struct tacho__worker *w;
 
 	if (s->index < b->by_index_count && b->by_index[s->index])
-		return tacho__table_at(&b->workers, b->by_index[s->index] - 1);
+		return tacho__worker_at(b, b->by_index[s->index] - 1);
 	w = tacho__book_worker(b, s->process, s->thread);
 	if (!w)
 		return NULL;
@@ -118,38 +111,29 @@ static void be_born(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 }
 
 /* A thread that has ended records nothing; that it has is known, but not when. */
-static void look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
+void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
 {
+	tacho__book_process(b, process)->looked_ns = ns;
 	for (struct tacho__worker *w = NULL; (w = tacho__table_next(&b->workers, w));)
-		if (w->process == process && w->is_dead && !w->gone && w->touched + GONE_NS < ns) {
+		if (w->process == process && w->is_dead && !w->gone && w->touched + TACHO__GONE_NS < ns) {
 			w->gone = 1;
 			tacho__queue_stand(b, w, NULL, TACHO__OUT, ns);
 		}
 }
 
-/* Something of the process is seen. */
-static void seen(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
+/* Something of the process is seen, and nothing of it was for long. */
+void tacho__book_quiet(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
 {
 	struct tacho__book_process *p = tacho__book_process(b, process);
 
-	if (ns <= p->last_ns)
-		return;
-	if (p->last_ns && ns - p->last_ns >= QUIET_NS) {
+	if (p->last_ns) {
 		p->gaps[p->gap_count % TACHO__BOOK_GAPS].from = p->last_ns;
 		p->gaps[p->gap_count++ % TACHO__BOOK_GAPS].to = ns;
 	}
-	if (ns - p->looked_ns >= GONE_NS) {
-		look_gone(b, process, ns);
-		p->looked_ns = ns;
-	}
-	p->last_ns = ns;
 }
 
-void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+void tacho__book_begins(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
 {
-	seen(b, w->process, ns);
-	w->touched = ns;
-	w->gone = 0;
 	if (w->doing == TACHO__UNBORN)
 		be_born(b, w, ns);
 	if (w->doing == TACHO__UNSEEN) {
@@ -158,4 +142,3 @@ void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w, ui
 		w->why = TACHO__UNSEEN_GAP;
 	}
 }
-
