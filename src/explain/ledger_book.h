@@ -43,7 +43,9 @@ struct tacho__queue {
 	uint64_t parked_ns;	 /* in which a thread was parked */
 	uint64_t late;		 /* cost that is for the next one to come back */
 	uint64_t late_since;	 /* 0: none */
-	uint64_t forgotten_ns;	 /* wakes before are not known any more */
+	uint32_t old;		 /* things that wait since before rest_ns */
+	uint64_t rest_ns;	 /* none of its threads was busy then */
+	uint64_t forgotten_ns;	 /* what waited before does not count any more */
 	uint32_t point_count;	 /* ever */
 	struct tacho__point points[TACHO__BOOK_POINTS];
 };
@@ -228,8 +230,10 @@ static inline void tacho__queue_move(struct tacho__ledger_book *b, struct tacho_
 		tacho__queue_pay(b, q, ns - q->at);
 	q->at = ns;
 }
-/* So many more or fewer wait. */
-void tacho__queue_waits(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns, int more);
+/* One more waits; or one less, that did since `since`. */
+void tacho__queue_adds(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns);
+void tacho__queue_takes(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns,
+			uint64_t since);
 /* The worker's time must be shared out until then. */
 void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
 			struct tacho__queue *q, enum tacho__standing standing, uint64_t ns);

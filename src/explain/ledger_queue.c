@@ -135,14 +135,38 @@ struct tacho__point tacho__queue_then(struct tacho__ledger_book *b, struct tacho
 					 after.at - before.at)};
 }
 
-void tacho__queue_waits(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns, int more)
+void tacho__queue_adds(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns)
 {
 	tacho__queue_move(b, q, ns);
 	mark(q);
-	if (more > 0 && q->waiting < WAITING_MAX)
-		q->waiting++;
-	else if (more < 0 && q->waiting)
-		q->waiting--;
+	q->waiting += q->waiting < WAITING_MAX;
+}
+
+void tacho__queue_takes(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns,
+			uint64_t since)
+{
+	if (since < q->forgotten_ns || !q->waiting)
+		return;
+	tacho__queue_move(b, q, ns);
+	mark(q);
+	q->waiting--;
+	if (since < q->rest_ns && q->old)
+		q->old--;
+	else if (q->old > q->waiting)
+		q->old = q->waiting;
+}
+
+/*
+ * Nobody is busy any more: who serves the queue found nothing in it. What has been woken since
+ * before the last such moment, and was not served in between, does not wait: its poll was too
+ * short to be recorded, or it waits for something else.
+ */
+static void rest(struct tacho__queue *q)
+{
+	q->waiting -= q->old;
+	q->forgotten_ns = q->rest_ns;
+	q->old = q->waiting;
+	q->rest_ns = q->at;
 }
 
 void tacho__queues_forget(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
@@ -152,8 +176,8 @@ void tacho__queues_forget(struct tacho__ledger_book *b, uint32_t process, uint64
 			continue;
 		tacho__queue_move(b, q, ns);
 		mark(q);
-		q->waiting = 0;
-		q->forgotten_ns = ns;
+		q->waiting = q->old = 0;
+		q->rest_ns = q->forgotten_ns = ns;
 	}
 }
 
@@ -213,6 +237,8 @@ void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
 	q->last_worker = w->entry.index;
 	if (standing == TACHO__BUSY)
 		take_late(b, w, q, ns);
+	else if (was == TACHO__BUSY && !busy(q))
+		rest(q);
 }
 
 /* -------------------------------------------------------- two that become one */
@@ -237,6 +263,7 @@ void tacho__queue_join(struct tacho__ledger_book *b, struct tacho__queue *a, str
 	a->parked += c->parked;
 	a->idle += c->idle;
 	a->waiting += c->waiting;
+	a->old = 0;
 	a->carried = tacho__add(a->carried, c->carried);
 	a->late = tacho__add(a->late, c->late);
 	if (!a->late_since || (c->late_since && c->late_since < a->late_since))

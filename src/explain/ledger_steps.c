@@ -276,14 +276,17 @@ static void worked(struct tacho__ledger_book *b, struct tacho__worker *w, uint64
 static void queue_changes(struct tacho__ledger_book *b, const struct tacho__step *s, uint64_t ns)
 {
 	int is_task = s->type == TACHO__STEP_WOKEN || s->type == TACHO__STEP_SERVED;
-	int more = s->type == TACHO__STEP_WOKEN || s->type == TACHO__STEP_SUBMITTED ? 1 : -1;
 	struct tacho__queue *q = is_task ? tacho__queue_of(b, s->process, s->from)
 					 : tacho__queue_of_pool(b, s->process);
 
 	if (s->type == TACHO__STEP_WOKEN)
 		tacho__book_process(b, s->process)->wakes = 1;
-	if (q && (more > 0 || s->value >= q->forgotten_ns))
-		tacho__queue_waits(b, q, ns, more);
+	if (!q)
+		return;
+	if (s->type == TACHO__STEP_WOKEN || s->type == TACHO__STEP_SUBMITTED)
+		tacho__queue_adds(b, q, ns);
+	else
+		tacho__queue_takes(b, q, ns, s->value);
 }
 
 /* --------------------------------------------------------------------- all steps */

@@ -122,8 +122,9 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 	k->wake.ns = e->ns;
 	k->wake.self = at.task == e->word[0];
 	k->task.woken_ns = e->ns;
-	/* One that has not run yet is taken to run where it was woken. */
-	k->wake_loop = k->loop ? k->loop : s->loop;
+	/* One that has not run yet is taken to run where it was woken. One that is not known has
+	   ended: who still holds a handle of it may wake it. */
+	k->wake_loop = k->loop ? k->loop : k->task.spawned ? s->loop : 0;
 	if (k->wake_loop)
 		TACHO__STEP(t, s, .type = TACHO__STEP_WOKEN, .ns = e->ns, .from = k->wake_loop);
 }
