@@ -182,7 +182,7 @@ const char *tacho__owns_name(enum tacho__owns owns);
 /* Behind a line: an entry of `owned`, or the rest of its thread. */
 const struct tacho__owned *tacho__ledger_owned(const struct tacho__ledger *l,
 					       const struct tacho__ledger_line *line);
-/* Its key in words: "on_request", "clock_nanosleep", "lock 0x7f..., held by worker (12)"; "": none. */
+/* Its key in words: "on_request", "clock_nanosleep", "0x7f10, held by worker (12) in code flush"; "": none. */
 const char *tacho__ledger_key(const struct tacho__ledger *l, const struct tacho__ledger_line *line,
 			      char *out, size_t size);
 /* Where it is in the code: the innermost of the program. 0: not known. */

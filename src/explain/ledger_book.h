@@ -81,6 +81,7 @@ struct tacho__worker {
 	uint64_t cost;	/* of its queue, paid until then */
 	uint64_t owed;	/* of a queue that it was at */
 	uint64_t parked_ns; /* of its queue, at `at` */
+	uint32_t ready;	    /* as its last wait said */
 	uint32_t halves;    /* things that only this thread can serve, twice */
 	uint32_t half;
 	uint8_t halves_estimated, in_lock, gone, is_dead, signal_guess;
@@ -268,11 +269,12 @@ void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to,
 /* `amount` is waiting of the time from..to, which is past. */
 void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
 			uint64_t to, uint64_t amount, int estimated);
-/* The last wait was late by so much of its end. */
-void tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
+/* The last wait was late by so much of its end. Index of that owner. */
+uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
 		      enum tacho__owns_reason reason, uint64_t waiting_ns);
-/* What had most of the worker's time between these; TACHO__NONE. */
-uint32_t tacho__book_did(const struct tacho__worker *w, uint64_t from, uint64_t to);
+/* What had most of the time between these of a worker that had the lock; TACHO__NONE. */
+uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+			 uint64_t from, uint64_t to, uint64_t lock);
 
 /* The poll or turn that is open, with its owner looked up. */
 struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b, struct tacho__worker *w);
@@ -295,9 +297,9 @@ struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t 
 void tacho__book_quiet(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 void tacho__book_begins(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
-/* The thread does something at `ns`: it is there, and seen. */
-static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w,
-				     uint64_t ns)
+/* Something of its process is seen. */
+static inline void tacho__book_seen(struct tacho__ledger_book *b, struct tacho__worker *w,
+				    uint64_t ns)
 {
 	struct tacho__book_process *p = tacho__book_process(b, w->process);
 
@@ -308,6 +310,13 @@ static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho_
 			tacho__book_look_gone(b, w->process, ns);
 		p->last_ns = ns;
 	}
+}
+
+/* The thread does something at `ns`: it is there, and seen. */
+static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w,
+				     uint64_t ns)
+{
+	tacho__book_seen(b, w, ns);
 	w->touched = ns;
 	w->gone = 0;
 	if (w->doing <= TACHO__UNSEEN)

@@ -118,7 +118,8 @@ void tacho__book_sample(void *arg, const struct tacho__sample *s)
 
 	if (!w)
 		return;
-	tacho__book_lives(b, w, s->ns);
+	/* It may reach further back than what the thread recorded itself. */
+	tacho__book_seen(b, w, s->ns);
 	/* Two samplers of one thread tell the same time. */
 	w->perf |= s->perf;
 	if (s->perf != w->perf || w->doing != TACHO__RUNNING || w->in_lock)

@@ -143,6 +143,7 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	int waited = w->doing == TACHO__WAITING;
 
 	w->wait_to = ns;
+	w->ready = (uint32_t)ready;
 	if (waited) {
 		if (w->idle_owned != TACHO__NONE)
 			tacho__book_note(tacho__owned_at(b->l, w->idle_owned), ns - w->wait_from, 0,
@@ -221,6 +222,29 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 		e->ns -= asleep;
 		e->waiting_ns -= waiting < e->waiting_ns ? waiting : e->waiting_ns;
 	}
+}
+
+/*
+ * It was ready to run for so long before it came out of its wait: the first thing that was ready,
+ * or the time-out that was due, waited for all of that, the others came in between. Where wakes
+ * are seen, these say it.
+ */
+static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	uint64_t others = w->ready > 1 ? tacho__times(w->ready - 1, ns) / 2 : 0;
+	uint32_t index;
+
+	if (!ns)
+		return;
+	if (w->level == TACHO_LEVEL_API && tacho__book_process(b, w->process)->wakes) {
+		tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, 0);
+		return;
+	}
+	b->waited = tacho__add(b->waited, tacho__add(ns, others));
+	index = tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, tacho__add(ns, others));
+	if (index != TACHO__NONE)
+		tacho__owned_at(b->l, index)->estimated_ns =
+			tacho__add(tacho__owned_at(b->l, index)->estimated_ns, others);
 }
 
 static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
@@ -336,8 +360,7 @@ static void step(struct tacho__ledger_book *b, struct tacho__worker *w, const st
 		delayed(b, w, s);
 		break;
 	case TACHO__STEP_WAIT_DELAYED:
-		if (s->value)
-			tacho__book_late(b, w, s->value, TACHO__LATE_RUNNABLE, 0);
+		wait_delayed(b, w, s->value);
 		break;
 	case TACHO__STEP_LATE:
 		w->late_next = s->value;

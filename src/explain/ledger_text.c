@@ -91,12 +91,12 @@ static void lock_key(const struct tacho__ledger *l, const struct tacho__owned *o
 	if (o->is_signal) {
 		snprintf(out, size, "a condition or semaphore");
 	} else if (!o->holder) {
-		snprintf(out, size, "lock 0x%" PRIx64, o->lock);
+		snprintf(out, size, "0x%" PRIx64, o->lock);
 	} else {
 		thread_name(l, o->process, o->holder, holder, sizeof(holder));
 		if (o->did)
 			did_text(l, tacho__owned_at(l, o->did - 1), did, sizeof(did));
-		snprintf(out, size, "lock 0x%" PRIx64 ", held by %s%s%s", o->lock, holder,
+		snprintf(out, size, "0x%" PRIx64 ", held by %s%s%s", o->lock, holder,
 			 did[0] ? " in " : "", did);
 	}
 }

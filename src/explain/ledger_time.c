@@ -133,9 +133,14 @@ uint64_t tacho__book_give(struct tacho__ledger_book *b, struct tacho__worker *w,
 	return waiting;
 }
 
+static struct tacho__size *size_of(struct tacho__owned *o, uint64_t ns)
+{
+	return &o->size[(ns >= MS) + (ns >= 10 * MS) + (ns >= 50 * MS)];
+}
+
 void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting, uint64_t end_ns)
 {
-	struct tacho__size *s = &o->size[(ns >= MS) + (ns >= 10 * MS) + (ns >= 50 * MS)];
+	struct tacho__size *s = size_of(o, ns);
 
 	o->count++;
 	s->count++;
@@ -261,17 +266,13 @@ static void give_stopped(struct tacho__ledger_book *b, struct tacho__worker *w, 
 	for (uint32_t i = kept; p->is_sampled && i--;) {
 		uint64_t from = p->gaps[(p->gap_count - 1 - i) % TACHO__BOOK_GAPS].from;
 		uint64_t end = p->gaps[(p->gap_count - 1 - i) % TACHO__BOOK_GAPS].to;
-		uint32_t index;
 
 		end = end < to ? end : to;
 		from = from > w->at ? from : w->at;
 		if (end <= from || end - from < STOPPED_NS)
 			continue;
 		give_code(b, w, from);
-		index = tacho__book_owned(b, w, TACHO__OWNS_STOPPED, 0, 0);
-		from = w->at;
-		tacho__book_note(owned_of(b, w, index), end - from,
-				 tacho__book_give(b, w, index, end), end);
+		tacho__book_block(b, w, tacho__book_owned(b, w, TACHO__OWNS_STOPPED, 0, 0), end);
 	}
 }
 
@@ -326,7 +327,7 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 /* ------------------------------------------------------------------ afterwards */
 
 /* Of the last wait, so much more. */
-void tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
+uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
 		      enum tacho__owns_reason reason, uint64_t waiting)
 {
 	uint64_t length = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : 0, more;
@@ -347,6 +348,7 @@ void tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 		tacho__book_note(o, more, waiting, w->wait_to);
 	if (reason == TACHO__LATE_RUNNABLE)
 		w->late_off_ns += more;
+	return late;
 }
 
 void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
@@ -359,14 +361,18 @@ void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, 
 		tacho__book_note(tacho__owned_at(b->l, quota), ns, 0, w->at);
 }
 
+/* A piece of the time that `amount` is part of. */
 static void charge_one(struct tacho__ledger_book *b, const struct tacho__worker *w, uint32_t index,
-		       uint64_t amount, int estimated)
+		       uint64_t ns, uint64_t amount, int estimated)
 {
 	struct tacho__owned *o = owned_of(b, w, index);
+	struct tacho__size *s;
 
 	/* Idle is nobody who could be charged. */
 	if (o->owns == TACHO__OWNS_IDLE)
 		o = owned_of(b, w, reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_TIMER));
+	s = size_of(o, ns);
+	s->waiting_ns = tacho__add(s->waiting_ns, amount);
 	o->waiting_ns = tacho__add(o->waiting_ns, amount);
 	if (estimated)
 		o->estimated_ns = tacho__add(o->estimated_ns, amount);
@@ -387,13 +393,14 @@ void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	/* Newest first: what lies before those that are kept goes to the last that is. */
 	for (uint32_t i = 1; i <= kept && left; i++) {
 		uint32_t at = (w->piece_count - i) % TACHO__BOOK_PIECES;
-		uint64_t part;
+		uint64_t part, length;
 
 		end = w->pieces[at].to;
 		begin = i < kept ? w->pieces[(w->piece_count - i - 1) % TACHO__BOOK_PIECES].to
 				 : oldest;
 		if (begin >= to && i < kept)
 			continue;
+		length = end - begin;
 		end = end < to ? end : to;
 		begin = begin > from ? begin : from;
 		if (i == kept || begin == from || end <= begin)
@@ -402,14 +409,15 @@ void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, u
 			part = (uint64_t)((double)amount *
 					  ((double)(end - begin) / (double)(to - from)));
 		part = part < left ? part : left;
-		charge_one(b, w, w->pieces[at].owned, part, estimated);
+		charge_one(b, w, w->pieces[at].owned, length, part, estimated);
 		left -= part;
 	}
 	if (estimated && to > from)
 		tacho__book_sample_costs(b, w, from, to, (double)amount / (double)(to - from));
 }
 
-uint32_t tacho__book_did(const struct tacho__worker *w, uint64_t from, uint64_t to)
+uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+			 uint64_t from, uint64_t to, uint64_t lock)
 {
 	uint32_t kept = w->piece_count < TACHO__BOOK_PIECES ? w->piece_count : TACHO__BOOK_PIECES;
 	uint32_t best = TACHO__NONE;
@@ -420,16 +428,19 @@ uint32_t tacho__book_did(const struct tacho__worker *w, uint64_t from, uint64_t 
 		most = to - w->at;
 	}
 	for (uint32_t i = 1; i < kept; i++) {
-		uint64_t end = w->pieces[(w->piece_count - i) % TACHO__BOOK_PIECES].to;
+		uint32_t at = (w->piece_count - i) % TACHO__BOOK_PIECES;
+		uint64_t end = w->pieces[at].to;
 		uint64_t begin = w->pieces[(w->piece_count - i - 1) % TACHO__BOOK_PIECES].to;
+		const struct tacho__owned *o = owned_of(b, w, w->pieces[at].owned);
 
-		if (end <= from)
+		/* Until it got the lock, others had it. */
+		if (end <= from || (o->owns == TACHO__OWNS_LOCK && o->lock == lock))
 			break;
 		end = end < to ? end : to;
 		begin = begin > from ? begin : from;
 		if (end > begin && end - begin > most) {
 			most = end - begin;
-			best = w->pieces[(w->piece_count - i) % TACHO__BOOK_PIECES].owned;
+			best = w->pieces[at].owned;
 		}
 	}
 	return best;

@@ -100,7 +100,7 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 			       : NULL;
 	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, holder ? holder->number : 0, l->lock);
 	if (holder && holder != w)
-		did = tacho__book_did(holder, l->begin_ns, l->release_ns);
+		did = tacho__book_did(b, holder, l->begin_ns, l->release_ns, l->lock);
 	longest = index == TACHO__NONE ? 0 : tacho__owned_at(b->l, index)->longest_ns;
 	tacho__book_block(b, w, index, l->end_ns);
 	if (index == TACHO__NONE)
