@@ -362,13 +362,13 @@ static void put_processes(const struct tacho_reader *reader, const struct tacho_
 	for (uint32_t i = 0; i < e->process_count; i++) {
 		if (i == e->process || shown == OTHERS_SHOWN)
 			continue;
-		fputs(shown++ ? ", " : "\nalso: ", stdout);
+		fputs(shown++ ? ", " : "\nalso, with events: ", stdout);
 		text_put(stdout, tacho__process_text(reader, text, i));
 		printf(" %" PRIu64, e->processes[i].events);
 	}
 	if (e->process_count > shown + 1)
-		printf(" and %" PRIu32 " more", e->process_count - shown - 1);
-	printf("%s%s\n", shown ? " events" : "", cli_colour(stdout, CLI_PLAIN));
+		printf(" and %" PRIu32 " more processes", e->process_count - shown - 1);
+	printf("%s\n", cli_colour(stdout, CLI_PLAIN));
 }
 
 /* What was looked for only in some processes is of interest to who wants all. */

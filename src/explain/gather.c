@@ -14,7 +14,7 @@
 /* This many samples are enough to say what a poll spent its time on. */
 #define SAMPLES_TO_TELL 4u
 #define THREADS 4096u
-#define LOOPS 1024u
+#define HOTS 1024u
 /* A poll that is so long without samples, and a loop that wakes up so late, did not only lack a
    CPU: the process did not run, if its other threads did not either. */
 #define ASLEEP_NS UINT64_C(100000000)
@@ -48,7 +48,7 @@ void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *re
 	tacho__table_init(&g->late, sizeof(struct tacho__late), PROCESSES);
 	tacho__table_init(&g->cases, sizeof(struct tacho__case), CASES);
 	tacho__table_init(&g->threads, sizeof(struct recent), THREADS);
-	tacho__table_init(&g->hot, sizeof(struct tacho__hot), LOOPS);
+	tacho__table_init(&g->hot, sizeof(struct tacho__hot), HOTS);
 	tacho__table_init(&g->opened, sizeof(struct tacho__opened), PROCESSES);
 }
 
@@ -155,12 +155,21 @@ static void keep_sample(struct recent *r, uint64_t ns, uint64_t poll_ns,
 	r->samples[r->sample_count++] = (struct recent_sample){ns, poll_ns, *what};
 }
 
+static void add_hot(struct tacho__gathered *g, const struct tacho__at *at, uint32_t kind,
+		    const struct tacho__sampled *what)
+{
+	struct tacho__hot *hot =
+		tacho__table_get(&g->hot, (uint64_t)at->process << 32 | at->loop, kind, &g->error);
+
+	if (hot)
+		add_sample(&hot->samples, what);
+}
+
 static void on_sample(void *arg, const struct tacho__sample *s)
 {
 	struct tacho__gathered *g = arg;
 	struct recent *r = s->at.poll_ns ? recent_of(g, &s->at) : NULL;
 	struct tacho__sampled what = {.stack = s->stack, .count = 1, .ns = s->cpu_ns};
-	struct tacho__hot *hot;
 
 	note_active(g, s->at.process, s->at.thread, s->ns);
 	for (uint32_t i = s->kernel;
@@ -168,9 +177,10 @@ static void on_sample(void *arg, const struct tacho__sample *s)
 		what.frames[what.frame_count++] = s->frames[i];
 	if (r)
 		keep_sample(r, s->ns, s->at.poll_ns, &what);
-	hot = s->at.loop ? tacho__table_get(&g->hot, s->at.process, s->at.loop, &g->error) : NULL;
-	if (hot)
-		add_sample(&hot->samples, &what);
+	if (s->at.loop)
+		add_hot(g, &s->at, 0, &what);
+	if (s->at.loop && s->at.kind)
+		add_hot(g, &s->at, s->at.kind, &what);
 }
 
 /* --------------------------------------------------------------- long polls */

@@ -44,9 +44,9 @@ struct tacho__samples {
 	uint32_t all;	      /* samples, each of `at` for one or more */
 };
 
-/* All samples of a loop's threads. */
+/* All samples of a loop's threads, and those in its callbacks of one kind. */
 struct tacho__hot {
-	struct tacho__entry entry; /* key: process, loop */
+	struct tacho__entry entry; /* key: process << 32 | loop, kind; 0: all */
 	struct tacho__samples samples;
 };
 

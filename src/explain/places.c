@@ -4,6 +4,9 @@
 #include "explain/rules.h"
 #include "model/language.h"
 
+/* So many are enough to say where a callback spends its time. */
+#define HOT_SAMPLES 4u
+
 static void put_places(struct tacho__finding *f, const struct tacho__place *places, uint32_t n)
 {
 	int any = tacho__places_own(places, n) < n;
@@ -204,10 +207,37 @@ int tacho__find_hottest(const struct tacho__explaining *x, uint32_t process,
 	return h->stack != NULL;
 }
 
+/* What was sampled on the loop in callbacks of that kind, 0: in all. 1: there is enough of it. */
+static int find_hot(const struct tacho__explaining *x, const struct tacho__loop_sum *l,
+		    uint32_t kind, struct tacho__hottest *h)
+{
+	const struct tacho__hot *hot =
+		tacho__table_find(&x->gathered.hot, (uint64_t)l->process << 32 | l->loop, kind);
+
+	/* All that a loop does has the loop in common. */
+	return hot && hot->samples.all >= HOT_SAMPLES &&
+	       tacho__find_hottest(x, l->process, &hot->samples, x->sum->last_ns, kind != 0, h);
+}
+
+void tacho__where_kind(const struct tacho__explaining *x, struct tacho__finding *f,
+		       const struct tacho__loop_sum *l, uint32_t kind)
+{
+	struct tacho__hottest h;
+
+	f->kind = kind;
+	if (find_hot(x, l, kind, &h)) {
+		tacho__where_hottest(x, f, &h, x->sum->last_ns);
+		tacho__say_evidence(f, f->thread, l->first_ns, l->last_ns, 100 * h.share, "%",
+				    "%.0f %% of the CPU samples in this callback are in this place",
+				    100 * h.share);
+	} else {
+		tacho__where_id(x, f, kind, x->sum->last_ns);
+	}
+}
+
 void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding *f,
 		       const struct tacho__loop_sum *l)
 {
-	const struct tacho__hot *hot = tacho__table_find(&x->gathered.hot, l->process, l->loop);
 	struct tacho__hottest h;
 	const struct tacho__kind_sum *busiest = NULL;
 
@@ -217,12 +247,8 @@ void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding 
 			busiest = k;
 	}
 	/* A callback that has no part in it is not what the loop is busy with. */
-	if (busiest && busiest->ns.sum >= l->busy_ns / 4) {
-		f->kind = busiest->kind;
-		tacho__where_id(x, f, busiest->kind, x->sum->last_ns);
-		return;
-	}
-	/* All that a loop does has the loop in common. */
-	if (hot && tacho__find_hottest(x, l->process, &hot->samples, x->sum->last_ns, 0, &h))
+	if (busiest && busiest->ns.sum >= l->busy_ns / 4)
+		tacho__where_kind(x, f, l, busiest->kind);
+	else if (find_hot(x, l, 0, &h))
 		tacho__where_hottest(x, f, &h, x->sum->last_ns);
 }

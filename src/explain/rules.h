@@ -87,6 +87,10 @@ int tacho__find_hottest(const struct tacho__explaining *x, uint32_t process,
 int tacho__goes_through(const struct tacho__explaining *x, uint32_t process,
 			const struct tacho__samples *samples, const struct tacho__place *function,
 			uint64_t ns);
+/* What callbacks of the kind do on the loop: the place that was sampled most in them, else what is
+   called. */
+void tacho__where_kind(const struct tacho__explaining *x, struct tacho__finding *f,
+		       const struct tacho__loop_sum *l, uint32_t kind);
 /* What a loop is busy with: the callback that takes most of its time, else what was sampled. */
 void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding *f,
 		       const struct tacho__loop_sum *l);

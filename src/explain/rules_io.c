@@ -1,4 +1,5 @@
 /* Load, timers, descriptors: what loops are busy with. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,10 +59,21 @@ static struct tacho__finding *find_loop(struct tacho__explaining *x, const char 
 	return f;
 }
 
+/* ", mostly in parse (server.c:42)", or nothing. */
+static const char *mostly_text(char out[3 * TACHO__TEXT], const struct tacho__finding *f)
+{
+	char where[2 * TACHO__TEXT];
+
+	out[0] = 0;
+	if (f->where_count)
+		snprintf(out, 3 * TACHO__TEXT, ", mostly in %s", tacho__where_text(where, f));
+	return out;
+}
+
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	double more = with_short_waits(l), share = more * median_share(x, l);
-	char name[TACHO__TEXT], thread[TACHO__TEXT];
+	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
 	if (l->turns < TURNS_MIN || share < tacho__limit(x, "loop-saturated.share") ||
@@ -71,9 +83,10 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 	if (share > 100)
 		share = 100;
 	tacho__where_busy(x, f, l);
-	tacho__say_summary(f, "loop %s on %s is busy %.0f %% of the time: it cannot do more",
+	tacho__say_summary(f, "loop %s on %s is busy %.0f %% of the time and cannot do more%s",
 			   tacho__id_text(x, name, l->process, l->loop),
-			   tacho__thread_text(x, thread, l->process, l->thread), share);
+			   tacho__thread_text(x, thread, l->process, l->thread), share,
+			   mostly_text(mostly, f));
 	tacho__say_advice(f, "Share the work among more loops, or do less for each event; 'tacho "
 			     "stats' shows which callbacks take the time.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, share, "%",
@@ -116,7 +129,8 @@ static int is_timer(const struct tacho__explaining *x, const struct tacho__kind_
 static void find_timer_storm(struct tacho__explaining *x, const struct tacho__kind_sum *k)
 {
 	double rate = (double)k->ns.count / tacho__seconds(x);
-	char name[TACHO__TEXT];
+	const struct tacho__loop_sum *l;
+	char name[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
 	if (!is_timer(x, k) || rate < tacho__limit(x, "timer-storm.rate") || !k->worst.count)
@@ -126,9 +140,14 @@ static void find_timer_storm(struct tacho__explaining *x, const struct tacho__ki
 	f->kind = k->kind;
 	f->loop = k->worst.at[0].at.loop;
 	f->thread = k->worst.at[0].at.thread;
-	tacho__where_id(x, f, k->kind, x->sum->last_ns);
-	tacho__say_summary(f, "the timer %s fires %.0f times per second",
-			   tacho__id_text(x, name, k->process, k->kind), rate);
+	l = tacho__table_find(&x->sum->loops, (uint64_t)k->process << 32 | f->loop, f->thread);
+	if (l)
+		tacho__where_kind(x, f, l, k->kind);
+	else
+		tacho__where_id(x, f, k->kind, x->sum->last_ns);
+	tacho__say_summary(f, "the timer %s fires %.0f times per second%s",
+			   tacho__id_text(x, name, k->process, k->kind), rate,
+			   mostly_text(mostly, f));
 	tacho__say_advice(f,
 			  "Give it a longer interval, or start it only when there is something to "
 			  "do; for work that goes on use an idle handle with a bound.");
@@ -222,7 +241,7 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 {
 	struct flood flood = flood_of(x, l);
 	double share = flood.sum ? 100.0 * (double)flood.top->ns / (double)flood.sum : 0;
-	char name[TACHO__TEXT], ns[TACHO__TEXT], next[TACHO__TEXT];
+	char name[TACHO__TEXT], ns[TACHO__TEXT], next[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
 	if (flood.count < 4 || flood.top->count < 1000 || utilisation(l) < FLOODED ||
@@ -231,15 +250,17 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	f = find_loop(x, "fd-flood", l, (double)l->busy_ns * share / 100);
 	tacho__where_busy(x, f, l);
 	tacho__loop_text(x, name, l);
+	mostly_text(mostly, f);
 	if (flood.top->what >> 63)
 		tacho__say_summary(f,
 				   "one connection of %u takes %.0f %% of loop %s (0x%llx in its "
-				   "epoll data)",
+				   "epoll data)%s",
 				   flood.count, share, name,
-				   (unsigned long long)(flood.top->what << 1 >> 1));
+				   (unsigned long long)(flood.top->what << 1 >> 1), mostly);
 	else
-		tacho__say_summary(f, "descriptor %llu, one of %u, takes %.0f %% of loop %s",
-				   (unsigned long long)flood.top->what, flood.count, share, name);
+		tacho__say_summary(f, "descriptor %llu, one of %u, takes %.0f %% of loop %s%s",
+				   (unsigned long long)flood.top->what, flood.count, share, name,
+				   mostly);
 	tacho__say_advice(f, "Limit what one connection gets in one turn (a read budget), and slow "
 			     "down peers that send too much.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, (double)flood.top->count,
@@ -306,9 +327,8 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 	    flood_is_known(x, l))
 		return;
 	f = find_loop(x, "fd-flood", l, top);
-	f->kind = k->kind;
 	f->task = k->busiest.task;
-	tacho__where_id(x, f, k->kind, x->sum->last_ns);
+	tacho__where_kind(x, f, l, k->kind);
 	tacho__say_summary(f, "one connection of %llu takes %.0f %% of loop %s, in %s",
 			   (unsigned long long)k->seen, share, tacho__loop_text(x, name, l),
 			   tacho__id_text(x, kind, k->process, k->kind));

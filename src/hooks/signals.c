@@ -17,6 +17,7 @@
 #include <string.h>
 #include <sys/signalfd.h>
 
+#include "base/sys.h"
 #include "core/recorder.h"
 #include "hooks/crashes.h"
 #include "hooks/hooks.h"
@@ -135,9 +136,14 @@ static int *added_for(int sig)
 	return index < 0 ? NULL : &added[index];
 }
 
-static int is_same(const struct sigaction *a, const struct sigaction *b)
+/* The action as the kernel has it, which a sanitizer keeps from libc's functions. */
+struct kernel_action {
+	uint64_t handler, flags, restorer, mask;
+};
+
+static int kernel_action(int sig, const struct kernel_action *act, struct kernel_action *old)
 {
-	return a->sa_sigaction == b->sa_sigaction && a->sa_flags == b->sa_flags;
+	return TACHO__SYS(SYS_rt_sigaction, sig, act, old, sizeof(act->mask), 0, 0) < 0;
 }
 
 /* Our signal is blocked in the handler that is in place. Another thread may put its own there
@@ -145,19 +151,21 @@ static int is_same(const struct sigaction *a, const struct sigaction *b)
 static void block_in_handler(int sig, int *mark)
 {
 	int ours = tacho__samples_signal();
-	struct sigaction now, before, was;
+	struct kernel_action now, before, was;
 
-	if (!ours || FIND(sigaction)(sig, NULL, &now))
+	if (!ours || kernel_action(sig, NULL, &now))
 		return;
 	for (int tries = 0; tries < 4; tries++) {
-		if (!has_handler(&now) || sigismember(&now.sa_mask, ours) == 1)
+		/* SIG_DFL, SIG_IGN. */
+		if (now.handler <= 1 || now.mask & bit_of(ours))
 			return;
 		was = now;
 		if (tacho__load(mark))
-			sigdelset(&now.sa_mask, tacho__load(mark));
-		sigaddset(&now.sa_mask, ours);
+			now.mask &= ~bit_of(tacho__load(mark));
+		now.mask |= bit_of(ours);
 		tacho__store(mark, ours);
-		if (FIND(sigaction)(sig, &now, &before) || is_same(&before, &was))
+		if (kernel_action(sig, &now, &before) ||
+		    (before.handler == was.handler && before.flags == was.flags))
 			return;
 		tacho__store(mark, 0);
 		now = before;

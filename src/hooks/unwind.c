@@ -94,7 +94,7 @@ static int read_elsewhere(struct tacho__unwind *u, uint64_t at, uint64_t *out)
 		if (u->window_size < at - u->window_at + 8)
 			return 0;
 	}
-	memcpy(out, u->window + (at - u->window_at), 8);
+	__builtin_memcpy(out, u->window + (at - u->window_at), 8);
 	return 1;
 }
 
@@ -103,7 +103,7 @@ static int read_word(struct tacho__unwind *u, uint64_t at, uint64_t *out)
 {
 	if (!on_stack(u, at))
 		return read_elsewhere(u, at, out);
-	memcpy(out, (const void *)(uintptr_t)at, 8);
+	__builtin_memcpy(out, (const void *)(uintptr_t)at, 8);
 	return 1;
 }
 

@@ -101,7 +101,7 @@ static int read_cie(struct tacho__frame_table *d, const uint8_t *at, uint8_t *en
 	const char *augmentation;
 	uint8_t version;
 
-	memcpy(&size, at, 4);
+	__builtin_memcpy(&size, at, 4);
 	if (size < 8 || size == UINT32_MAX)
 		return 0;
 	c = (struct tacho__cursor){at + 8, at + 4 + size};
@@ -147,10 +147,10 @@ static int read_fde(struct tacho__frame_table *d, const uint8_t *at, uint64_t pc
 	uint8_t encoding;
 	struct tacho__cursor c;
 
-	memcpy(&size, at, 4);
+	__builtin_memcpy(&size, at, 4);
 	if (size < 8 || size == UINT32_MAX)
 		return 0;
-	memcpy(&back, at + 4, 4);
+	__builtin_memcpy(&back, at + 4, 4);
 	if (!back || !read_cie(d, at + 4 - back, &encoding))
 		return 0;
 	c = (struct tacho__cursor){at + 8, at + 4 + size};
@@ -183,13 +183,13 @@ static const uint8_t *search(const uint8_t *hdr, uint64_t pc)
 	while (high - low > 1) {
 		uint64_t mid = low + (high - low) / 2;
 
-		memcpy(pair, c.at + mid * sizeof(pair), sizeof(pair));
+		__builtin_memcpy(pair, c.at + mid * sizeof(pair), sizeof(pair));
 		if (pair[0] <= wanted)
 			low = mid;
 		else
 			high = mid;
 	}
-	memcpy(pair, c.at + low * sizeof(pair), sizeof(pair));
+	__builtin_memcpy(pair, c.at + low * sizeof(pair), sizeof(pair));
 	return pair[0] <= wanted ? hdr + pair[1] : NULL;
 }
 

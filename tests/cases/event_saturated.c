@@ -19,7 +19,7 @@ static void handle_message(evutil_socket_t fd, short what, void *arg) /* FAULT *
 	(void)what;
 	(void)arg;
 	if (read(fd, c, sizeof(c)) > 0)
-		case_work(400);
+		case_work(400); /* FAULT */
 	if (case_now() > end)
 		event_base_loopbreak(base);
 }

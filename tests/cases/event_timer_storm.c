@@ -12,7 +12,7 @@ static void look_again(evutil_socket_t fd, short what, void *arg) /* FAULT */
 	(void)fd;
 	(void)what;
 	(void)arg;
-	case_work(10);
+	case_work(10); /* FAULT */
 	if (case_now() < end)
 		event_add(again, &at_once);
 }

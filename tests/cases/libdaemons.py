@@ -5,6 +5,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import tempfile
 import sys
 import threading
 import time
@@ -55,8 +56,7 @@ def load(port, request, clients=4, pause=0.002):
 
 def daemon(situation, name, argv, port, work):
     """Starts it under tacho run, lets `work` load it, ends it; its traces."""
-    out = os.path.join(situation.out, name)
-    os.mkdir(out)
+    out = tempfile.mkdtemp(prefix=name + '-', dir=situation.out)
     if situation.name == 'unprivileged':
         os.chown(out, 65534, 65534)
     process = subprocess.Popen(situation.command(out, argv), stdin=subprocess.DEVNULL,

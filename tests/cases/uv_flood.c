@@ -24,7 +24,7 @@ static void on_read(uv_stream_t *s, ssize_t n, const uv_buf_t *buf) /* FAULT */
 {								    /* FAULT */
 	(void)buf;
 	if (n > 0)
-		case_work(150);
+		case_work(150); /* FAULT */
 	if (case_now() > end)
 		uv_stop(s->loop);
 }

@@ -7,7 +7,7 @@ static uint64_t end;
 
 static void look_for_work(uv_idle_t *i) /* FAULT */
 {					/* FAULT */
-	case_work(5);
+	case_work(5);			/* FAULT */
 	if (case_now() > end)
 		uv_idle_stop(i);
 }

@@ -19,7 +19,7 @@ static void score_quote(uv_poll_t *p, int status, int events) /* FAULT */
 	(void)status;
 	(void)events;
 	if (read(pipes[p - polls][0], c, 4) > 0)
-		case_work(30);
+		case_work(30); /* FAULT */
 	if (case_now() > end)
 		uv_stop(p->loop);
 }

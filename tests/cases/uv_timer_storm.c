@@ -7,7 +7,7 @@ static uint64_t end;
 
 static void check_again(uv_timer_t *t) /* FAULT */
 {				       /* FAULT */
-	case_work(10);
+	case_work(10);		       /* FAULT */
 	if (case_now() < end)
 		uv_timer_start(t, check_again, 0, 0);
 }

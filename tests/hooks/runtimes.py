@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Runtimes that handle fatal signals themselves keep what they do: node, Python's faulthandler and
-AddressSanitizer print the same and end in the same way with the hooks, and what they survive is
-no crash."""
+sanitizers print the same and end in the same way with the hooks, and what they survive is no
+crash."""
 import json
 import os
 import re
@@ -12,8 +12,24 @@ import tempfile
 from libhooks import BIN, box_folder, check, finish, skip
 
 CRASHING = r'''
+#include <pthread.h>
 #include <stdlib.h>
 #include <sys/epoll.h>
+static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+static int shared;
+static void *loop(void *arg)
+{
+	struct epoll_event event;
+	int fd = epoll_create1(0);
+
+	for (int i = 0; i < 200; i++) {
+		epoll_wait(fd, &event, 1, i % 2);
+		pthread_mutex_lock(&mutex);
+		shared++;
+		pthread_mutex_unlock(&mutex);
+	}
+	return arg;
+}
 int main(int argc, char **argv)
 {
 	volatile char *p = malloc(8);
@@ -26,7 +42,14 @@ int main(int argc, char **argv)
 		*(volatile int *)(p - p) = argc;
 	else if (argv[1][0] == 'h')
 		p[9] = 1;
-	else
+	else if (argv[1][0] == 't') {
+		pthread_t threads[4];
+
+		for (int i = 0; i < 4; i++)
+			pthread_create(&threads[i], NULL, loop, NULL);
+		for (int i = 0; i < 4; i++)
+			pthread_join(threads[i], NULL);
+	} else
 		abort();
 	return 0;
 }
@@ -57,6 +80,13 @@ PYTHONS = {
     'a division': ('faulthandler._sigfpe()', 'SIGFPE'),
     'what signals do': ('print([signal.getsignal(s) for s in (4, 5, 6, 7, 8, 11, 31)])', None),
 }
+SANITIZERS = [
+    ('AddressSanitizer', ['clang', '-fsanitize=address'], (('null', None), ('heap', None), ('abort', 'SIGABRT'),
+                                                           ('threads', None))),
+    # What its threads do in the box is no race of theirs.
+    ('ThreadSanitizer', ['gcc', '-fsanitize=thread'], (('null', None), ('abort', 'SIGABRT'),
+                                                       ('threads', None))),
+]
 
 
 def plain(text):
@@ -107,12 +137,13 @@ def main(place):
     source, program = os.path.join(place, 'crashing.c'), os.path.join(place, 'crashing')
     with open(source, 'w') as f:
         f.write(CRASHING)
-    if subprocess.run(['clang', '-w', '-g', '-fsanitize=address', '-o', program, source],
-                      capture_output=True).returncode:
-        skip('AddressSanitizer', 'clang does not build with it here')
-        return
-    for what, noted in (('null', None), ('heap', None), ('abort', 'SIGABRT')):
-        compare(f'AddressSanitizer: {what}', [program, what], noted, place)
+    for name, compiler, cases in SANITIZERS:
+        if subprocess.run([*compiler, '-w', '-g', '-o', program, source],
+                          capture_output=True).returncode:
+            skip(name, f'{compiler[0]} does not build with it here')
+            continue
+        for what, noted in cases:
+            compare(f'{name}: {what}', [program, what], noted, place)
 
 
 with tempfile.TemporaryDirectory(prefix='tacho-runtimes-') as folder_:
