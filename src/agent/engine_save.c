@@ -195,7 +195,7 @@ static int write_trace(const struct window *w, struct tacho_reader *reader,
 		.absent = w->engine->absent ? w->engine->absent->list : NULL,
 		.absent_count = w->engine->absent ? w->engine->absent->count : 0,
 		.parent_pid = w->box->parent_pid,
-		.command_line = w->box->command_line,
+		.command_line = w->box->ended ? w->box->command_line : NULL,
 	};
 	char message[TEXT_SENTENCE] = "";
 	int error, fd = begin_output(w, process, file, message);
@@ -303,7 +303,7 @@ static int save_last(struct tacho__engine *e, struct tacho__followed *box)
 	struct tacho__demand *d = &box->demand;
 
 	if (box->row) {
-		tacho__segments_end(box->row, &box->end);
+		tacho__segments_end(box->row, &box->end, box->command_line);
 		return tacho__attend_drain(e, box, TACHO__DRAIN_END);
 	}
 	if (!is_wanted(e, box)) {

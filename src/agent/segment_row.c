@@ -88,6 +88,7 @@ struct tacho__trace_options tacho__row_options(const struct tacho__row *row)
 		.segment = row->number,
 		.agent_cpu_ns = tacho__clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 		.end = row->end.how ? &row->end : NULL,
+		.command_line = row->end.how ? row->command_line : NULL,
 	};
 }
 

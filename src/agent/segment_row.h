@@ -48,6 +48,7 @@ struct tacho__row {
 	int error;		    /* errno of it */
 	uint64_t retry_ns;
 	struct tacho__trace_end end; /* how: TACHO_END_UNTOLD while its process runs */
+	const char *command_line;    /* once it has ended; NULL: not known */
 };
 
 /* segment_row.c; all but the obvious return 0 or -errno */

@@ -56,9 +56,11 @@ enum tacho__drain {
 	TACHO__DRAIN_END,    /* the process is gone: all, and the segment is finished */
 };
 
-/* How its process ended, before DRAIN_END: the row's last segment says so. */
+/* How its process ended, before DRAIN_END: the row's last segment says so. `command_line`: as it
+   was while it ran, or NULL; it outlives the row. */
 struct tacho__trace_end;
-void tacho__segments_end(struct tacho__row *row, const struct tacho__trace_end *end);
+void tacho__segments_end(struct tacho__row *row, const struct tacho__trace_end *end,
+			 const char *command_line);
 
 /*
  * Copies into the row's segment what is new in its box. A disk that is full or a folder that

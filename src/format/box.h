@@ -133,6 +133,7 @@ struct tacho_box_source {
 };
 
 #define TACHO_ABORTED_MAX 256u
+#define TACHO_BOX_LINE_MAX 1024u
 struct tacho_box_super {
 	char magic[8];
 	uint32_t version;
@@ -175,6 +176,7 @@ struct tacho_box_super {
 	char reason[256]; /* a sentence, for state OFF and for degraded recording */
 	uint32_t reserved3;
 	char aborted[TACHO_ABORTED_MAX]; /* what the C library said when it aborted the program */
+	char command_line[TACHO_BOX_LINE_MAX]; /* the arguments, with spaces between; cut */
 };
 
 /*

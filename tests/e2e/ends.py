@@ -199,6 +199,9 @@ def test_live(tmp):
           end.get("ns") is None, end)
     row = [line for line in tacho("ls").stdout.splitlines() if str(p.pid) in line]
     check("nobody saw it: ls says so", row and row[0].endswith("dead: ended, how is not known"), row)
+    check("nobody saw it: it has its command line",
+          " block " in (read("info", box).get("processes") or [{}])[0].get("command_line", ""),
+          tacho("info", box).stdout)
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
         boot = bytes.fromhex(f.read().strip().replace("-", ""))
     with open(box, "r+b") as f:
