@@ -179,6 +179,8 @@ static struct tacho_trace_absent *add(struct tacho__absent *a, uint32_t pid, uin
 {
 	struct tacho_trace_absent *grown;
 
+	if (a->most && a->count >= a->most)
+		memmove(a->list, a->list + 1, --a->count * sizeof(*a->list));
 	if (a->count >= LIST_MAX)
 		return NULL;
 	grown = reallocarray(a->list, a->count + 1, sizeof(*grown));
@@ -370,7 +372,7 @@ void tacho__absent_look(struct tacho__absent *a, pid_t ours)
 
 void tacho__absent_boxed(struct tacho__absent *a, uint32_t pid)
 {
-	struct tacho__absent_process *p = find(a, pid);
+	struct tacho__absent_process *p = a->preload ? find(a, pid) : NULL;
 
 	if (!p)
 		return;

@@ -18,12 +18,14 @@
 struct tacho__absent_process; /* that runs */
 
 struct tacho__absent {
-	const char *preload; /* file name of the library that records */
+	const char *preload; /* file name of the library that records; NULL: nobody looks, and
+				there are only those whose recorder left a note */
 	const char *exclude; /* names that are not recorded; NULL: none */
 	struct tacho__absent_process *running;
 	size_t running_count;
 	struct tacho_trace_absent *list; /* those that were not recorded */
 	uint32_t count;
+	uint32_t most;	 /* the last ones are in the list; 0: the first */
 	uint64_t due_ns; /* when they are looked at next, CLOCK_MONOTONIC */
 	uint64_t last_ns, interval_ns;
 };

@@ -11,6 +11,7 @@ struct tacho__segments {
 	struct tacho__segments_options options;
 	struct tacho__folder folder;
 	struct tacho__row *rows;
+	const struct tacho__absent *absent; /* NULL: nobody looks for them */
 	uint64_t opened_ns;
 	bool unfinished;  /* there are segments of a dead agent that could not be finished */
 	unsigned trouble; /* rows that could not be written */

@@ -185,6 +185,11 @@ void tacho__segments_close(struct tacho__segments *s)
 	free(s);
 }
 
+void tacho__segments_absent(struct tacho__segments *s, const struct tacho__absent *absent)
+{
+	s->absent = absent;
+}
+
 /* -------------------------------------------------------------------- rows */
 
 struct tacho__row *tacho__segments_row(struct tacho__segments *s, const char *path)

@@ -47,6 +47,10 @@ int tacho__segments_open(struct tacho__segments **out,
 			 const struct tacho__segments_options *options, char *message,
 			 size_t message_size);
 
+/* Who is not recorded, as far as that is known, is in each segment. It outlives `s`. */
+struct tacho__absent;
+void tacho__segments_absent(struct tacho__segments *s, const struct tacho__absent *absent);
+
 /* The box at `path`; NULL without memory. */
 struct tacho__row *tacho__segments_row(struct tacho__segments *s, const char *path);
 
