@@ -34,6 +34,8 @@ struct tacho__absent {
 void tacho__absent_look(struct tacho__absent *a, pid_t ours);
 /* Something happened to processes: it is due soon. */
 void tacho__absent_news(struct tacho__absent *a);
+/* A process is about to start another that will not be recorded: it is due in a moment. */
+void tacho__absent_started(struct tacho__absent *a);
 /* The process has a box. */
 void tacho__absent_boxed(struct tacho__absent *a, uint32_t pid);
 /* Its recorder left a note instead. */

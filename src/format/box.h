@@ -211,7 +211,9 @@ struct tacho_box_control {
 	uint32_t armed[TACHO_SENTINEL_MAX];	 /* A: grows when it wants to hear (again) */
 	uint32_t fired[TACHO_SENTINEL_MAX];	 /* R: `armed` when it fired last */
 	uint64_t suppressed[TACHO_SENTINEL_MAX]; /* R: how often it held since, unheard */
-	uint64_t reserved[13];
+	uint32_t unrecorded; /* R: programs that it started past its hooks, without the library */
+	uint32_t reserved0;
+	uint64_t reserved[12];
 };
 
 enum tacho_loss {
