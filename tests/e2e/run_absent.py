@@ -128,10 +128,10 @@ int main(int argc, char **argv)
 	turn(40);
 	clearenv();
 	if (argc > 1 && argv[1][0] == 'p') {
-		f = popen("/bin/sleep 0.1; :", "r");
+		f = popen("/bin/sleep 1; :", "r");
 		return !f || pclose(f) != 0;
 	}
-	if (system("/bin/sleep 0.1; :") != 0)
+	if (system("/bin/sleep 1; :") != 0)
 		return 1;
 	turn(2);
 	return 0;
