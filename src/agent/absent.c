@@ -21,6 +21,7 @@
 #define SETTLED_NS (100 * NS_PER_MS)
 /* Who waits at all does so by then: others that lived that long are told as idle. */
 #define IDLE_NS (2000 * NS_PER_MS)
+#define STARTED_NS (5 * NS_PER_MS) /* until what is about to be started runs */
 #define INTERVAL_MIN_NS (100 * NS_PER_MS)
 #define INTERVAL_MAX_NS (60000 * NS_PER_MS)
 #define RUNNING_MAX 2048u
@@ -179,6 +180,8 @@ static struct tacho_trace_absent *add(struct tacho__absent *a, uint32_t pid, uin
 {
 	struct tacho_trace_absent *grown;
 
+	if (a->most && a->count >= a->most)
+		memmove(a->list, a->list + 1, --a->count * sizeof(*a->list));
 	if (a->count >= LIST_MAX)
 		return NULL;
 	grown = reallocarray(a->list, a->count + 1, sizeof(*grown));
@@ -255,21 +258,43 @@ static bool is_another(struct tacho__absent *a, struct tacho__absent_process *p,
 	return true;
 }
 
+/*
+ * Whether nothing will load the library, as its environment does not ask for that: known at once,
+ * which is for those that a recorded process starts past its hooks and that may not live for long.
+ * Of several, the first.
+ */
+static bool is_lost(const struct tacho__absent *a, const struct tacho__absent_process *p)
+{
+	bool recorded = false;
+	char argument[2];
+	int asks;
+
+	for (size_t i = 0; i < a->running_count && !recorded; i++)
+		recorded = a->running[i].pid == p->parent && a->running[i].boxed;
+	for (uint32_t i = 0; i < a->count && recorded; i++)
+		recorded =
+			a->list[i].parent_pid != p->parent || strcmp(a->list[i].exe, p->exe) != 0;
+	/* One without any variable has arguments; else it is not there yet. */
+	if (!recorded || read_of(p->pid, "cmdline", argument, sizeof(argument)) <= 0)
+		return false;
+	asks = occurs(p->pid, "environ", a->preload);
+	return asks == 0 || asks == -ESRCH;
+}
+
 /* Whether it is new. */
 static bool look_at(struct tacho__absent *a, struct tacho__absent_process *p, uint64_t now)
 {
+	bool fresh = is_another(a, p, now);
 	uint32_t reason;
 	int found;
 
 	p->seen = true;
-	if (is_another(a, p, now))
-		return true;
 	if (p->boxed || p->told || !p->since_ns)
-		return false;
-	if (now - p->since_ns < SETTLED_NS)
-		return true;
+		return fresh;
 	/* As programs may exec themselves, one that had it may have lost it. */
 	found = occurs(p->pid, "maps", a->preload);
+	if (now - p->since_ns < SETTLED_NS && !(found == 0 && is_lost(a, p)))
+		return true;
 	if (found == -EACCES || found == -EPERM) {
 		tell(a, p, geteuid() == 0 ? TACHO_ABSENT_HIDDEN : TACHO_ABSENT_RIGHTS);
 	} else if (found == 0) {
@@ -343,6 +368,15 @@ void tacho__absent_news(struct tacho__absent *a)
 	a->due_ns = a->last_ns + INTERVAL_MIN_NS;
 }
 
+void tacho__absent_started(struct tacho__absent *a)
+{
+	uint64_t soon = tacho__clock_ns(CLOCK_MONOTONIC) + STARTED_NS;
+
+	tacho__absent_news(a);
+	if (a->due_ns < soon)
+		a->due_ns = soon;
+}
+
 void tacho__absent_look(struct tacho__absent *a, pid_t ours)
 {
 	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC);
@@ -370,7 +404,7 @@ void tacho__absent_look(struct tacho__absent *a, pid_t ours)
 
 void tacho__absent_boxed(struct tacho__absent *a, uint32_t pid)
 {
-	struct tacho__absent_process *p = find(a, pid);
+	struct tacho__absent_process *p = a->preload ? find(a, pid) : NULL;
 
 	if (!p)
 		return;

@@ -18,12 +18,14 @@
 struct tacho__absent_process; /* that runs */
 
 struct tacho__absent {
-	const char *preload; /* file name of the library that records */
+	const char *preload; /* file name of the library that records; NULL: nobody looks, and
+				there are only those whose recorder left a note */
 	const char *exclude; /* names that are not recorded; NULL: none */
 	struct tacho__absent_process *running;
 	size_t running_count;
 	struct tacho_trace_absent *list; /* those that were not recorded */
 	uint32_t count;
+	uint32_t most;	 /* the last ones are in the list; 0: the first */
 	uint64_t due_ns; /* when they are looked at next, CLOCK_MONOTONIC */
 	uint64_t last_ns, interval_ns;
 };
@@ -32,6 +34,8 @@ struct tacho__absent {
 void tacho__absent_look(struct tacho__absent *a, pid_t ours);
 /* Something happened to processes: it is due soon. */
 void tacho__absent_news(struct tacho__absent *a);
+/* A process is about to start another that will not be recorded: it is due in a moment. */
+void tacho__absent_started(struct tacho__absent *a);
 /* The process has a box. */
 void tacho__absent_boxed(struct tacho__absent *a, uint32_t pid);
 /* Its recorder left a note instead. */

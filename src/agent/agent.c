@@ -26,10 +26,12 @@
 #define PENDING_NS (100 * NS_PER_MS)
 #define PENDING_LOOKS 100
 #define NO_PIDFD_NS (500 * NS_PER_MS)
+#define ABSENT_MOST 64u /* of those that could not record while it runs */
 
 struct agent {
 	struct tacho__engine_options options;
 	struct tacho__engine engine;
+	struct tacho__absent absent;
 	int signals, lock;
 	sigset_t ends; /* signals that end it */
 	bool end;
@@ -153,6 +155,8 @@ static int start(struct agent *a)
 		error = tacho__engine_open(&a->engine, &a->options);
 	if (error)
 		return error;
+	a->absent.most = ABSENT_MOST;
+	a->engine.absent = &a->absent;
 	a->signals = take_signals(a);
 	if (a->signals < 0) {
 		error = -errno;
@@ -179,5 +183,6 @@ int tacho__agent(const struct tacho__engine_options *options)
 	follow(&a);
 	tacho__engine_end(&a.engine);
 	tacho__engine_finish(&a.engine, a.signals, is_impatient, &a);
+	tacho__absent_free(&a.absent);
 	return 0;
 }

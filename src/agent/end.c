@@ -13,7 +13,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "tacho_values.h"
+#include "tacho_read.h"
 
 /* Of <linux/pidfd.h>, which is younger than what we build with: its first version, in which
    exit_code was spare. */
@@ -91,6 +91,16 @@ struct tacho__trace_end tacho__end_of(int status, uint64_t ns, const struct tach
 		end.status = (uint32_t)WEXITSTATUS(status);
 	}
 	return end;
+}
+
+void tacho__end_settle(struct tacho__trace_end *end, const struct tacho_process *box)
+{
+	if (end->how != box->end_how)
+		return;
+	if (end->how == TACHO_END_GONE)
+		end->flags |= box->end_flags;
+	else if (end->how == TACHO_END_KILLED && end->status == box->end_status && box->end_ns)
+		end->ns = box->end_ns;
 }
 
 /* ------------------------------------------------------------ out of memory */

@@ -32,4 +32,11 @@ bool tacho__end_status(uint32_t pid, uint64_t start_time, int pidfd, int *status
 /* Of a process that ended at `ns` with this wait status. */
 struct tacho__trace_end tacho__end_of(int status, uint64_t ns, const struct tacho__kills *k);
 
+/*
+ * What its box tells of it, which is read once the process is gone: a host that went down since;
+ * when it crashed, as a parent hears of that only when the core is written.
+ */
+struct tacho_process;
+void tacho__end_settle(struct tacho__trace_end *end, const struct tacho_process *box);
+
 #endif

@@ -56,6 +56,8 @@ int tacho__engine_begin(struct tacho__engine *e)
 	error = tacho__attend_setup(e);
 	if (error)
 		return error;
+	if (e->segments)
+		tacho__segments_absent(e->segments, e->absent);
 	tacho__engine_scan(e);
 	return 0;
 }

@@ -72,6 +72,7 @@ struct tacho__followed {
 	struct tacho__row *row;	    /* with continuous */
 	uint64_t drain_ns;	    /* all of it next; UINT64_MAX: when it is poked */
 	uint32_t sealed;	    /* chunks, when it was drained last */
+	uint32_t unrecorded;	    /* programs that it said it started */
 	struct tacho__kernel *kernel;
 
 	struct tacho__kills kills;

@@ -314,6 +314,19 @@ static void attend_segments(struct tacho__engine *e, struct tacho__followed *box
 	}
 }
 
+/* ---------------------------------------------------------------------- absent */
+
+static void look_for_unrecorded(struct tacho__engine *e, struct tacho__followed *box)
+{
+	struct tacho_box_control control;
+
+	if (!e->absent || tacho__follow_control(box->follow, &control) < 0 ||
+	    control.unrecorded == box->unrecorded)
+		return;
+	box->unrecorded = control.unrecorded;
+	tacho__absent_started(e->absent);
+}
+
 /* ------------------------------------------------------------------------- all */
 
 void tacho__attend(struct tacho__engine *e, struct tacho__followed *box, uint64_t now)
@@ -327,8 +340,10 @@ void tacho__attend(struct tacho__engine *e, struct tacho__followed *box, uint64_
 	poked = tacho__follow_poked(box->follow);
 	if (poked)
 		read_triggers(e, box, now);
-	if (poked)
+	if (poked) {
 		box->settled = false;
+		look_for_unrecorded(e, box);
+	}
 	if (box->stall && (poked || now >= box->look_ns))
 		look_at_loops(e, box, now);
 	/* Before the window is taken, which takes its time. */

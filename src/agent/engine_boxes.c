@@ -193,8 +193,11 @@ static const struct tacho__reaped *find_reaped(const struct tacho__engine *e,
 static void find_end(const struct tacho__engine *e, struct tacho__followed *box)
 {
 	const struct tacho__reaped *r = box->follow ? find_reaped(e, box) : NULL;
-	/* One that was followed while it ran has ended just now. */
-	uint64_t ns = box->kills.looked_at_ns ? tacho__clock_ns(CLOCK_MONOTONIC) : 0;
+	/* One that was followed while it ran, or began since we look, has ended just now. */
+	bool now =
+		box->kills.looked_at_ns ||
+		(box->follow && tacho__follow_super(box->follow)->created.mono_ns >= e->begun_ns);
+	uint64_t ns = now ? tacho__clock_ns(CLOCK_MONOTONIC) : 0;
 	int status = 0;
 
 	box->end = (struct tacho__trace_end){.how = TACHO_END_GONE, .ns = ns};

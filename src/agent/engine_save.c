@@ -170,7 +170,6 @@ static int commit_output(const struct window *w, const struct tacho_process *pro
 	return error;
 }
 
-/* 1: a trace was written, 0: there is nothing in the box. */
 /* As readers of the trace will have it: a process that recorded until it ended did so until then. */
 static bool lasts_until_end(const struct tacho__followed *box, const struct tacho_process *process)
 {
@@ -178,6 +177,7 @@ static bool lasts_until_end(const struct tacho__followed *box, const struct tach
 	       box->end.how != TACHO_END_UNTOLD && box->end.how != TACHO_END_EXEC;
 }
 
+/* 1: a trace was written, 0: there is nothing in the box. */
 static int write_trace(const struct window *w, struct tacho_reader *reader,
 		       struct tacho__new_file *file, struct tacho__trace_result *result)
 {
@@ -195,11 +195,13 @@ static int write_trace(const struct window *w, struct tacho_reader *reader,
 		.absent = w->engine->absent ? w->engine->absent->list : NULL,
 		.absent_count = w->engine->absent ? w->engine->absent->count : 0,
 		.parent_pid = w->box->parent_pid,
-		.command_line = w->box->command_line,
+		.command_line = w->box->ended ? w->box->command_line : NULL,
 	};
 	char message[TEXT_SENTENCE] = "";
 	int error, fd = begin_output(w, process, file, message);
 
+	if (w->box->ended)
+		tacho__end_settle(&w->box->end, process);
 	if (fd < 0) {
 		complain(w->engine, message);
 		return fd;
@@ -286,6 +288,12 @@ static bool ended_as_wanted(struct tacho__engine *e, struct tacho__followed *box
 				   NULL);
 }
 
+/* It says itself that something was wrong. */
+static bool has_failed(const struct tacho__followed *box)
+{
+	return box->end.how == TACHO_END_EXITED && box->end.status != 0;
+}
+
 static bool is_wanted(struct tacho__engine *e, struct tacho__followed *box)
 {
 	bool in_order = tacho__follow_state(box->follow) == TACHO_STATE_STOPPED;
@@ -294,8 +302,8 @@ static bool is_wanted(struct tacho__engine *e, struct tacho__followed *box)
 		return ended_as_wanted(e, box, in_order) || box->demand.wanted;
 	/* `tacho agent` saves the ends that nobody expected, and those that a `tacho run` would
 	   have saved if it were not gone. */
-	return e->options.recording || !in_order || e->options.all_ends || box->demand.wanted ||
-	       tacho__follow_super(box->follow)->recording != 0;
+	return e->options.recording || !in_order || has_failed(box) || e->options.all_ends ||
+	       box->demand.wanted || tacho__follow_super(box->follow)->recording != 0;
 }
 
 static int save_last(struct tacho__engine *e, struct tacho__followed *box)
@@ -303,7 +311,7 @@ static int save_last(struct tacho__engine *e, struct tacho__followed *box)
 	struct tacho__demand *d = &box->demand;
 
 	if (box->row) {
-		tacho__segments_end(box->row, &box->end);
+		tacho__segments_end(box->row, &box->end, box->command_line);
 		return tacho__attend_drain(e, box, TACHO__DRAIN_END);
 	}
 	if (!is_wanted(e, box)) {
@@ -324,7 +332,7 @@ static bool is_asked_to_stay(const struct tacho__engine *e, const struct tacho__
 	const struct tacho_box_super *super = tacho__follow_super(box->follow);
 
 	return e->options.recording == 0 && super->recording == 0 && super->keep && !e->segments &&
-	       !e->options.all_ends && !box->demand.wanted &&
+	       !e->options.all_ends && !box->demand.wanted && !has_failed(box) &&
 	       tacho__follow_state(box->follow) == TACHO_STATE_STOPPED;
 }
 

@@ -14,6 +14,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "agent/end.h"
 #include "agent/segment_row.h"
 #include "base/clock.h"
 #include "read/news.h"
@@ -479,6 +480,8 @@ int tacho__row_drain(struct tacho__row *row, enum tacho__drain how, int *wrong)
 		*wrong = tacho__row_finish(row);
 	if (!err && !*wrong)
 		err = tacho__row_read(row, &news, &d.reader);
+	if (!err && !*wrong && how == TACHO__DRAIN_END)
+		tacho__end_settle(&row->end, tacho_read_process(d.reader, 0));
 	if (!err && !*wrong)
 		*wrong = deliver_all(&d);
 	if (!err && !*wrong)

@@ -160,6 +160,8 @@ static int put_head(struct tacho__segment *g, struct tacho_reader *facts,
 			err = put_position(g, &streams->items[i], past->ns[i]);
 	if (!err)
 		err = put_past(g, past->records);
+	if (!err)
+		err = tacho__put_absent(&g->out, facts, options);
 	/* Last: whoever finds it knows that the rest is there. */
 	return err ? err : tacho__put_meta(&g->out, facts, options);
 }
@@ -293,6 +295,8 @@ int tacho__segment_finish(struct tacho__segment *g, struct tacho_reader *facts, 
 		err = tacho__put_meta(&g->out, facts, options);
 		if (!err)
 			err = put_facts(&g->out, facts);
+		if (!err)
+			err = tacho__put_absent(&g->out, facts, options);
 		if (!err && *before && !g->no_symbols)
 			take_symbols(g->folder, before, facts);
 		if (!err)

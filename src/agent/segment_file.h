@@ -4,12 +4,12 @@
  *
  *	head	CLOCK, SOURCES, THREADS, LOSSES, TRIGGERS, CRASHES, DEFINITIONS; an EVENTS
  *		block without records for each stream, which says how far it had been
- *		delivered and what its thread was doing; META. A file that has META has a whole
- *		head.
+ *		delivered and what its thread was doing; ABSENT, if there are any; META. A file
+ *		that has META has a whole head.
  *	body	EVENTS; DEFINITIONS before those that need them; GAPS after those that they
  *		stand before
  *	end	what is known by then: META, CLOCK, SOURCES, THREADS, LOSSES, TRIGGERS, CRASHES,
- *		SYMBOLS; INDEX and end mark
+ *		ABSENT, SYMBOLS; INDEX and end mark
  */
 #ifndef TACHO_AGENT_SEGMENT_FILE_H
 #define TACHO_AGENT_SEGMENT_FILE_H

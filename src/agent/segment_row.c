@@ -8,6 +8,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include "agent/absent.h"
 #include "base/clock.h"
 #include "read/news.h"
 #include "tacho_read.h"
@@ -78,6 +79,7 @@ int tacho__row_facts(struct tacho__row *row, struct tacho_reader **out)
 
 struct tacho__trace_options tacho__row_options(const struct tacho__row *row)
 {
+	const struct tacho__absent *absent = row->segments->absent;
 	const char *name = strrchr(row->path, '/');
 
 	return (struct tacho__trace_options){
@@ -88,6 +90,9 @@ struct tacho__trace_options tacho__row_options(const struct tacho__row *row)
 		.segment = row->number,
 		.agent_cpu_ns = tacho__clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 		.end = row->end.how ? &row->end : NULL,
+		.command_line = row->end.how ? row->command_line : NULL,
+		.absent = absent ? absent->list : NULL,
+		.absent_count = absent ? absent->count : 0,
 	};
 }
 

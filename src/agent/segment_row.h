@@ -11,6 +11,7 @@ struct tacho__segments {
 	struct tacho__segments_options options;
 	struct tacho__folder folder;
 	struct tacho__row *rows;
+	const struct tacho__absent *absent; /* NULL: nobody looks for them */
 	uint64_t opened_ns;
 	bool unfinished;  /* there are segments of a dead agent that could not be finished */
 	unsigned trouble; /* rows that could not be written */
@@ -48,6 +49,7 @@ struct tacho__row {
 	int error;		    /* errno of it */
 	uint64_t retry_ns;
 	struct tacho__trace_end end; /* how: TACHO_END_UNTOLD while its process runs */
+	const char *command_line;    /* once it has ended; NULL: not known */
 };
 
 /* segment_row.c; all but the obvious return 0 or -errno */

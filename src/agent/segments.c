@@ -185,6 +185,11 @@ void tacho__segments_close(struct tacho__segments *s)
 	free(s);
 }
 
+void tacho__segments_absent(struct tacho__segments *s, const struct tacho__absent *absent)
+{
+	s->absent = absent;
+}
+
 /* -------------------------------------------------------------------- rows */
 
 struct tacho__row *tacho__segments_row(struct tacho__segments *s, const char *path)
@@ -238,9 +243,11 @@ static void settle(struct tacho__segments *s, struct tacho__row *row, int wrong,
 	say_trouble(s, -wrong);
 }
 
-void tacho__segments_end(struct tacho__row *row, const struct tacho__trace_end *end)
+void tacho__segments_end(struct tacho__row *row, const struct tacho__trace_end *end,
+			 const char *command_line)
 {
 	row->end = *end;
+	row->command_line = command_line;
 }
 
 int tacho__segments_drain(struct tacho__segments *s, struct tacho__row *row, enum tacho__drain how)

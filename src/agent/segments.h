@@ -47,6 +47,10 @@ int tacho__segments_open(struct tacho__segments **out,
 			 const struct tacho__segments_options *options, char *message,
 			 size_t message_size);
 
+/* Who is not recorded, as far as that is known, is in each segment. It outlives `s`. */
+struct tacho__absent;
+void tacho__segments_absent(struct tacho__segments *s, const struct tacho__absent *absent);
+
 /* The box at `path`; NULL without memory. */
 struct tacho__row *tacho__segments_row(struct tacho__segments *s, const char *path);
 
@@ -56,9 +60,11 @@ enum tacho__drain {
 	TACHO__DRAIN_END,    /* the process is gone: all, and the segment is finished */
 };
 
-/* How its process ended, before DRAIN_END: the row's last segment says so. */
+/* How its process ended, before DRAIN_END: the row's last segment says so. `command_line`: as it
+   was while it ran, or NULL; it outlives the row. */
 struct tacho__trace_end;
-void tacho__segments_end(struct tacho__row *row, const struct tacho__trace_end *end);
+void tacho__segments_end(struct tacho__row *row, const struct tacho__trace_end *end,
+			 const char *command_line);
 
 /*
  * Copies into the row's segment what is new in its box. A disk that is full or a folder that

@@ -263,6 +263,9 @@ static void describe_process(struct tacho_box_super *s, const struct tacho__opti
 		       0);
 	s->exe[n > 0 ? n : 0] = 0;
 	read_comm(s->comm);
+	/* Now, as whoever looks later may find nothing any more. */
+	n = read_file("/proc/self/cmdline", s->command_line, sizeof(s->command_line));
+	tacho__join_arguments(s->command_line, n > 0 ? (size_t)n : 0);
 	memcpy(s->service, o->service, sizeof(s->service));
 }
 

@@ -5,7 +5,9 @@
 #include "explain/rules.h"
 
 #define SIGNAL_ABRT 6
+#define SIGNAL_BUS 7
 #define SIGNAL_KILL 9
+#define SIGNAL_SEGV 11
 
 /* Numbers and names of the recorded host, which is a Linux. */
 static const struct {
@@ -112,6 +114,19 @@ static void say_open(struct tacho__explaining *x, struct tacho__finding *f,
 
 /* ------------------------------------------------------------------------ ends */
 
+/* Of a turn whose callbacks are not seen, what was sampled in it tells the place. */
+static void where_sampled(const struct tacho__explaining *x, struct tacho__finding *f,
+			  const struct tacho__poll *open)
+{
+	struct tacho__hottest h;
+
+	for (const struct tacho__case *c = NULL; (c = tacho__table_next(&x->gathered.cases, c));)
+		if (c->process == f->process && c->count == 1 && c->first_ns == open->begin_ns &&
+		    c->last_ns == open->end_ns && !f->where_count &&
+		    tacho__find_hottest(x, f->process, &c->samples, c->last_ns, 1, &h))
+			tacho__where_hottest(x, f, &h, c->last_ns);
+}
+
 /* A finding about the end; what was open stands behind its summary. */
 static struct tacho__finding *find_end(struct tacho__explaining *x, uint32_t process,
 				       const char *rule, enum tacho__severity severity,
@@ -132,6 +147,8 @@ static struct tacho__finding *find_end(struct tacho__explaining *x, uint32_t pro
 		f->thread = open->at.thread;
 		if (open->kind)
 			tacho__where_id(x, f, open->kind, open->end_ns);
+		else
+			where_sampled(x, f, open);
 	}
 	tacho__say_summary(f, "%s %s%s%s", p->comm[0] ? p->comm : "the process", what,
 			   open ? " while in " : "",
@@ -142,6 +159,27 @@ static struct tacho__finding *find_end(struct tacho__explaining *x, uint32_t pro
 			    open ? "its end" : "its end; no callback was open");
 	say_open(x, f, o);
 	return f;
+}
+
+/* The handler does not run where there is no room for its frame, nor for a signal that is blocked. */
+static void say_no_record(struct tacho__explaining *x, struct tacho__finding *f, uint32_t number)
+{
+	uint64_t end_ns = x->sum->process[f->process].end_ns;
+	int stack = number == SIGNAL_SEGV || number == SIGNAL_BUS;
+
+	if (!tacho__source_is_on(x, f->process, "crash_handler")) {
+		tacho__say_advice(f, "There is no crash record: what was open is all that is "
+				     "known of the place. A core file, or tacho's crash handler, "
+				     "would have the stack.");
+		return;
+	}
+	tacho__say_evidence(f, f->thread, end_ns, end_ns, (double)number, "",
+			    "no crash record: %sthe signal was blocked",
+			    stack ? "the stack had overflowed, or " : "");
+	tacho__say_advice(f,
+			  "What was open is all that is known of the place%s. A core file would "
+			  "have the stack.",
+			  stack ? ": look for recursion and large arrays below it" : "");
 }
 
 static void find_killed(struct tacho__explaining *x, uint32_t process)
@@ -168,9 +206,7 @@ static void find_killed(struct tacho__explaining *x, uint32_t process)
 				     ? TACHO__SEVERITY_WARNING
 				     : TACHO__SEVERITY_CRITICAL,
 			     what);
-		tacho__say_advice(f, "There is no crash record: what was open is all that "
-				     "is known of the place. A core file, or tacho's crash "
-				     "handler, would have the stack.");
+		say_no_record(x, f, p->end_status);
 	} else if (s == SIGNALS || !signals[s].ordinary) {
 		f = find_end(x, process, "end", TACHO__SEVERITY_INFO, what);
 		tacho__say_advice(f, p->end_status == SIGNAL_KILL

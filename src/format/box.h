@@ -133,6 +133,7 @@ struct tacho_box_source {
 };
 
 #define TACHO_ABORTED_MAX 256u
+#define TACHO_BOX_LINE_MAX 1024u
 struct tacho_box_super {
 	char magic[8];
 	uint32_t version;
@@ -175,6 +176,7 @@ struct tacho_box_super {
 	char reason[256]; /* a sentence, for state OFF and for degraded recording */
 	uint32_t reserved3;
 	char aborted[TACHO_ABORTED_MAX]; /* what the C library said when it aborted the program */
+	char command_line[TACHO_BOX_LINE_MAX]; /* the arguments, with spaces between; cut */
 };
 
 /*
@@ -209,7 +211,9 @@ struct tacho_box_control {
 	uint32_t armed[TACHO_SENTINEL_MAX];	 /* A: grows when it wants to hear (again) */
 	uint32_t fired[TACHO_SENTINEL_MAX];	 /* R: `armed` when it fired last */
 	uint64_t suppressed[TACHO_SENTINEL_MAX]; /* R: how often it held since, unheard */
-	uint64_t reserved[13];
+	uint32_t unrecorded; /* R: programs that it started past its hooks, without the library */
+	uint32_t reserved0;
+	uint64_t reserved[12];
 };
 
 enum tacho_loss {

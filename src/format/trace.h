@@ -346,8 +346,8 @@ struct tacho_trace_gap {
 
 /*
  * ABSENT: u32 entry size, u32 count, entries: processes of the same `tacho run` that were seen and
- * have no box, and why. Each window holds those that were known when it was taken; an entry
- * with the same pid and seen_ns is the same one.
+ * have no box, and why; of an agent, the last that left a note. Each window and segment holds those
+ * that were known when it was taken; an entry with the same pid and seen_ns is the same one.
  */
 enum tacho_absent_reason {
 	TACHO_ABSENT_RIGHTS = 1,      /* more rights than its caller (AT_SECURE) */

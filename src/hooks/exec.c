@@ -11,6 +11,9 @@
  * These run in children of vfork and of programs with threads: nothing here allocates, locks, or
  * writes to other memory than the stack, and what it takes of that is bounded. Where it would be
  * more, the call is the plain one.
+ *
+ * system(3) and popen(3) start their shell inside libc, with the program's own environment, which is
+ * not ours to change. An agent is told, and looks who was started.
  */
 #include "hooks/calls.h"
 
@@ -24,6 +27,8 @@
 #include <unistd.h>
 
 #include "base/sys.h"
+#include "core/control.h"
+#include "core/trigger.h"
 
 #if defined(__x86_64__)
 #define OUR_MACHINE EM_X86_64
@@ -298,7 +303,7 @@ static int note(struct missing *m, const char *entry)
 }
 
 /* 0: the environment stays as it is. */
-static int is_missing(struct missing *m, char *const *environment, const struct target *t)
+static int is_missing(struct missing *m, char *const *environment)
 {
 	if (!kept.preload || tacho__load(&ended))
 		return 0;
@@ -313,7 +318,7 @@ static int is_missing(struct missing *m, char *const *environment, const struct 
 	m->entries += kept.count + 3;
 	m->room = m->entries * sizeof(char *) + strlen(m->preload) + strlen(kept.preload) +
 		  strlen(m->sanitizer) + sizeof("LD_PRELOAD=:ASAN_OPTIONS=:" ALLOW_ORDER) + 1;
-	return (m->library || m->recording) && m->room <= ROOM_MAX && can_load(t);
+	return (m->library || m->recording) && m->room <= ROOM_MAX;
 }
 
 static char *put(char *to, const char *text)
@@ -357,12 +362,13 @@ static char *const *complete(const struct missing *m, char *const *environment, 
 }
 
 /* Declares `name`, the environment that the program gets; the rest says what it is. */
-#define COMPLETE(name, given, ...)                                                        \
-	char *const *name = (given);                                                      \
-	struct missing tacho__missing;                                                    \
-	int tacho__is = is_missing(&tacho__missing, name, &(struct target){__VA_ARGS__}); \
-	char *tacho__room[tacho__is ? tacho__missing.room / sizeof(char *) + 1 : 1];      \
-	if (tacho__is)                                                                    \
+#define COMPLETE(name, given, ...)                                                            \
+	char *const *name = (given);                                                          \
+	struct missing tacho__missing;                                                        \
+	int tacho__is =                                                                       \
+		is_missing(&tacho__missing, name) && can_load(&(struct target){__VA_ARGS__}); \
+	char *tacho__room[tacho__is ? tacho__missing.room / sizeof(char *) + 1 : 1];          \
+	if (tacho__is)                                                                        \
 	name = complete(&tacho__missing, name, tacho__room)
 #define AT_PATH(p) .fd = AT_FDCWD, .path = (p)
 #define BY_NAME(p) .path = (p), .search = 1
@@ -493,6 +499,24 @@ TACHO__HOOKED(int, execle, (const char *path, const char *first, ...))
 	}
 SPAWN(posix_spawn, AT_PATH(path))
 SPAWN(posix_spawnp, BY_NAME(path))
+
+/* ---------------------------------------------------------------------- shell */
+
+const char *tacho__shell_begins(const char *command)
+{
+	struct missing m;
+	uint64_t mask;
+
+	if (!command || !is_missing(&m, environ) || !tacho__recording() || !tacho__rec ||
+	    tacho__load(&tacho__rec->phase) != TACHO__PHASE_READY)
+		return command;
+	if (tacho__enter(&mask)) {
+		__atomic_fetch_add(&tacho__rec->control->unrecorded, 1, __ATOMIC_RELAXED);
+		tacho__wake_agent();
+	}
+	tacho__leave(mask);
+	return command;
+}
 
 /* ------------------------------------------------------------------- at load */
 

@@ -143,6 +143,9 @@ void tacho__sched_begin(void);
 void tacho__exec_begin(int record);
 /* From now on it starts others as if there were no hook. */
 void tacho__exec_end(void);
+/* system(3) or popen(3) starts a shell: an agent is told if that cannot be recorded. Returns its
+   argument. */
+const char *tacho__shell_begins(const char *command);
 
 /*
  * sched.c: a poll of kind `id` (or, where callbacks are not seen, a turn of loop `id`) that took

@@ -296,7 +296,9 @@ static int describe(struct tacho__box *b, const struct tacho__host *host)
 	p.service = super_text(b->reader, u->service, sizeof(u->service));
 	p.reason = super_text(b->reader, u->reason, sizeof(u->reason));
 	p.command_line =
-		host ? super_text(b->reader, host->command_line, sizeof(host->command_line)) : "";
+		host && host->command_line[0]
+			? super_text(b->reader, host->command_line, sizeof(host->command_line))
+			: super_text(b->reader, u->command_line, sizeof(u->command_line));
 	if (!build_id || !p.exe || !p.comm || !p.service || !p.reason || !p.command_line)
 		return -ENOMEM;
 	memcpy(p.boot_id, u->boot_id, sizeof(p.boot_id));

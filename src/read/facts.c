@@ -322,26 +322,36 @@ static int settle_losses(struct tacho_reader *r)
 
 /* -------------------------------------------------------------------- ends */
 
-/* A crash record is the last that a process tells, unless its own handler went on. */
-static void end_by_crash(const struct tacho_reader *r, const struct tacho_crash_info *c)
+/*
+ * A crash record is the last that a process tells, unless its own handler went on. A handler that
+ * crashes makes another one, which counts then. Returns the crash that ended the process, `before`
+ * where this one did not.
+ */
+static const struct tacho_crash_info *end_by_crash(const struct tacho_reader *r,
+						   const struct tacho_crash_info *c,
+						   const struct tacho_crash_info *before)
 {
 	struct tacho_process *p = &r->processes[c->process]->pub;
+	int again = before && before->process == c->process && before->tid == c->tid;
 
-	if (p->end_how != TACHO_END_GONE &&
-	    (p->end_how != TACHO_END_RUNNING || p->taken_by != TACHO_TAKEN_CRASH))
-		return;
+	if (c->survived || (p->end_how != TACHO_END_GONE && !again &&
+			    (p->end_how != TACHO_END_RUNNING || p->taken_by != TACHO_TAKEN_CRASH)))
+		return before;
 	if (r->processes[c->process]->last_ns > c->ns + CRASH_LASTS_NS)
-		return;
+		return before;
 	p->end_how = TACHO_END_KILLED;
 	p->end_status = (uint32_t)c->signal;
 	p->end_flags &= ~TACHO_END_EARLIER_BOOT;
-	if (!p->end_ns || p->taken_by == TACHO_TAKEN_CRASH)
+	if (!p->end_ns || again || p->taken_by == TACHO_TAKEN_CRASH)
 		p->end_ns = c->ns;
+	return c;
 }
 
 /* A recorder that is paused, or was stopped, tells nothing of what comes after. */
 static void settle_ends(struct tacho_reader *r)
 {
+	const struct tacho_crash_info *crash = NULL;
+
 	for (uint32_t i = 0; i < r->stretch_count; i++) {
 		const struct tacho__stretch *s = &r->stretches[i].pub;
 
@@ -349,7 +359,7 @@ static void settle_ends(struct tacho_reader *r)
 			r->processes[s->process]->last_ns = s->last_ns;
 	}
 	for (uint32_t i = 0; i < r->crash_count; i++)
-		end_by_crash(r, r->crashes[i]);
+		crash = end_by_crash(r, r->crashes[i], crash);
 	for (uint32_t i = 0; i < r->process_count; i++) {
 		struct tacho_process *p = &r->processes[i]->pub;
 

@@ -54,7 +54,8 @@ static void meta_identity(struct tacho__bytes *b, const struct tacho_process *p,
 	meta_number(b, TACHO_META_PARENT_PID, p->parent_pid ? p->parent_pid : options->parent_pid,
 		    0);
 	meta_text(b, TACHO_META_COMMAND_LINE,
-		  p->command_line[0] ? p->command_line : options->command_line);
+		  options->command_line && options->command_line[0] ? options->command_line
+								    : p->command_line);
 	meta_number(b, TACHO_META_ARCH, p->arch, 0);
 	if (p->build_id_size)
 		meta(b, TACHO_META_BUILD_ID, p->build_id, p->build_id_size);

@@ -29,7 +29,8 @@ struct tacho__trace_options {
 	uint64_t agent_cpu_ns; /* 0: not known */
 	/* How the process ended; NULL: as the reader says. */
 	const struct tacho__trace_end *end;
-	/* What the reader may not know of a process that is gone; 0, NULL: not known. */
+	/* What the reader may not know of a process that is gone; 0, NULL: not known. The command
+	   line goes before that of a box, which is cut. */
 	uint32_t parent_pid;
 	const char *command_line;
 	const struct tacho_trace_gap *gaps;

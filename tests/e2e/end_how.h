@@ -3,6 +3,8 @@
  * the 60th call ends the process, or gets stuck, as its argument says.
  *
  *   segv, abort          faults
+ *   overflow             calls itself until the stack has no room left
+ *   blocked              faults with all signals blocked
  *   exit:N, _exit:N      in order; without handlers
  *   kill, term           signals that it sends to itself
  *   deadlock             waits for a lock that it has
@@ -56,6 +58,14 @@ static void get_stuck(void)
 	}
 }
 
+__attribute__((noinline)) static int overflow(const volatile char *above)
+{
+	volatile char here[4096];
+
+	here[0] = *above;
+	return here[0] ? overflow(here) + here[0] : 0;
+}
+
 __attribute__((noinline)) static void on_tick(void)
 {
 	static int volatile *nowhere;
@@ -69,6 +79,14 @@ __attribute__((noinline)) static void on_tick(void)
 			exit(0);
 	} else if (end && is("segv")) {
 		*nowhere = 1;
+	} else if (end && is("overflow")) {
+		overflow(how);
+	} else if (end && is("blocked")) {
+		sigset_t all;
+
+		sigfillset(&all);
+		pthread_sigmask(SIG_BLOCK, &all, NULL);
+		*nowhere = 1;
 	} else if (end && is("abort")) {
 		abort();
 	} else if (end && is("exit:")) {
@@ -80,8 +98,10 @@ __attribute__((noinline)) static void on_tick(void)
 	} else if (end && is("term")) {
 		raise(SIGTERM);
 	} else if (end && is("memory")) {
+		/* Several times, for the samples of what it does. */
 		for (char *p; (p = malloc(1 << 20)) != NULL;)
-			memset(p, 1, 1 << 20);
+			for (int i = 0; i < 16; i++)
+				memset(p, i, 1 << 20);
 	} else if (end) {
 		get_stuck();
 	}

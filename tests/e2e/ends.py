@@ -79,6 +79,63 @@ def test_run(tmp, loop):
           "on_timer" in summary or "on_tick" in summary, summary)
 
 
+def test_no_record(tmp, loop):
+    """Faults that no handler sees: what was open is the place, and why there is no more is said."""
+    for how in ("overflow", "blocked"):
+        path = f"{tmp}/{loop}-{how}.tacho"
+        p = run("-o", path, "--", program(loop), how, cwd=tmp)
+        found = [f for f in read("report", path).get("findings", []) if f["rule"] == "crash"]
+        text = json.dumps(found)
+        check(f"run, {loop}, {how}: likely reasons are said", len(found) == 1 and
+              "no crash record: the stack had overflowed, or the signal was blocked" in text,
+              (found, said(p)))
+        check(f"run, {loop}, {how}: what was open is the place",
+              ("a turn of its loop" if loop == "epoll" else "on_timer") in text, text)
+
+
+def late(pid, until_file):
+    """Holds the process back from before `until_file` is there to a second later."""
+    os.kill(pid, signal.SIGSTOP)
+    open(until_file + ".go", "w").close()
+    done = until(lambda: os.path.exists(until_file))
+    time.sleep(1.2)
+    os.kill(pid, signal.SIGCONT)
+    return done
+
+
+# Starts its arguments once it may, and does not ask how they ended until its own end.
+STARTER = """import os, subprocess, sys, time
+open(sys.argv[1] + ".up", "w").close()
+while not os.path.exists(sys.argv[1] + ".go"): time.sleep(0.02)
+p = subprocess.Popen(sys.argv[2:])
+os.waitid(os.P_PID, p.pid, os.WEXITED | os.WNOWAIT)
+open(sys.argv[1], "w").close()
+time.sleep(2.5)
+"""
+
+
+def test_late(tmp):
+    """A tacho that hears late of an end: as after the core was written, or of a short life."""
+    for name, how, *options in (("segv", "segv"), ("kill", "kill"),
+                                ("segment", "segv", "--continuous")):
+        path, file = f"{tmp}/late-{name}" + (".tacho" if not options else "s"), f"{tmp}/late-{name}"
+        p = start(*options, "-o", path, "--", sys.executable, "-c", STARTER, file,
+                  program("epoll"), how, cwd=tmp)
+        until(lambda: os.path.exists(file + ".up"))
+        heard = late(p.pid, file)
+        ended = finish(p)
+        info = read("info", path)
+        process = (info.get("processes") or [{}])[0]
+        end = process.get("end", {})
+        took = (end.get("ns") or 0) - (info.get("first_ns") or 0)
+        check(f"late, {name}: when it ended is said", heard and
+              end.get("text", "").startswith(ENDS[how][3]), (end, ended))
+        check(f"late, {name}: it has its command line",
+              process.get("command_line", "").endswith(f"end_epoll {how}"), process)
+        if how == "segv":
+            check(f"late, {name}: it ended when it crashed", 0.2e9 < took < 1.2e9, (took, end))
+
+
 def preload():
     p = subprocess.run([BIN, "run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"],
                        capture_output=True, text=True, env=environment(LD_PRELOAD=None),
@@ -105,7 +162,7 @@ def test_agent(tmp, loop):
     place = fresh(tmp, f"agent-{loop}")
     a = agent("-o", place)
     try:
-        for how in ("segv", "kill", "term", "_exit:3"):
+        for how in ("segv", "kill", "term", "_exit:3", "exit:3"):
             p = recorded(loop, how)
             p.wait()
             found = until(lambda: saved(place, p.pid))
@@ -199,6 +256,9 @@ def test_live(tmp):
           end.get("ns") is None, end)
     row = [line for line in tacho("ls").stdout.splitlines() if str(p.pid) in line]
     check("nobody saw it: ls says so", row and row[0].endswith("dead: ended, how is not known"), row)
+    check("nobody saw it: it has its command line",
+          " block " in (read("info", box).get("processes") or [{}])[0].get("command_line", ""),
+          tacho("info", box).stdout)
     with open("/proc/sys/kernel/random/boot_id", encoding="ascii") as f:
         boot = bytes.fromhex(f.read().strip().replace("-", ""))
     with open(box, "r+b") as f:
@@ -211,6 +271,15 @@ def test_live(tmp):
     first = tacho("report", box).stdout.split("\n")[0]
     check("earlier boot: first line of report", first == f"end_epoll ({p.pid}): {text}", first)
     check("earlier boot: ls says so", f"dead: {text}" in tacho("ls").stdout, tacho("ls").stdout)
+    place = fresh(tmp, "found")
+    subprocess.run(["cp", "--sparse=always", "-p", box, f"{tmp}/kept.box"], check=True)
+    a = agent("-o", place)
+    found = until(lambda: traces(place))
+    a.terminate()
+    finish(a)
+    check("earlier boot: what an agent found says so", found and
+          end_of(found[0]).get("text") == text, end_of(found[0]) if found else found)
+    subprocess.run(["cp", "--sparse=always", "-p", f"{tmp}/kept.box", box], check=True)
     place = fresh(tmp, "recovered")
     done = tacho("recover", "-o", place)
     check("earlier boot: what was recovered says so", len(traces(place)) == 1 and
@@ -257,6 +326,8 @@ def test_memory(tmp):
               (end, said(p)))
         check("memory: it is the cause", report.get("verdict", {}).get("category") == "memory" and
               report["findings"][0]["rule"] == "out-of-memory", report.get("verdict"))
+        check("memory: what was sampled is the place", "on_tick" in
+              report.get("verdict", {}).get("summary", ""), report.get("verdict"))
         # The count is higher now than when the cgroup was made, and that is nobody else's end.
         p = run("-o", path + "2", "--", "sh", "-c",
                 f"echo $$ >{cgroup}/cgroup.procs; exec {program('epoll')} kill", cwd=tmp)
@@ -284,9 +355,11 @@ def main():
                 skip(f"ends of a {loop} loop", f"{loop} is not there")
                 continue
             test_run(tmp, loop)
+            test_no_record(tmp, loop)
             test_stuck(tmp, loop)
             test_agent(tmp, loop)
         test_segments(tmp)
+        test_late(tmp)
         test_workers(tmp)
         test_memory(tmp)
         test_sql(tmp)

@@ -426,11 +426,14 @@ def end_of(t):
     until when records tell all, or None."""
     how, status, flags, ns = [t.number(key, 0) for key in (35, 36, 38, 37)]
     last = max((e[0] for e in t.events()), default=0)
-    for c in t.crashes:
+    by = None  # the thread whose crash ended it
+    for c in sorted(t.crashes, key=lambda c: c['ticks']):
         at = t.clock.ns(c['ticks'])
-        if (how == 3 or how == 4 and t.number(23) == 2) and last <= at + 10**9:
-            how, status, flags = 2, c['signal'], flags & ~4
-            ns = ns if ns and t.number(23) != 2 else at
+        again = by == c['tid']
+        if (how == 3 or how == 4 and t.number(23) == 2 or again) and last <= at + 10**9 and \
+                not c['survived']:
+            how, status, flags, by = 2, c['signal'], flags & ~4, c['tid']
+            ns = ns if ns and t.number(23) != 2 and not again else at
     return [how, status, flags, ns], ns if how not in (0, 5) and t.number(13) == 2 and ns else None
 
 

@@ -2,13 +2,14 @@
 """tacho run: who was not recorded is said, and when it ends with the command or follows others."""
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
 import time
 
-from librun import (BIN, LOOP, PYTHON, alive, boxes, check, count, end, environment, finish, folder,
-                    run, said, script, skip, start, traces, until)
+from librun import (BIN, LOOP, PYTHON, agent, alive, boxes, check, count, end, environment, finish,
+                    folder, recorded, run, said, script, skip, start, traces, until, watched)
 import librun
 
 
@@ -75,6 +76,79 @@ def test_reasons(tmp):
                             LOOP + "sys.stdin.read()")
     check("recorded_process_is_not_named", not found and "not recorded" not in p.stderr,
           (found, said(p)))
+
+
+def test_segments(tmp):
+    dynamic = compile_c(tmp, "segmented", WAITER)
+    out = os.path.join(tmp, "segments")
+    p = run("--continuous", "--segment-time", "300ms", "-o", out, "--", PYTHON,
+            script(tmp, "supervisor.py", SUPERVISOR), "clean", dynamic, cwd=tmp)
+    report = subprocess.run([BIN, "report", out], capture_output=True, text=True).stdout
+    check("report_of_segments_names_who_is_absent", "not recorded: segmented (" in report,
+          (report, said(p)))
+    newest = traces(out)[-1:]
+    check("newest_segment_has_all_who_are_absent", newest and "segmented" in absent(newest[0]),
+          newest)
+
+
+def test_agent(tmp):
+    """An agent knows of those whose recorder left a note."""
+    place = fresh(tmp, "agent")
+    a = agent("-o", place, "--continuous", "--segment-time", "300ms")
+    # The file of a box is larger than that, a note is not.
+    p = recorded("turns:5", "park:60000", preexec_fn=lambda: resource.setrlimit(
+        resource.RLIMIT_FSIZE, (65536, 65536)))
+    name = os.path.basename(watched())[:15]
+    until(lambda: boxes())
+    q = recorded("turns:50", "park:700", "exit:0")
+    q.wait()
+    found = until(lambda: [t for t in traces(place) if name in absent(t)], 20)
+    for process in (p, a):
+        process.terminate()
+        finish(process)
+    check("segments_of_an_agent_name_who_could_not_record", found and
+          absent(found[0])[name]["reason"] == "refused" and absent(found[0])[name]["pid"] == p.pid,
+          (found, traces(place)))
+
+
+SHELL = """
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+static void turn(int n)
+{
+	struct epoll_event event;
+	for (int loop = epoll_create1(0); n > 0; n--)
+		epoll_wait(loop, &event, 1, 100);
+}
+int main(int argc, char **argv)
+{
+	FILE *f;
+	/* Long enough for tacho to have stopped looking often. */
+	turn(40);
+	clearenv();
+	if (argc > 1 && argv[1][0] == 'p') {
+		f = popen("/bin/sleep 1; :", "r");
+		return !f || pclose(f) != 0;
+	}
+	if (system("/bin/sleep 1; :") != 0)
+		return 1;
+	turn(2);
+	return 0;
+}
+"""
+
+
+def test_shell(tmp):
+    """libc starts a shell past all hooks, with the program's environment."""
+    program = compile_c(tmp, "shell", SHELL, "-D_GNU_SOURCE")
+    for how in ("system", "popen"):
+        out = os.path.join(tmp, how + ".tacho")
+        p = run("-o", out, "--", program, how, cwd=tmp)
+        found = [a for a in absent(out).values() if a["reason"] == "environment" and
+                 a["parent_pid"]]
+        check(f"shell_of_{how}_without_environment_is_named", p.returncode == 0 and found and
+              f"not recorded: {found[0]['comm']} (" in p.stderr, (absent(out), said(p)))
 
 
 def test_rights(tmp):
@@ -216,6 +290,10 @@ def test_old_helper(tmp):
 def main():
     with folder() as tmp:
         test_reasons(tmp)
+        test_segments(tmp)
+        test_shell(tmp)
+        if watched():
+            test_agent(tmp)
         test_rights(tmp)
         test_idle(tmp)
         test_beside(tmp)

@@ -22,14 +22,22 @@ struct ending {
 	uint64_t state, how, status, flags, ns;
 	uint64_t taken_by;
 	uint64_t crash_ns; /* 0: no crash record */
+	uint64_t again_ns; /* the same thread, by SIGABRT; 0: not */
+	uint32_t crash_flags;
 };
 
 /* A trace with records from FIRST_NS to about LAST_NS. */
 static struct tacho_reader *open_ending(struct tb *t, const struct ending *x)
 {
 	const struct tacho_anchor anchors[] = {{SECOND, SECOND, 0}, {8 * SECOND, 8 * SECOND, 0}};
-	struct tacho_box_crash crash = {
-		.state = TACHO_CRASH_STACK_DONE, .signal = 11, .ticks = x->crash_ns};
+	struct tacho_box_crash crash[] = {
+		{.state = TACHO_CRASH_STACK_DONE,
+		 .tid = 42,
+		 .signal = 11,
+		 .flags = x->crash_flags,
+		 .ticks = x->crash_ns},
+		{.state = TACHO_CRASH_STACK_DONE, .tid = 42, .signal = 6, .ticks = x->again_ns},
+	};
 	struct tb meta = {0};
 	struct eb e;
 
@@ -48,7 +56,7 @@ static struct tacho_reader *open_ending(struct tb *t, const struct ending *x)
 	free(meta.data);
 	tb_array(t, TACHO_BLOCK_CLOCK, anchors, sizeof(anchors[0]), 2);
 	if (x->crash_ns)
-		tb_array(t, TACHO_BLOCK_CRASHES, &crash, sizeof(crash), 1);
+		tb_array(t, TACHO_BLOCK_CRASHES, crash, sizeof(crash[0]), x->again_ns ? 2 : 1);
 	eb_init(&e, 1, 0, 0);
 	eb_fill(&e, FIRST_NS, 10);
 	eb_done(&e, t);
@@ -93,18 +101,18 @@ static void a_window_lasts_until_the_end_of_a_process_that_recorded(void **state
 		struct ending x;
 		int lasts;
 	} cases[] = {
-		{{TACHO_STATE_RECORDING, TACHO_END_KILLED, 9, 0, END_NS, 0, 0}, 1},
-		{{TACHO_STATE_RECORDING, TACHO_END_EXITED, 0, 0, END_NS, 0, 0}, 1},
-		{{TACHO_STATE_RECORDING, TACHO_END_RUNNING, 0, 0, END_NS, 0, 0}, 1},
-		{{TACHO_STATE_RECORDING, TACHO_END_GONE, 0, 0, END_NS, 0, 0}, 1},
-		{{TACHO_STATE_RECORDING, TACHO_END_GONE, 0, 0, 0, 0, 0}, 0},
-		{{TACHO_STATE_RECORDING, TACHO_END_EXEC, 0, 0, END_NS, 0, 0}, 0},
-		{{TACHO_STATE_RECORDING, TACHO_END_UNTOLD, 0, 0, END_NS, 0, 0}, 0},
-		{{TACHO_STATE_RECORDING, 99, 0, 0, END_NS, 0, 0}, 0},
-		{{TACHO_STATE_STOPPED, TACHO_END_EXITED, 0, 0, END_NS, 0, 0}, 0},
-		{{TACHO_STATE_PAUSED, TACHO_END_RUNNING, 0, 0, END_NS, 0, 0}, 0},
+		{{TACHO_STATE_RECORDING, TACHO_END_KILLED, 9, 0, END_NS, 0, 0, 0, 0}, 1},
+		{{TACHO_STATE_RECORDING, TACHO_END_EXITED, 0, 0, END_NS, 0, 0, 0, 0}, 1},
+		{{TACHO_STATE_RECORDING, TACHO_END_RUNNING, 0, 0, END_NS, 0, 0, 0, 0}, 1},
+		{{TACHO_STATE_RECORDING, TACHO_END_GONE, 0, 0, END_NS, 0, 0, 0, 0}, 1},
+		{{TACHO_STATE_RECORDING, TACHO_END_GONE, 0, 0, 0, 0, 0, 0, 0}, 0},
+		{{TACHO_STATE_RECORDING, TACHO_END_EXEC, 0, 0, END_NS, 0, 0, 0, 0}, 0},
+		{{TACHO_STATE_RECORDING, TACHO_END_UNTOLD, 0, 0, END_NS, 0, 0, 0, 0}, 0},
+		{{TACHO_STATE_RECORDING, 99, 0, 0, END_NS, 0, 0, 0, 0}, 0},
+		{{TACHO_STATE_STOPPED, TACHO_END_EXITED, 0, 0, END_NS, 0, 0, 0, 0}, 0},
+		{{TACHO_STATE_PAUSED, TACHO_END_RUNNING, 0, 0, END_NS, 0, 0, 0, 0}, 0},
 		/* Before its last record: hostile, or another clock. */
-		{{TACHO_STATE_RECORDING, TACHO_END_KILLED, 9, 0, 3 * SECOND, 0, 0}, 0},
+		{{TACHO_STATE_RECORDING, TACHO_END_KILLED, 9, 0, 3 * SECOND, 0, 0, 0, 0}, 0},
 	};
 
 	(void)state;
@@ -124,18 +132,25 @@ static void a_window_lasts_until_the_end_of_a_process_that_recorded(void **state
 
 static void a_crash_record_tells_the_end_where_nothing_else_does(void **state)
 {
-	static const struct {
+	const uint32_t recording = TACHO_STATE_RECORDING, crash = TACHO_TAKEN_CRASH;
+	const struct {
 		struct ending x;
-		int killed;
+		uint32_t signal; /* 0: as it was told */
+		uint64_t ns;
 	} cases[] = {
-		{{TACHO_STATE_RECORDING, TACHO_END_GONE, 0, 0, 0, 0, 6 * SECOND}, 1},
-		{{TACHO_STATE_RECORDING, TACHO_END_RUNNING, 0, 0, END_NS, TACHO_TAKEN_CRASH,
-		  6 * SECOND},
-		 1},
+		{{recording, TACHO_END_GONE, 0, 0, 0, 0, 6 * SECOND, 0, 0}, 11, 6 * SECOND},
+		{{recording, TACHO_END_RUNNING, 0, 0, END_NS, crash, 6 * SECOND, 0, 0},
+		 11,
+		 6 * SECOND},
 		/* It went on after the crash. */
-		{{TACHO_STATE_RECORDING, TACHO_END_GONE, 0, 0, 0, 0, 3 * SECOND}, 0},
-		{{TACHO_STATE_RECORDING, TACHO_END_RUNNING, 0, 0, END_NS, 0, 6 * SECOND}, 0},
-		{{TACHO_STATE_RECORDING, TACHO_END_UNTOLD, 0, 0, 0, 0, 6 * SECOND}, 0},
+		{{recording, TACHO_END_GONE, 0, 0, 0, 0, 3 * SECOND, 0, 0}, 0, 0},
+		{{recording, TACHO_END_GONE, 0, 0, 0, 0, 6 * SECOND, 0, TACHO_CRASH_SURVIVED},
+		 0,
+		 0},
+		{{recording, TACHO_END_RUNNING, 0, 0, END_NS, 0, 6 * SECOND, 0, 0}, 0, 0},
+		{{recording, TACHO_END_UNTOLD, 0, 0, 0, 0, 6 * SECOND, 0, 0}, 0, 0},
+		/* Its own handler of the signal aborted it. */
+		{{recording, TACHO_END_GONE, 0, 0, 0, 0, 6 * SECOND, 7 * SECOND, 0}, 6, 7 * SECOND},
 	};
 
 	(void)state;
@@ -144,14 +159,38 @@ static void a_crash_record_tells_the_end_where_nothing_else_does(void **state)
 		struct tacho_reader *r = open_ending(&t, &cases[i].x);
 		const struct tacho_process *p = tacho_read_process(r, 0);
 
-		assert_int_equal(p->end_how, cases[i].killed ? TACHO_END_KILLED : cases[i].x.how);
-		if (cases[i].killed) {
-			assert_int_equal(p->end_status, 11);
-			assert_int_equal(window_end(r), 6 * SECOND);
+		assert_int_equal(p->end_how, cases[i].signal ? TACHO_END_KILLED : cases[i].x.how);
+		if (cases[i].signal) {
+			assert_int_equal(p->end_status, cases[i].signal);
+			assert_int_equal(window_end(r), cases[i].ns);
 		}
 		tacho_read_close(r);
 		tb_free(&t);
 	}
+}
+
+static void what_a_box_knows_of_an_end_goes_before_when_it_was_heard_of(void **state)
+{
+	const struct tacho_process crashed = {.end_how = TACHO_END_KILLED,
+					      .end_status = 11,
+					      .end_ns = 6 * SECOND},
+				   earlier = {.end_how = TACHO_END_GONE,
+					      .end_flags = TACHO_END_EARLIER_BOOT};
+	struct tacho__trace_end end = {TACHO_END_KILLED, 11, TACHO_END_CORE, END_NS};
+
+	(void)state;
+	tacho__end_settle(&end, &crashed);
+	assert_int_equal(end.ns, 6 * SECOND);
+	assert_int_equal(end.flags, TACHO_END_CORE);
+	end = (struct tacho__trace_end){TACHO_END_KILLED, 9, 0, END_NS};
+	tacho__end_settle(&end, &crashed);
+	assert_int_equal(end.ns, END_NS);
+	end = (struct tacho__trace_end){TACHO_END_GONE, 0, 0, 0};
+	tacho__end_settle(&end, &earlier);
+	assert_int_equal(end.flags, TACHO_END_EARLIER_BOOT);
+	end = (struct tacho__trace_end){TACHO_END_EXITED, 3, 0, END_NS};
+	tacho__end_settle(&end, &earlier);
+	assert_int_equal(end.flags, 0);
 }
 
 static void an_end_is_one_sentence(void **state)
@@ -286,6 +325,7 @@ int main(void)
 		cmocka_unit_test(what_is_told_of_an_end_is_read),
 		cmocka_unit_test(a_window_lasts_until_the_end_of_a_process_that_recorded),
 		cmocka_unit_test(a_crash_record_tells_the_end_where_nothing_else_does),
+		cmocka_unit_test(what_a_box_knows_of_an_end_goes_before_when_it_was_heard_of),
 		cmocka_unit_test(an_end_is_one_sentence),
 		cmocka_unit_test(a_wait_status_is_an_end),
 		cmocka_unit_test(the_status_of_a_process_is_known_without_being_its_parent),
