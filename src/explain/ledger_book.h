@@ -158,6 +158,7 @@ struct tacho__ledger_book {
 	uint64_t first_ns; /* of the window */
 	uint64_t halves; /* of waiting, that threads had for themselves */
 	uint64_t waited; /* in queues, and what was due */
+	uint64_t relieved; /* of both: what did not wait after all */
 	int error;
 };
 
@@ -266,9 +267,10 @@ void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns, 
 /* Part of what one had belongs to another. */
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
 		       uint64_t waiting_ns);
-/* `amount` is waiting of the time from..to, which is past. */
+/* `amount` is waiting of the time from..to, which is past; or was taken to be, and is not. */
+enum tacho__charge { TACHO__EXACT, TACHO__ESTIMATED, TACHO__RELIEVED };
 void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
-			uint64_t to, uint64_t amount, int estimated);
+			uint64_t to, uint64_t amount, enum tacho__charge how);
 /* The last wait was late by so much of its end. Index of that owner. */
 uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
 		      enum tacho__owns_reason reason, uint64_t waiting_ns);
