@@ -299,17 +299,16 @@ struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t 
 void tacho__book_quiet(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 void tacho__book_begins(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
-/* Something of its process is seen. */
-static inline void tacho__book_seen(struct tacho__ledger_book *b, struct tacho__worker *w,
-				    uint64_t ns)
+/* Something of the process is seen. */
+static inline void tacho__book_seen(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
 {
-	struct tacho__book_process *p = tacho__book_process(b, w->process);
+	struct tacho__book_process *p = tacho__book_process(b, process);
 
 	if (ns > p->last_ns) {
 		if (ns - p->last_ns >= TACHO__QUIET_NS)
-			tacho__book_quiet(b, w->process, ns);
+			tacho__book_quiet(b, process, ns);
 		if (ns - p->looked_ns >= TACHO__GONE_NS)
-			tacho__book_look_gone(b, w->process, ns);
+			tacho__book_look_gone(b, process, ns);
 		p->last_ns = ns;
 	}
 }
@@ -318,7 +317,7 @@ static inline void tacho__book_seen(struct tacho__ledger_book *b, struct tacho__
 static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w,
 				     uint64_t ns)
 {
-	tacho__book_seen(b, w, ns);
+	tacho__book_seen(b, w->process, ns);
 	w->touched = ns;
 	w->gone = 0;
 	if (w->doing <= TACHO__UNSEEN)
