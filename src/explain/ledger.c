@@ -26,7 +26,7 @@ static void open_page(struct tacho__ledger_book *b)
 	memset(b->counters, 0, sizeof(b->counters));
 	memset(b->loops, 0, sizeof(b->loops));
 	b->by_index_count = 0;
-	b->halves = b->waited = 0;
+	b->halves = b->waited = b->relieved = 0;
 }
 
 static void close_page(struct tacho__ledger_book *b)
@@ -122,7 +122,7 @@ static void charge(struct tacho__ledger_book *b, const struct tacho__worker *w,
 
 static void end_workers(struct tacho__ledger_book *b)
 {
-	uint64_t halves = b->halves, none = 0;
+	uint64_t halves = b->halves, none = b->relieved;
 
 	for (struct tacho__worker *w = NULL; (w = tacho__table_next(&b->workers, w));) {
 		const struct tacho__queue *q = tacho__queue_at(b, w);

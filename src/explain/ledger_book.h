@@ -158,6 +158,7 @@ struct tacho__ledger_book {
 	uint64_t first_ns; /* of the window */
 	uint64_t halves; /* of waiting, that threads had for themselves */
 	uint64_t waited; /* in queues, and what was due */
+	uint64_t relieved; /* of both: what did not wait after all */
 	int error;
 };
 
@@ -266,9 +267,10 @@ void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns, 
 /* Part of what one had belongs to another. */
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
 		       uint64_t waiting_ns);
-/* `amount` is waiting of the time from..to, which is past. */
+/* `amount` is waiting of the time from..to, which is past; or was taken to be, and is not. */
+enum tacho__charge { TACHO__EXACT, TACHO__ESTIMATED, TACHO__RELIEVED };
 void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
-			uint64_t to, uint64_t amount, int estimated);
+			uint64_t to, uint64_t amount, enum tacho__charge how);
 /* The last wait was late by so much of its end. Index of that owner. */
 uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
 		      enum tacho__owns_reason reason, uint64_t waiting_ns);
@@ -297,17 +299,16 @@ struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t 
 void tacho__book_quiet(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 void tacho__book_begins(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
-/* Something of its process is seen. */
-static inline void tacho__book_seen(struct tacho__ledger_book *b, struct tacho__worker *w,
-				    uint64_t ns)
+/* Something of the process is seen. */
+static inline void tacho__book_seen(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
 {
-	struct tacho__book_process *p = tacho__book_process(b, w->process);
+	struct tacho__book_process *p = tacho__book_process(b, process);
 
 	if (ns > p->last_ns) {
 		if (ns - p->last_ns >= TACHO__QUIET_NS)
-			tacho__book_quiet(b, w->process, ns);
+			tacho__book_quiet(b, process, ns);
 		if (ns - p->looked_ns >= TACHO__GONE_NS)
-			tacho__book_look_gone(b, w->process, ns);
+			tacho__book_look_gone(b, process, ns);
 		p->last_ns = ns;
 	}
 }
@@ -316,7 +317,7 @@ static inline void tacho__book_seen(struct tacho__ledger_book *b, struct tacho__
 static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w,
 				     uint64_t ns)
 {
-	tacho__book_seen(b, w, ns);
+	tacho__book_seen(b, w->process, ns);
 	w->touched = ns;
 	w->gone = 0;
 	if (w->doing <= TACHO__UNSEEN)

@@ -90,7 +90,7 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 
 		if (due < w->wait_to)
 			tacho__book_late(b, w, w->wait_to - due, TACHO__LATE_TIMER, 0);
-		tacho__book_charge(b, w, due, ns, w->late_next, 0);
+		tacho__book_charge(b, w, due, ns, w->late_next, TACHO__EXACT);
 		w->late_next = 0;
 	} else if (!w->depth && w->halves > 1 && !w->halves_estimated) {
 		w->halves -= is_timer(b, w->process, s->kind) ? 0 : 2;
@@ -101,6 +101,11 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 static void parks(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s,
 		  uint64_t ns)
 {
+	/* What never had a callback was not waiting for one. */
+	if (w->halves > 1 && !w->halves_estimated && w->turn_from)
+		tacho__book_charge(b, w, w->turn_from, ns,
+				   tacho__times(w->halves / 2, ns - w->turn_from),
+				   TACHO__RELIEVED);
 	w->halves = 0;
 	w->turn_parked =
 		w->parked_ns > w->turn_parked_then ? w->parked_ns - w->turn_parked_then : 0;
@@ -132,7 +137,7 @@ static void at_once(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 		ready -= q->waiting < ready ? q->waiting : ready;
 	length -= parked < length ? parked : length;
 	amount = tacho__times(ready, length) / 2;
-	tacho__book_charge(b, w, w->turn_from, w->wait_from, amount, 1);
+	tacho__book_charge(b, w, w->turn_from, w->wait_from, amount, TACHO__ESTIMATED);
 }
 
 static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,

@@ -5,6 +5,8 @@
 
 #include "explain/ledger_book.h"
 
+#define LEAST_WAITS 3u /* to be where a thread waits for work */
+
 const char *tacho__owns_name(enum tacho__owns owns)
 {
 	static const char *const names[TACHO__OWNS_COUNT] = {
@@ -195,11 +197,11 @@ uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__work
 	uint64_t waiting;
 
 	for (struct tacho__owned *o = NULL;
-	     w->calls && t->turns && (o = tacho__table_next(&l->owned, o));) {
+	     w->calls && t->turns && w->level == TACHO_LEVEL_WAITS && (o = tacho__table_next(&l->owned, o));) {
 		int sleeps = 0;
 
-		if (o->thread != w->thread || o->owns != TACHO__OWNS_CALL || o->ns < 4 * parked ||
-		    o->count * 2 < t->turns ||
+		if (o->thread != w->thread || o->owns != TACHO__OWNS_CALL || o->count < LEAST_WAITS ||
+		    o->ns < 4 * parked || o->count * 2 < t->turns ||
 		    !is_wait(tacho_read_definition(l->reader, o->process, o->name), &sleeps) ||
 		    (sleeps && w->empty_turns * 2 < t->turns))
 			continue;

@@ -361,33 +361,57 @@ void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, 
 		tacho__book_note(tacho__owned_at(b->l, quota), ns, 0, w->at);
 }
 
+static uint64_t less(uint64_t from, uint64_t amount)
+{
+	return from - (amount < from ? amount : from);
+}
+
+/* Things that never had a callback did not wait for one. */
+static void relieve_one(struct tacho__ledger_book *b, struct tacho__owned *o, uint64_t ns,
+			uint64_t amount)
+{
+	struct tacho__size *s = size_of(o, ns);
+
+	amount = amount < o->waiting_ns ? amount : o->waiting_ns;
+	o->waiting_ns -= amount;
+	s->waiting_ns = less(s->waiting_ns, amount);
+	if (o->estimated_ns > o->waiting_ns)
+		o->estimated_ns = o->waiting_ns;
+	b->relieved = tacho__add(b->relieved, amount);
+}
+
 /* A piece of the time that `amount` is part of. */
 static void charge_one(struct tacho__ledger_book *b, const struct tacho__worker *w, uint32_t index,
-		       uint64_t ns, uint64_t amount, int estimated)
+		       uint64_t ns, uint64_t amount, enum tacho__charge how)
 {
 	struct tacho__owned *o = owned_of(b, w, index);
 	struct tacho__size *s;
 
+	if (how == TACHO__RELIEVED) {
+		relieve_one(b, o, ns, amount);
+		return;
+	}
 	/* Idle is nobody who could be charged. */
 	if (o->owns == TACHO__OWNS_IDLE)
 		o = owned_of(b, w, reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_TIMER));
 	s = size_of(o, ns);
 	s->waiting_ns = tacho__add(s->waiting_ns, amount);
 	o->waiting_ns = tacho__add(o->waiting_ns, amount);
-	if (estimated)
+	if (how == TACHO__ESTIMATED)
 		o->estimated_ns = tacho__add(o->estimated_ns, amount);
 }
 
 void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
-			uint64_t to, uint64_t amount, int estimated)
+			uint64_t to, uint64_t amount, enum tacho__charge how)
 {
 	uint32_t kept = w->piece_count < TACHO__BOOK_PIECES ? w->piece_count : TACHO__BOOK_PIECES;
 	uint64_t left = amount, end, begin, oldest;
 	uint32_t first = (w->piece_count - kept) % TACHO__BOOK_PIECES;
 
-	b->waited = tacho__add(b->waited, amount);
 	if (!kept || !amount)
 		return;
+	if (how != TACHO__RELIEVED)
+		b->waited = tacho__add(b->waited, amount);
 	oldest = w->piece_count == kept ? w->first_piece : w->pieces[first].to;
 	from = from > oldest ? from : oldest;
 	/* Newest first: what lies before those that are kept goes to the last that is. */
@@ -409,10 +433,10 @@ void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, u
 			part = (uint64_t)((double)amount *
 					  ((double)(end - begin) / (double)(to - from)));
 		part = part < left ? part : left;
-		charge_one(b, w, w->pieces[at].owned, length, part, estimated);
+		charge_one(b, w, w->pieces[at].owned, length, part, how);
 		left -= part;
 	}
-	if (estimated && to > from)
+	if (how == TACHO__ESTIMATED && to > from)
 		tacho__book_sample_costs(b, w, from, to, (double)amount / (double)(to - from));
 }
 

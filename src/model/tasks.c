@@ -125,8 +125,7 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 	/* One that has not run yet is taken to run where it was woken. One that is not known has
 	   ended: who still holds a handle of it may wake it. */
 	k->wake_loop = k->loop ? k->loop : k->task.spawned ? s->loop : 0;
-	if (k->wake_loop)
-		TACHO__STEP(t, s, .type = TACHO__STEP_WOKEN, .ns = e->ns, .from = k->wake_loop);
+	TACHO__STEP(t, s, .type = TACHO__STEP_WOKEN, .ns = e->ns, .from = k->wake_loop);
 }
 
 static void spawned(const struct tacho_event *e, struct tacho__tracked_task *k)
