@@ -474,6 +474,7 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 	json_put_known(j, "names", f->names);
 	json_put_known(j, "loop", f->loop_name);
 	json_put_f64(j, "cost_ns", f->cost_ns);
+	json_put_f64(j, "waiting_ns", f->waiting_ns);
 	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
 	json_object_end(j);
 }

@@ -19,6 +19,10 @@ const struct tacho__threshold tacho__thresholds[] = {
 	{"long-callback.warn", "ns", "a callback of this length is long", 10 * MS},
 	{"long-callback.critical", "ns", "a callback of this length is critical, even a single one",
 	 50 * MS},
+	{"waiting.share", "%",
+	 "what waited because of a cause, in all, as a share of the window", 2},
+	{"stall.count", "count", "stalls of 50 ms or more that matter, whatever waited", 3},
+	{"lost.share", "%", "share of a loop's capacity that is lost in calls and locks", 2},
 	{"blocked.share", "%", "least share of the window that long callbacks take in all", 1},
 	{"blocked.count", "count", "least number of long callbacks", 3},
 	{"lock-contention.share", "%",
@@ -140,7 +144,7 @@ struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule
 	f->rule = rule;
 	f->severity = severity;
 	f->process = process;
-	f->cost_ns = cost_ns;
+	f->cost_ns = f->rank_ns = cost_ns;
 	f->folded_into = -1;
 	return f;
 }
@@ -426,10 +430,9 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 		error = tacho__ledger_turn_page(x->out->ledger);
 	if (!error) {
 		tacho__rules_process(x);
-		tacho__rules_loop(x);
+		tacho__rules_ledger(x);
 		tacho__rules_stuck(x);
 		tacho__rules_end(x);
-		tacho__rules_short(x);
 		tacho__rules_wait(x);
 		tacho__rules_io(x);
 		name_loops(x);

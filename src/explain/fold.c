@@ -73,7 +73,7 @@ static int by_rank(const void *a, const void *b)
 	/* A symptom comes after all causes, so that the cause that explains it comes before it. */
 	if (fold_of(f)->symptom != fold_of(g)->symptom)
 		return fold_of(f)->symptom - fold_of(g)->symptom;
-	return (f->cost_ns < g->cost_ns) - (f->cost_ns > g->cost_ns);
+	return (f->rank_ns < g->rank_ns) - (f->rank_ns > g->rank_ns);
 }
 
 /* Symptoms of one loop are not explained by what happens on another, where both are known. */
@@ -113,7 +113,7 @@ static int comes_before(const struct tacho__finding *f, const struct tacho__find
 	       fold_of(g)->symptom &&
 	       (f->severity >= TACHO__SEVERITY_WARNING) ==
 		       (g->severity >= TACHO__SEVERITY_WARNING) &&
-	       f->cost_ns > g->cost_ns;
+	       f->rank_ns > g->rank_ns;
 }
 
 /* Folded ones go behind all others; what points to a finding goes with it. */

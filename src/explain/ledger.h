@@ -67,7 +67,10 @@ enum tacho__owns_reason {
 	TACHO__UNSEEN_ROOM = 9,	  /* of owners beyond the bound */
 };
 
-/* Occurrences by their length: of less than 1, 10 and 50 ms, and longer ones. */
+/*
+ * Occurrences by their length: of less than 1, 10 and 50 ms, and longer ones. A turn that had several
+ * things to do counts without what the others usually take.
+ */
 #define TACHO__SIZES 4u
 struct tacho__size {
 	uint64_t count, ns, waiting_ns;
@@ -80,8 +83,9 @@ struct tacho__owned {
 	enum tacho__owns_reason reason; /* late, not observed; else 0 */
 	uint32_t thread;		/* index in `threads` */
 	uint32_t process;
-	uint32_t kind;	     /* code: callback; 0: the turn, outside of those that are seen */
-	uint32_t loop;	     /* code: that it ran on */
+	/* Callback, 0: the turn, outside of those that are seen; and the loop. Of all but code: those
+	   of the longest. */
+	uint32_t kind, loop;
 	uint32_t name;	     /* call */
 	uint32_t place;	     /* call, lock: stack or place of the longest; 0 */
 	uint32_t holder;     /* lock: thread that released it; 0: not seen */
@@ -108,6 +112,7 @@ struct tacho__function {
 	uint32_t owned;
 	uint32_t samples;
 	uint64_t ns;
+	uint64_t long_ns[TACHO__SIZES]; /* of that: in callbacks and turns of these sizes but the first */
 	double cost;
 	struct tacho__place place;
 	/* One of the stacks, the one picked at random. */
@@ -124,6 +129,7 @@ struct tacho__ledger_thread {
 	uint8_t is_loop, is_pool;   /* neither: of no interest */
 	uint64_t first_ns, last_ns; /* its owners add up to what is between */
 	uint64_t turns, works;
+	uint64_t idle_ns;
 	uint64_t waiting_ns; /* cost of all its owners */
 	struct tacho__owned rest; /* of those that found no room */
 };

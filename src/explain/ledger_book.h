@@ -35,6 +35,7 @@ struct tacho__queue {
 	struct tacho__entry entry; /* key: process, loop or set */
 	uint32_t joined;	   /* index of the queue that it is one with now + 1; 0: itself */
 	uint32_t serving, parked, idle; /* threads; of these parked at it, idle elsewhere */
+	uint32_t most_serving;
 	uint32_t waiting;	 /* things */
 	uint32_t last_worker;	 /* that served; TACHO__NONE */
 	uint64_t at;		 /* until when the sums go */
@@ -59,7 +60,7 @@ struct tacho__paid {
 	uint32_t owned;		    /* index; TACHO__NONE: not looked up yet */
 	uint64_t ns, waiting_ns;    /* its own code */
 	uint64_t off_ns;	    /* runnable, seen by switches */
-	uint64_t begin_ns, sample_ns;
+	uint64_t begin_ns, end_ns, sample_ns;
 	uint32_t block;		    /* its largest call or lock: index; TACHO__NONE */
 	uint64_t block_ns, block_waiting;
 };
@@ -82,9 +83,12 @@ struct tacho__worker {
 	uint64_t owed;	/* of a queue that it was at */
 	uint64_t parked_ns; /* of its queue, at `at` */
 	uint32_t ready;	    /* as its last wait said */
+	uint64_t usual_ns;  /* what one such thing takes: about the median */
+	uint64_t turn_size; /* what the last turn counts as */
 	uint32_t halves;    /* things that only this thread can serve, twice */
 	uint32_t half;
 	uint8_t halves_estimated, in_lock, gone, is_dead, signal_guess;
+	uint8_t is_cut; /* what it is blocked in has not ended: it is no occurrence yet */
 	uint8_t perf; /* it has samples of the kernel */
 	enum tacho__owns_reason why; /* it is not observed */
 	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
@@ -101,7 +105,6 @@ struct tacho__worker {
 		uint32_t kind, loop, owned;
 	} known[TACHO__BOOK_KINDS];
 	uint32_t idle_owned; /* index; TACHO__NONE */
-	uint64_t idle_waits, blocked_waits;
 	uint32_t depth;
 	struct tacho__paid open[TACHO__BOOK_FRAMES];
 	uint32_t off_count;
@@ -264,6 +267,9 @@ uint64_t tacho__book_block(struct tacho__ledger_book *b, struct tacho__worker *w
 			   uint64_t to);
 /* An occurrence of it is over. */
 void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns, uint64_t end_ns);
+/* The same for one that counts as if it had taken `size_ns`. */
+void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, uint64_t waiting_ns,
+			 uint64_t end_ns);
 /* Part of what one had belongs to another. */
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
 		       uint64_t waiting_ns);
@@ -283,6 +289,10 @@ struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b, struct tacho_
 
 /* ledger_code.c */
 void tacho__book_sample(void *arg, const struct tacho__sample *s);
+/* What was sampled in a callback or turn that counts as of this size. */
+void tacho__book_sample_long(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
+			     uint64_t to, uint64_t size_ns);
+uint32_t tacho__size_of(uint64_t ns);
 void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
 			      uint64_t to, double each);
 

@@ -158,3 +158,21 @@ void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker
 		tacho__owned_at(b->l, r->owned)->sample_cost += each * (double)r->ns;
 	}
 }
+
+void tacho__book_sample_long(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
+			     uint64_t to, uint64_t size_ns)
+{
+	uint32_t kept =
+		w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
+	uint32_t size = tacho__size_of(size_ns);
+
+	for (uint32_t i = 0; size && i < kept; i++) {
+		const struct tacho__recent_sample *r = &w->samples[i];
+		struct tacho__function *f;
+
+		if (r->at <= from || r->at > to || r->function == TACHO__NONE)
+			continue;
+		f = tacho__table_at(&b->l->functions, r->function);
+		f->long_ns[size] = tacho__add(f->long_ns[size], r->ns);
+	}
+}

@@ -188,6 +188,8 @@ static void count(struct tacho__queue *q, enum tacho__standing standing, uint32_
 	if (standing == TACHO__OUT)
 		return;
 	q->serving += by;
+	if (q->serving > q->most_serving)
+		q->most_serving = q->serving;
 	if (standing == TACHO__PARKED)
 		q->parked += by;
 	if (standing == TACHO__IDLING)
@@ -260,6 +262,8 @@ void tacho__queue_join(struct tacho__ledger_book *b, struct tacho__queue *a, str
 		w->parked_ns = a->parked_ns;
 	}
 	a->serving += c->serving;
+	if (a->serving > a->most_serving)
+		a->most_serving = a->serving;
 	a->parked += c->parked;
 	a->idle += c->idle;
 	a->waiting += c->waiting;

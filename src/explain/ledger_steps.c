@@ -6,6 +6,10 @@
 
 #define AT_ONCE_NS 50000u /* a wait of that length had nothing to return when it began */
 #define READY_MAX 65536u
+#define LONG_NS 1000000u
+/* So much of what is usual is taken for it: where one thing takes longer, that is what is wrong. */
+#define USUAL_MAX 2000000u
+#define USUAL_TIMES 3u /* a turn in which each thing took no longer just had many */
 
 /* It serves this loop from now on. */
 static void serve(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s,
@@ -37,10 +41,35 @@ void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
 {
 	const struct tacho__paid *e = &w->ended;
 
-	if (e->kind != TACHO__NONE && e->owned != TACHO__NONE && e->ns)
+	if (e->kind != TACHO__NONE && e->owned != TACHO__NONE && e->ns) {
 		tacho__book_note(tacho__owned_at(b->l, e->owned), e->ns, e->waiting_ns,
 				 e->begin_ns + e->ns);
+		if (e->ns >= LONG_NS)
+			tacho__book_sample_long(b, w, e->begin_ns, e->end_ns, e->ns);
+	}
 	w->ended.kind = TACHO__NONE;
+}
+
+/* A turn ends. Of the things that were ready, all but one took what they usually do. */
+static void count_turn(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	const struct tacho__paid *p = &w->open[0];
+	uint32_t ready = w->ready ? w->ready : 1;
+	uint64_t each = p->ns / ready, others;
+
+	if (!w->usual_ns)
+		w->usual_ns = each;
+	others = (ready - 1) * (w->usual_ns < USUAL_MAX ? w->usual_ns : USUAL_MAX);
+	w->turn_size = p->ns - (others < p->ns ? others : p->ns);
+	if (ready > 1 && each <= USUAL_TIMES * w->usual_ns)
+		w->turn_size = each;
+	tacho__book_note_as(tacho__owned_at(b->l, p->owned), p->ns, w->turn_size, p->waiting_ns,
+			    ns);
+	if (p->ns >= LONG_NS)
+		tacho__book_sample_long(b, w, p->begin_ns, ns, w->turn_size);
+	/* Up and down by the same part: as often the one as the other, it is the median. */
+	w->usual_ns += each > w->usual_ns ? w->usual_ns / 16 + 100 : 0;
+	w->usual_ns -= each < w->usual_ns ? w->usual_ns / 16 : 0;
 }
 
 static void open_frame(struct tacho__worker *w, uint32_t kind, uint64_t ns)
@@ -56,6 +85,7 @@ static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, u
 {
 	tacho__book_count(b, w);
 	w->ended = w->open[w->depth];
+	w->ended.end_ns = ns;
 	if (w->depth)
 		w->depth--;
 	else
@@ -107,6 +137,7 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w, const s
 				   tacho__times(w->halves / 2, ns - w->turn_from),
 				   TACHO__RELIEVED);
 	w->halves = 0;
+	w->turn_size = UINT64_MAX;
 	w->turn_parked =
 		w->parked_ns > w->turn_parked_then ? w->parked_ns - w->turn_parked_then : 0;
 	if (s->value && !w->depth) {
@@ -115,7 +146,7 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w, const s
 		struct tacho__paid *p = &w->open[0];
 
 		if (p->owned != TACHO__NONE && p->ns)
-			tacho__book_note(tacho__owned_at(b->l, p->owned), p->ns, p->waiting_ns, ns);
+			count_turn(b, w, ns);
 		*p = (struct tacho__paid){
 			.owned = TACHO__NONE, .block = TACHO__NONE, .begin_ns = ns};
 	}
@@ -256,10 +287,11 @@ static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t 
 {
 	if (w->doing == TACHO__UNBORN)
 		return;
-	while (w->depth)
-		close_frame(b, w, ns);
-	close_frame(b, w, ns);
+	/* How long what is cut took is not known. */
 	tacho__book_count(b, w);
+	w->depth = 0;
+	close_frame(b, w, ns);
+	w->ended.kind = TACHO__NONE;
 	w->doing = TACHO__UNSEEN;
 	w->halves = w->in_lock = 0;
 	w->late_next = w->turn_from = 0;

@@ -188,33 +188,70 @@ static int is_wait(const struct tacho_definition *d, int *sleeps)
  * that takes connections and looks at each with poll that is accept; for one that looks each second
  * whether there is something to do, its sleep: what it calls poll for finds nothing then.
  */
+/* All that it had is time in which its thread had nothing to do. What was taken to wait for it. */
+static uint64_t make_idle(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index)
+{
+	uint32_t idle = tacho__book_owned(b, w, TACHO__OWNS_IDLE, 0, 0);
+	struct tacho__owned *o = tacho__owned_at(b->l, index);
+	uint64_t waiting = o->waiting_ns;
+
+	if (idle == TACHO__NONE)
+		return 0;
+	o->waiting_ns = o->estimated_ns = 0;
+	memset(o->size, 0, sizeof(o->size));
+	tacho__book_shift(b, index, idle, o->ns, 0);
+	return waiting;
+}
+
+/*
+ * Threads that serve one queue hand each other what there is to do: many of their turns begin with a
+ * wait for a condition.
+ */
+static int is_handed(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+		     const struct tacho__owned *o)
+{
+	const struct tacho__queue *q = tacho__queue_at(b, w);
+
+	return q && q->most_serving > 1 && o->owns == TACHO__OWNS_LOCK && o->is_signal &&
+	       o->count >= LEAST_WAITS && o->count * 5 >= b->l->threads[w->thread].turns;
+}
+
+/* A call that most turns consist of, where the loop itself hardly waits. */
+static int is_pace(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+		   const struct tacho__owned *o, uint64_t parked)
+{
+	const struct tacho__ledger_thread *t = &b->l->threads[w->thread];
+	int sleeps = 0;
+
+	return o->owns == TACHO__OWNS_CALL && t->turns && w->level == TACHO_LEVEL_WAITS &&
+	       o->count >= LEAST_WAITS && o->ns >= 4 * parked && o->count * 2 >= t->turns &&
+	       is_wait(tacho_read_definition(b->l->reader, o->process, o->name), &sleeps) &&
+	       !(sleeps && w->empty_turns * 2 < t->turns);
+}
+
 uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__worker *w)
 {
 	struct tacho__ledger *l = b->l;
-	const struct tacho__ledger_thread *t = &l->threads[w->thread];
 	uint64_t parked = w->idle_owned == TACHO__NONE ? 0 : tacho__owned_at(l, w->idle_owned)->ns;
-	uint32_t place = TACHO__NONE, idle;
-	uint64_t waiting;
+	uint64_t waiting = 0;
+	uint32_t place = TACHO__NONE;
 
-	for (struct tacho__owned *o = NULL;
-	     w->calls && t->turns && w->level == TACHO_LEVEL_WAITS && (o = tacho__table_next(&l->owned, o));) {
-		int sleeps = 0;
-
-		if (o->thread != w->thread || o->owns != TACHO__OWNS_CALL || o->count < LEAST_WAITS ||
-		    o->ns < 4 * parked || o->count * 2 < t->turns ||
-		    !is_wait(tacho_read_definition(l->reader, o->process, o->name), &sleeps) ||
-		    (sleeps && w->empty_turns * 2 < t->turns))
+	for (struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
+		if (o->thread != w->thread)
 			continue;
-		place = o->entry.index;
-		parked = o->ns / 4;
+		if (is_handed(b, w, o)) {
+			uint32_t index = o->entry.index;
+
+			waiting = tacho__add(waiting, make_idle(b, w, index));
+			o = tacho__owned_at(l, index);
+		} else if (is_pace(b, w, o, parked)) {
+			place = o->entry.index;
+			parked = o->ns / 4;
+		}
 	}
-	if (place == TACHO__NONE)
-		return 0;
-	idle = tacho__book_owned(b, w, TACHO__OWNS_IDLE, 0, 0);
-	if (idle == TACHO__NONE)
-		return 0;
-	waiting = tacho__owned_at(l, place)->waiting_ns;
-	tacho__owned_at(l, place)->waiting_ns = tacho__owned_at(l, place)->estimated_ns = 0;
-	tacho__book_shift(b, place, idle, tacho__owned_at(l, place)->ns, 0);
+	if (place != TACHO__NONE)
+		waiting = tacho__add(waiting, make_idle(b, w, place));
+	if (w->idle_owned != TACHO__NONE)
+		l->threads[w->thread].idle_ns = tacho__owned_at(l, w->idle_owned)->ns;
 	return waiting;
 }

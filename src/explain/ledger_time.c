@@ -133,14 +133,25 @@ uint64_t tacho__book_give(struct tacho__ledger_book *b, struct tacho__worker *w,
 	return waiting;
 }
 
+uint32_t tacho__size_of(uint64_t ns)
+{
+	return (uint32_t)(ns >= MS) + (ns >= 10 * MS) + (ns >= 50 * MS);
+}
+
 static struct tacho__size *size_of(struct tacho__owned *o, uint64_t ns)
 {
-	return &o->size[(ns >= MS) + (ns >= 10 * MS) + (ns >= 50 * MS)];
+	return &o->size[tacho__size_of(ns)];
 }
 
 void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting, uint64_t end_ns)
 {
-	struct tacho__size *s = size_of(o, ns);
+	tacho__book_note_as(o, ns, ns, waiting, end_ns);
+}
+
+void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, uint64_t waiting,
+			 uint64_t end_ns)
+{
+	struct tacho__size *s = size_of(o, size_ns);
 
 	o->count++;
 	s->count++;
@@ -221,11 +232,18 @@ uint64_t tacho__book_block(struct tacho__ledger_book *b, struct tacho__worker *w
 {
 	struct tacho__paid *p = &w->open[w->depth];
 	uint64_t waiting, ns;
+	struct tacho__owned *o;
 
 	if (to <= w->at)
 		return 0;
 	ns = give_on(b, w, index, to, &waiting);
-	tacho__book_note(owned_of(b, w, index), ns, waiting, to);
+	o = owned_of(b, w, index);
+	if (ns > o->longest_ns) {
+		o->kind = p->kind;
+		o->loop = w->loop;
+	}
+	if (!w->is_cut)
+		tacho__book_note(o, ns, waiting, to);
 	if (ns >= p->block_ns) {
 		p->block = index;
 		p->block_ns = ns;

@@ -4,51 +4,22 @@
 
 #include "explain/ledger_book.h"
 
-#define AT_ONCE_NS 50000u
-
 /* ---------------------------------------------------------------------- locks */
 
-/* A condition that is waited for while another thread of the queue is parked is where a thread
-   waits for work; others that it waits for at other times may be too. */
-static int is_idle(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
-{
-	struct tacho__queue *q = tacho__queue_at(b, w);
-	uint64_t parked;
-
-	if (!q || q->serving < 2 || w->depth)
-		return 0;
-	parked = tacho__queue_then(b, q, ns).parked_ns;
-	parked = parked > w->parked_ns ? parked - w->parked_ns : 0;
-	if (ns - w->at < AT_ONCE_NS ? w->idle_waits > w->blocked_waits : parked >= (ns - w->at) / 2) {
-		w->idle_waits++;
-		return 1;
-	}
-	w->blocked_waits++;
-	return w->idle_waits > w->blocked_waits;
-}
-
+/* Whether that is where threads wait for each other to hand them something is known at the end. */
 static void signalled(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t place,
 		      uint64_t ns)
 {
+	uint32_t index;
+
 	if (w->doing != TACHO__RUNNING || ns <= w->at)
 		return;
-	if (is_idle(b, w, ns)) {
-		w->doing = TACHO__WAITING;
-		w->wait_from = w->at;
-		w->wait_to = ns;
-		w->wait_late = 0;
-		tacho__book_settle(b, w, ns);
-		tacho__book_note(tacho__owned_at(b->l, w->idle_owned), ns - w->wait_from, 0, ns);
-		w->doing = TACHO__RUNNING;
-	} else {
-		uint32_t index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, TACHO__NONE, place);
-
-		tacho__book_block(b, w, index, ns);
-		w->signal_owned = index;
-		if (index != TACHO__NONE) {
-			tacho__owned_at(b->l, index)->is_signal = 1;
-			tacho__owned_at(b->l, index)->place = place;
-		}
+	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, TACHO__NONE, place);
+	tacho__book_block(b, w, index, ns);
+	w->signal_owned = index;
+	if (index != TACHO__NONE) {
+		tacho__owned_at(b->l, index)->is_signal = 1;
+		tacho__owned_at(b->l, index)->place = place;
 	}
 }
 
@@ -102,7 +73,9 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 	if (holder && holder != w)
 		did = tacho__book_did(b, holder, l->begin_ns, l->release_ns, l->lock);
 	longest = index == TACHO__NONE ? 0 : tacho__owned_at(b->l, index)->longest_ns;
+	w->is_cut = (l->cut & TACHO__CUT_END) != 0;
 	tacho__book_block(b, w, index, l->end_ns);
+	w->is_cut = 0;
 	if (index == TACHO__NONE)
 		return;
 	o = tacho__owned_at(b->l, index);
@@ -135,7 +108,9 @@ void tacho__book_call(void *arg, const struct tacho__call *c)
 	index = tacho__book_owned(b, w, TACHO__OWNS_CALL, c->name,
 				  c->stack ? c->stack : c->code | UINT64_C(1) << 63);
 	longest = index == TACHO__NONE ? 0 : tacho__owned_at(b->l, index)->longest_ns;
+	w->is_cut = (c->cut & TACHO__CUT_END) != 0;
 	tacho__book_block(b, w, index, c->end_ns);
+	w->is_cut = 0;
 	if (index == TACHO__NONE)
 		return;
 	o = tacho__owned_at(b->l, index);

@@ -27,14 +27,20 @@ void tacho__where_id(const struct tacho__explaining *x, struct tacho__finding *f
 		   tacho__places_of_id(x->reader, f->process, id, ns, places, TACHO__PLACES_MAX));
 }
 
-void tacho__where_code(const struct tacho__explaining *x, struct tacho__finding *f, uint64_t code,
-		       uint64_t ns)
+void tacho__where_frames(const struct tacho__explaining *x, struct tacho__finding *f,
+			 const uint64_t *frames, uint32_t count, uint64_t ns)
 {
 	struct tacho__place places[TACHO__PLACES_MAX];
 
 	put_places(f, places,
-		   tacho__places_of_frames(x->reader, f->process, &code, code != 0, 1, ns, places,
+		   tacho__places_of_frames(x->reader, f->process, frames, count, 1, ns, places,
 					   TACHO__PLACES_MAX));
+}
+
+void tacho__where_code(const struct tacho__explaining *x, struct tacho__finding *f, uint64_t code,
+		       uint64_t ns)
+{
+	tacho__where_frames(x, f, &code, code != 0, ns);
 }
 
 static uint32_t places_of_sample(const struct tacho__explaining *x, uint32_t process,

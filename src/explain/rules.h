@@ -67,6 +67,9 @@ void tacho__where_id(const struct tacho__explaining *x, struct tacho__finding *f
 /* The same for an address in the code. */
 void tacho__where_code(const struct tacho__explaining *x, struct tacho__finding *f, uint64_t code,
 		       uint64_t ns);
+/* The same for a stack of code, innermost first, that was interrupted. */
+void tacho__where_frames(const struct tacho__explaining *x, struct tacho__finding *f,
+			 const uint64_t *frames, uint32_t count, uint64_t ns);
 /* The same for the place that was sampled most. */
 void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__finding *f,
 			  const struct tacho__hottest *h, uint64_t ns);
@@ -124,6 +127,9 @@ int tacho__is_idle(const struct tacho__explaining *x);
 /* Whether a wait is what threads do that have nothing to do. */
 int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l);
 
+void tacho__rules_ledger(struct tacho__explaining *x);
+/* The part of its time in which a thread did not wait for work, 0..1. */
+double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread);
 void tacho__rules_loop(struct tacho__explaining *x);
 void tacho__rules_stuck(struct tacho__explaining *x);
 void tacho__rules_short(struct tacho__explaining *x); /* after rules_loop */
