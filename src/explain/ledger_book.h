@@ -24,6 +24,7 @@
 #define TACHO__BOOK_OFFS 32u
 #define TACHO__BOOK_SAMPLES 32u
 #define TACHO__BOOK_GAPS 4u
+#define TACHO__BOOK_TURNS 15u
 #define TACHO__BOOK_KINDS 8u
 
 /* Where the slope of what a queue costs changes. */
@@ -61,6 +62,7 @@ struct tacho__paid {
 	uint64_t ns, waiting_ns;    /* its own code */
 	uint64_t off_ns;	    /* runnable, seen by switches */
 	uint64_t begin_ns, end_ns, sample_ns;
+	uint32_t ready;		    /* of a turn: things that there were to do */
 	uint32_t block;		    /* its largest call or lock: index; TACHO__NONE */
 	uint64_t block_ns, block_waiting;
 };
@@ -83,7 +85,8 @@ struct tacho__worker {
 	uint64_t owed;	/* of a queue that it was at */
 	uint64_t parked_ns; /* of its queue, at `at` */
 	uint32_t ready;	    /* as its last wait said */
-	uint64_t usual_ns;  /* what one such thing takes: about the median */
+	uint64_t each[TACHO__BOOK_TURNS]; /* what one such thing took, in the last turns */
+	uint32_t each_count;		  /* ever */
 	uint64_t turn_size; /* what the last turn counts as */
 	uint32_t halves;    /* things that only this thread can serve, twice */
 	uint32_t half;

@@ -37,39 +37,53 @@ static void serve(struct tacho__ledger_book *b, struct tacho__worker *w, const s
 
 /* ----------------------------------------------------------- polls and turns */
 
+/* What one thing takes: the median of the last turns. */
+static uint64_t usual(const struct tacho__worker *w)
+{
+	uint32_t n = w->each_count < TACHO__BOOK_TURNS ? w->each_count : TACHO__BOOK_TURNS;
+	uint64_t sorted[TACHO__BOOK_TURNS];
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = i;
+
+		for (; at && sorted[at - 1] > w->each[i]; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = w->each[i];
+	}
+	return n ? sorted[n / 2] : 0;
+}
+
+/* Of the things that were ready in a turn, all but one took what they usually do. */
+static uint64_t size_of_turn(struct tacho__worker *w, const struct tacho__paid *p)
+{
+	uint32_t ready = p->ready ? p->ready : 1;
+	uint64_t each = p->ns / ready, others, size = p->ns;
+
+	w->each[w->each_count++ % TACHO__BOOK_TURNS] = each;
+	if (size >= LONG_NS && ready > 1) {
+		uint64_t often = usual(w);
+
+		others = (ready - 1) * (often < USUAL_MAX ? often : USUAL_MAX);
+		size = each <= USUAL_TIMES * often ? each
+						   : size - (others < size ? others : size);
+	}
+	return size;
+}
+
 void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
 {
 	const struct tacho__paid *e = &w->ended;
+	uint64_t size = e->ns;
 
 	if (e->kind != TACHO__NONE && e->owned != TACHO__NONE && e->ns) {
-		tacho__book_note(tacho__owned_at(b->l, e->owned), e->ns, e->waiting_ns,
-				 e->begin_ns + e->ns);
-		if (e->ns >= LONG_NS)
-			tacho__book_sample_long(b, w, e->begin_ns, e->end_ns, e->ns);
+		if (!e->kind)
+			w->turn_size = size = size_of_turn(w, e);
+		tacho__book_note_as(tacho__owned_at(b->l, e->owned), e->ns, size, e->waiting_ns,
+				    e->begin_ns + e->ns);
+		if (size >= LONG_NS)
+			tacho__book_sample_long(b, w, e->begin_ns, e->end_ns, size);
 	}
 	w->ended.kind = TACHO__NONE;
-}
-
-/* A turn ends. Of the things that were ready, all but one took what they usually do. */
-static void count_turn(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
-{
-	const struct tacho__paid *p = &w->open[0];
-	uint32_t ready = w->ready ? w->ready : 1;
-	uint64_t each = p->ns / ready, others;
-
-	if (!w->usual_ns)
-		w->usual_ns = each;
-	others = (ready - 1) * (w->usual_ns < USUAL_MAX ? w->usual_ns : USUAL_MAX);
-	w->turn_size = p->ns - (others < p->ns ? others : p->ns);
-	if (ready > 1 && each <= USUAL_TIMES * w->usual_ns)
-		w->turn_size = each;
-	tacho__book_note_as(tacho__owned_at(b->l, p->owned), p->ns, w->turn_size, p->waiting_ns,
-			    ns);
-	if (p->ns >= LONG_NS)
-		tacho__book_sample_long(b, w, p->begin_ns, ns, w->turn_size);
-	/* Up and down by the same part: as often the one as the other, it is the median. */
-	w->usual_ns += each > w->usual_ns ? w->usual_ns / 16 + 100 : 0;
-	w->usual_ns -= each < w->usual_ns ? w->usual_ns / 16 : 0;
 }
 
 static void open_frame(struct tacho__worker *w, uint32_t kind, uint64_t ns)
@@ -140,15 +154,12 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w, const s
 	w->turn_size = UINT64_MAX;
 	w->turn_parked =
 		w->parked_ns > w->turn_parked_then ? w->parked_ns - w->turn_parked_then : 0;
-	if (s->value && !w->depth) {
+	if (!w->depth) {
+		w->open[0].ready = w->ready;
 		close_frame(b, w, ns);
-	} else if (!w->depth) {
-		struct tacho__paid *p = &w->open[0];
-
-		if (p->owned != TACHO__NONE && p->ns)
-			count_turn(b, w, ns);
-		*p = (struct tacho__paid){
-			.owned = TACHO__NONE, .block = TACHO__NONE, .begin_ns = ns};
+		/* Else the kernel's part is told next. */
+		if (!s->value)
+			tacho__book_count(b, w);
 	}
 	serve(b, w, s, TACHO__PARKED, ns);
 	w->doing = TACHO__WAITING;
@@ -178,8 +189,11 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	struct tacho__queue *q;
 	int waited = w->doing == TACHO__WAITING;
 
+	tacho__book_count(b, w);
 	w->wait_to = ns;
 	w->ready = (uint32_t)ready;
+	if (ready > b->l->threads[w->thread].most_ready)
+		b->l->threads[w->thread].most_ready = (uint32_t)ready;
 	if (waited) {
 		if (w->idle_owned != TACHO__NONE)
 			tacho__book_note(tacho__owned_at(b->l, w->idle_owned), ns - w->wait_from, 0,
@@ -224,7 +238,11 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 	off = tacho__book_owned(b, w, TACHO__OWNS_DESCHEDULED, 0, 0);
 	if (off == TACHO__NONE)
 		return;
-	part = delay < e->ns ? delay : e->ns;
+	/* In which part of it that was is not known. */
+	part = e->block_ns ? (uint64_t)((double)delay * ((double)e->ns /
+							 (double)(e->ns + e->block_ns)))
+			   : delay;
+	part = part < e->ns ? part : e->ns;
 	waiting = e->ns ? (uint64_t)((double)e->waiting_ns * ((double)part / (double)e->ns)) : 0;
 	if (part) {
 		tacho__book_shift(b, e->owned, off, part, waiting);

@@ -204,8 +204,8 @@ static uint64_t make_idle(struct tacho__ledger_book *b, struct tacho__worker *w,
 }
 
 /*
- * Threads that serve one queue hand each other what there is to do: many of their turns begin with a
- * wait for a condition.
+ * Threads that serve one queue hand each other what there is to do: turn after turn begins with a wait
+ * for a condition.
  */
 static int is_handed(const struct tacho__ledger_book *b, const struct tacho__worker *w,
 		     const struct tacho__owned *o)
@@ -213,7 +213,7 @@ static int is_handed(const struct tacho__ledger_book *b, const struct tacho__wor
 	const struct tacho__queue *q = tacho__queue_at(b, w);
 
 	return q && q->most_serving > 1 && o->owns == TACHO__OWNS_LOCK && o->is_signal &&
-	       o->count >= LEAST_WAITS && o->count * 5 >= b->l->threads[w->thread].turns;
+	       o->count >= LEAST_WAITS && o->count * 10 >= b->l->threads[w->thread].turns;
 }
 
 /* A call that most turns consist of, where the loop itself hardly waits. */

@@ -6,6 +6,7 @@
 #include "explain/rules.h"
 
 #define TURNS_MIN 100u
+#define TURNS_FULL 10u /* of one that has much to do in each */
 #define LOOPS_MAX 256u
 #define LATE_MIN 3u
 /* Of a loop's time: from here on what comes at random waits longer than it takes (M/D/1). */
@@ -79,7 +80,7 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (l->turns < TURNS_MIN || share < tacho__limit(x, "loop-saturated.share") ||
+	if (l->turns < TURNS_FULL || share < tacho__limit(x, "loop-saturated.share") ||
 	    more * utilisation(x, l) * 100 < tacho__limit(x, "loop-saturated.share"))
 		return;
 	f = find_loop(x, "loop-saturated", l, (double)l->busy_ns / 2);

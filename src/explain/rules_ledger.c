@@ -172,6 +172,7 @@ static uint32_t group_all(const struct tacho__explaining *x, struct group *group
 /* Whether the loop has only one that it works for: of all that was ready, one was nearly always. */
 static int has_one_client(const struct tacho__explaining *x, const struct group *g)
 {
+	const struct tacho__ledger_thread *t = &x->out->ledger->threads[g->worst->thread];
 	uint64_t all = 0, clients = 0;
 
 	for (int pass = 0; pass < 2; pass++)
@@ -184,7 +185,7 @@ static int has_one_client(const struct tacho__explaining *x, const struct group 
 			else
 				clients += (double)r->count >= ONE_CLIENT * (double)all;
 		}
-	return all && clients <= 1;
+	return all ? clients <= 1 : t->level == TACHO_LEVEL_WAITS && t->most_ready <= 1;
 }
 
 /* Threads that serve what this one does. */
@@ -199,23 +200,33 @@ static uint32_t peers(const struct tacho__explaining *x, const struct group *g)
 	return n ? n : 1;
 }
 
+/* Time of long ones that is no use to anybody: of code, that of callbacks that should have been
+   split. */
+static uint64_t lost_ns(const struct group *g)
+{
+	switch (g->owns) {
+	case TACHO__OWNS_CODE:
+		return g->size[2].ns + g->size[3].ns;
+	case TACHO__OWNS_DESCHEDULED:
+		return 0;
+	default:
+		return g->ns;
+	}
+}
+
 static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct group *g)
 {
 	double window = tacho__window_ns(x), share = 100 * (double)g->waiting_ns / window;
 	double least = tacho__limit(x, "waiting.share");
+	double lost = 100 * (double)lost_ns(g) / window / peers(x, g);
 	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count");
-	int one = has_one_client(x, g);
 
-	if (share >= 5 * least || (stalls && (share >= least || !one)))
-		return TACHO__SEVERITY_CRITICAL;
-	if (share >= least)
-		return TACHO__SEVERITY_WARNING;
-	if (g->owns == TACHO__OWNS_CODE || g->owns == TACHO__OWNS_DESCHEDULED)
+	if (share < least && !stalls && lost < tacho__limit(x, "lost.share"))
 		return (enum tacho__severity)0;
-	share = 100 * (double)g->ns / window / peers(x, g);
-	if (share < tacho__limit(x, "lost.share"))
-		return (enum tacho__severity)0;
-	return one ? TACHO__SEVERITY_INFO : TACHO__SEVERITY_WARNING;
+	if (g->owns != TACHO__OWNS_DESCHEDULED && g->owns != TACHO__OWNS_STOPPED &&
+	    has_one_client(x, g))
+		return TACHO__SEVERITY_INFO;
+	return share >= 5 * least || stalls ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING;
 }
 
 /* ------------------------------------------------------------------ findings */
