@@ -34,6 +34,7 @@ struct group {
 	const struct tacho__owned *worst; /* with the longest */
 	const struct tacho__owned *dearest;
 	uint32_t threads;
+	int several; /* clients wait for it, or may */
 	struct tacho__size size[TACHO__SIZES];
 	uint32_t from; /* the least size that counts; of those: */
 	uint64_t count, ns, waiting_ns;
@@ -76,7 +77,8 @@ static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__ow
 	case TACHO__OWNS_CODE:
 		return o->kind ? o->kind : (uint64_t)o->loop << 32;
 	case TACHO__OWNS_CALL:
-		return tacho__hash_words(o->name, o->place ? hash_place(x, o, o->place) : o->code, 0);
+		return tacho__hash_words(o->name, o->place ? hash_place(x, o, o->place) : o->code,
+					 0);
 	case TACHO__OWNS_LOCK:
 		return o->is_signal ? hash_place(x, o, o->place) : o->lock;
 	default:
@@ -84,8 +86,29 @@ static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__ow
 	}
 }
 
-static void add_owned(struct group *g, const struct tacho__owned *o)
+/*
+ * Whether the thread works for one client alone. What was ready tells: of all that was ready in the
+ * process, one nearly always; where that is not told, one at a time.
+ */
+static int has_one_client(const struct tacho__explaining *x, const struct tacho__owned *o)
 {
+	const struct tacho__ledger_thread *t = &x->out->ledger->threads[o->thread];
+	uint64_t all = 0, clients = 0;
+	int told = 0;
+
+	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
+		all += r->process == x->process ? r->count : 0;
+		told |= r->process == x->process && r->loop == t->loop;
+	}
+	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));)
+		clients += r->process == x->process && (double)r->count >= ONE_CLIENT * (double)all;
+	return told ? clients <= 1 : t->level == TACHO_LEVEL_WAITS && t->most_ready <= 1;
+}
+
+static void add_owned(const struct tacho__explaining *x, struct group *g,
+		      const struct tacho__owned *o)
+{
+	g->several |= !has_one_client(x, o);
 	if (!g->worst || o->longest_ns > g->worst->longest_ns)
 		g->worst = o;
 	if (!g->dearest || o->waiting_ns > g->dearest->waiting_ns)
@@ -154,7 +177,7 @@ static uint32_t group_all(const struct tacho__explaining *x, struct group *group
 			continue;
 		if (at == n)
 			groups[n++] = (struct group){.owns = owns, .key = key};
-		add_owned(&groups[at], o);
+		add_owned(x, &groups[at], o);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		groups[i].from = counts_from(x, &groups[i]);
@@ -168,25 +191,6 @@ static uint32_t group_all(const struct tacho__explaining *x, struct group *group
 }
 
 /* ------------------------------------------------------------- significance */
-
-/* Whether the loop has only one that it works for: of all that was ready, one was nearly always. */
-static int has_one_client(const struct tacho__explaining *x, const struct group *g)
-{
-	const struct tacho__ledger_thread *t = &x->out->ledger->threads[g->worst->thread];
-	uint64_t all = 0, clients = 0;
-
-	for (int pass = 0; pass < 2; pass++)
-		for (const struct tacho__ready_sum *r = NULL;
-		     (r = tacho__table_next(&x->sum->ready, r));) {
-			if (r->process != x->process || r->loop != g->worst->loop)
-				continue;
-			if (!pass)
-				all += r->count;
-			else
-				clients += (double)r->count >= ONE_CLIENT * (double)all;
-		}
-	return all ? clients <= 1 : t->level == TACHO_LEVEL_WAITS && t->most_ready <= 1;
-}
 
 /* Threads that serve what this one does. */
 static uint32_t peers(const struct tacho__explaining *x, const struct group *g)
@@ -223,8 +227,7 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 
 	if (share < least && !stalls && lost < tacho__limit(x, "lost.share"))
 		return (enum tacho__severity)0;
-	if (g->owns != TACHO__OWNS_DESCHEDULED && g->owns != TACHO__OWNS_STOPPED &&
-	    has_one_client(x, g))
+	if (!g->several && g->owns != TACHO__OWNS_DESCHEDULED)
 		return TACHO__SEVERITY_INFO;
 	return share >= 5 * least || stalls ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING;
 }
@@ -234,8 +237,7 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 static struct tacho__finding *begin(struct tacho__explaining *x, const struct group *g,
 				    enum tacho__severity severity, const char *rule)
 {
-	struct tacho__finding *f =
-		tacho__find(x, rule, severity, x->process, (double)g->ns);
+	struct tacho__finding *f = tacho__find(x, rule, severity, x->process, (double)g->ns);
 
 	f->waiting_ns = (double)g->waiting_ns;
 	f->rank_ns = f->waiting_ns + f->cost_ns / LOST_WEIGHT;
@@ -358,10 +360,9 @@ static void find_code(struct tacho__explaining *x, const struct group *g,
 			     "callbacks of the loop can run in between.");
 	show(f, g, name);
 	if (hot)
-		tacho__say_evidence(f, f->thread, g->worst->first_ns, g->worst->last_ns,
-				    100 * h.share, "%",
-				    "%.0f %% of the CPU samples in long ones are in this place",
-				    100 * h.share);
+		tacho__say_evidence(
+			f, f->thread, g->worst->first_ns, g->worst->last_ns, 100 * h.share, "%",
+			"%.0f %% of the CPU samples in long ones are in this place", 100 * h.share);
 }
 
 static void find_call(struct tacho__explaining *x, const struct group *g,
@@ -382,10 +383,11 @@ static void find_call(struct tacho__explaining *x, const struct group *g,
 			   tacho__ns_text(ns, (double)o->longest_ns), call,
 			   f->where_count ? ", called by " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
-	tacho__say_advice(f, severity > TACHO__SEVERITY_INFO
-				     ? "Call it from a pool of threads, or use what the loop offers "
-				       "instead of it: while it waits, nothing else on this loop runs."
-				     : "Its only client waits for it; nobody else does.");
+	tacho__say_advice(f,
+			  severity > TACHO__SEVERITY_INFO
+				  ? "Call it from a pool of threads, or use what the loop offers "
+				    "instead of it: while it waits, nothing else on this loop runs."
+				  : "Its only client waits for it; nobody else does.");
 	show(f, g, call);
 }
 
@@ -470,7 +472,8 @@ static void find_sched(struct tacho__explaining *x, const struct group *g,
 	struct tacho__finding *f = begin(x, g, severity, "kernel-scheduling-delay");
 	char ns[TACHO__TEXT], name[TACHO__TEXT], all[TACHO__TEXT];
 
-	tacho__say_summary(f, "the kernel does not run %s when it could: %s in %llu times of up to %s",
+	tacho__say_summary(f,
+			   "the kernel does not run %s when it could: %s in %llu times of up to %s",
 			   tacho__thread_text(x, name, x->process, f->thread),
 			   tacho__ns_text(all, (double)g->ns), (unsigned long long)g->count,
 			   tacho__ns_text(ns, (double)g->worst->longest_ns));
