@@ -64,6 +64,7 @@ struct tacho__paid {
 	uint64_t block_ns, block_waiting;
 };
 
+struct tacho__book_process;
 struct tacho__recent_sample {
 	uint64_t at, ns;
 	uint32_t owned, function; /* indexes */
@@ -73,6 +74,7 @@ struct tacho__worker {
 	struct tacho__entry entry; /* key: process, thread */
 	uint32_t thread;	   /* index in `threads` */
 	uint32_t process, number;
+	struct tacho__book_process *of;
 	enum tacho__doing doing;
 	enum tacho__standing standing;
 	uint32_t queue; /* index; TACHO__NONE */
@@ -300,10 +302,9 @@ void tacho__book_quiet(struct tacho__ledger_book *b, uint32_t process, uint64_t 
 void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 void tacho__book_begins(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 /* Something of the process is seen. */
-static inline void tacho__book_seen(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
+static inline void tacho__book_seen(struct tacho__ledger_book *b, struct tacho__book_process *p,
+				    uint32_t process, uint64_t ns)
 {
-	struct tacho__book_process *p = tacho__book_process(b, process);
-
 	if (ns > p->last_ns) {
 		if (ns - p->last_ns >= TACHO__QUIET_NS)
 			tacho__book_quiet(b, process, ns);
@@ -317,7 +318,7 @@ static inline void tacho__book_seen(struct tacho__ledger_book *b, uint32_t proce
 static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w,
 				     uint64_t ns)
 {
-	tacho__book_seen(b, w->process, ns);
+	tacho__book_seen(b, w->of, w->process, ns);
 	w->touched = ns;
 	w->gone = 0;
 	if (w->doing <= TACHO__UNSEEN)

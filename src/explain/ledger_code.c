@@ -119,7 +119,7 @@ void tacho__book_sample(void *arg, const struct tacho__sample *s)
 	if (!w)
 		return;
 	/* It may reach further back than what the thread recorded itself. */
-	tacho__book_seen(b, s->at.process, s->ns);
+	tacho__book_seen(b, w->of, w->process, s->ns);
 	/* Two samplers of one thread tell the same time. */
 	w->perf |= s->perf;
 	if (s->perf != w->perf || w->doing != TACHO__RUNNING || w->in_lock)

@@ -6,6 +6,7 @@
 
 #define AT_ONCE_NS 50000u /* a wait of that length had nothing to return when it began */
 #define READY_MAX 65536u
+#define SHORT_NS 100000u
 
 /* It serves this loop from now on. */
 static void serve(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s,
@@ -54,8 +55,14 @@ static void open_frame(struct tacho__worker *w, uint32_t kind, uint64_t ns)
 /* What is left of it is known when the next one ends. */
 static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
 {
+	const struct tacho__paid *p = &w->open[w->depth];
+
 	tacho__book_count(b, w);
-	w->ended = w->open[w->depth];
+	/* The kernel is asked about long ones alone. */
+	if (p->ns + p->block_ns + p->off_ns >= SHORT_NS)
+		w->ended = *p;
+	else if (p->ns && p->owned != TACHO__NONE)
+		tacho__book_note(tacho__owned_at(b->l, p->owned), p->ns, p->waiting_ns, ns);
 	if (w->depth)
 		w->depth--;
 	else
@@ -133,7 +140,7 @@ static void at_once(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 	uint64_t parked = w->turn_parked;
 
 	/* Tasks that were woken meanwhile are counted by their wakes. */
-	if (q && tacho__book_process(b, w->process)->wakes)
+	if (q && w->of->wakes)
 		ready -= q->waiting < ready ? q->waiting : ready;
 	length -= parked < length ? parked : length;
 	amount = tacho__times(ready, length) / 2;
@@ -173,7 +180,7 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->halves_estimated = s->level == TACHO_LEVEL_WAITS;
 	if (w->halves_estimated)
 		w->halves = ready ? (uint32_t)ready - 1 : 0;
-	else if (s->level == TACHO_LEVEL_API && tacho__book_process(b, w->process)->wakes)
+	else if (s->level == TACHO_LEVEL_API && w->of->wakes)
 		w->halves = 0;
 	else
 		w->halves = (uint32_t)ready * 2;
@@ -216,7 +223,7 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->off_waiting = tacho__add(w->off_waiting, moved_waiting);
 	/* It neither ran nor was it ready to, and pages came from a disk. */
 	asleep = e->ns > e->sample_ns ? e->ns - e->sample_ns : 0;
-	if (s->faults && tacho__book_process(b, w->process)->is_sampled && asleep >= e->ns / 2 &&
+	if (s->faults && w->of->is_sampled && asleep >= e->ns / 2 &&
 	    asleep >= 1000000) {
 		uint32_t fault = tacho__book_owned(b, w, TACHO__OWNS_FAULTING, 0, 0);
 
@@ -241,7 +248,7 @@ static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, 
 
 	if (!ns)
 		return;
-	if (w->level == TACHO_LEVEL_API && tacho__book_process(b, w->process)->wakes) {
+	if (w->level == TACHO_LEVEL_API && w->of->wakes) {
 		tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, 0);
 		return;
 	}
@@ -387,8 +394,12 @@ static void step(struct tacho__ledger_book *b, struct tacho__worker *w, const st
 void tacho__book_step(void *arg, const struct tacho__step *s)
 {
 	struct tacho__ledger_book *b = arg;
-	struct tacho__worker *w = tacho__book_worker_of(b, s);
+	struct tacho__worker *w;
 
+	if (s->index < b->by_index_count && b->by_index[s->index])
+		w = tacho__worker_at(b, b->by_index[s->index] - 1);
+	else
+		w = tacho__book_worker_of(b, s);
 	if (!w)
 		return;
 	if (s->type != TACHO__STEP_CUT)

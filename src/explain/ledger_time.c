@@ -260,7 +260,7 @@ static void give_code(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 /* Nothing of the process was seen meanwhile, and it was sampled: it did not run. */
 static void give_stopped(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
 {
-	const struct tacho__book_process *p = tacho__book_process(b, w->process);
+	const struct tacho__book_process *p = w->of;
 	uint32_t kept = p->gap_count < TACHO__BOOK_GAPS ? p->gap_count : TACHO__BOOK_GAPS;
 
 	for (uint32_t i = kept; p->is_sampled && i--;) {
@@ -286,7 +286,7 @@ static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	uint64_t parked, ran = 0, ns = to - w->at;
 	uint32_t kept = w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
 
-	if (!q || q->serving < 2 || !tacho__book_process(b, w->process)->is_sampled)
+	if (!q || q->serving < 2 || !w->of->is_sampled)
 		return;
 	for (uint32_t i = 0; i < kept; i++)
 		if (w->samples[i].at > w->at && w->samples[i].at <= to)

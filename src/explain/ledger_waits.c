@@ -201,7 +201,7 @@ void tacho__book_counter(void *arg, const struct tacho__counter *c)
 	struct tacho__known_id *k = &b->counters[c->name % TACHO__BOOK_KNOWN];
 	uint64_t us;
 
-	tacho__book_seen(b, c->at.process, c->ns);
+	tacho__book_seen(b, p, c->at.process, c->ns);
 	if (c->depth)
 		return;
 	if (k->process != c->at.process || k->id != c->name) {
@@ -241,7 +241,7 @@ void tacho__book_other(void *arg, const struct tacho__at *at, const struct tacho
 	struct tacho__ledger_book *b = arg;
 
 	(void)at;
-	tacho__book_seen(b, e->process, e->ns);
+	tacho__book_seen(b, tacho__book_process(b, e->process), e->process, e->ns);
 	if (e->type == TACHO_EV_PAUSE)
 		tacho__queues_forget(b, e->process, e->ns);
 	else if (e->type == TACHO_EV_STEAL)

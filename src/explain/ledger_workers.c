@@ -58,6 +58,7 @@ struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t 
 		return w;
 	w->process = process;
 	w->number = thread;
+	w->of = tacho__book_process(b, process);
 	w->queue = w->idle_owned = TACHO__NONE;
 	w->ended.kind = TACHO__NONE;
 	w->open[0].owned = w->open[0].block = TACHO__NONE;
@@ -73,8 +74,6 @@ struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b, const 
 {
 	struct tacho__worker *w;
 
-	if (s->index < b->by_index_count && b->by_index[s->index])
-		return tacho__worker_at(b, b->by_index[s->index] - 1);
 	w = tacho__book_worker(b, s->process, s->thread);
 	if (!w)
 		return NULL;
