@@ -18,8 +18,8 @@
 #define TACHO__NONE UINT32_MAX
 
 #define TACHO__BOOK_QUEUES 4096u
-#define TACHO__BOOK_POINTS 64u
-#define TACHO__BOOK_PIECES 64u
+#define TACHO__BOOK_POINTS 16u
+#define TACHO__BOOK_PIECES 32u
 #define TACHO__BOOK_FRAMES 18u
 #define TACHO__BOOK_OFFS 32u
 #define TACHO__BOOK_SAMPLES 32u
@@ -241,8 +241,10 @@ void tacho__queue_takes(struct tacho__ledger_book *b, struct tacho__queue *q, ui
 /* The worker's time must be shared out until then. */
 void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
 			struct tacho__queue *q, enum tacho__standing standing, uint64_t ns);
-/* Of a time that may be past: what each busy thread paid until then, and how long one was parked. */
-struct tacho__point tacho__queue_then(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns);
+/* Of a time that may be past, but not before what the worker has paid: what each busy thread paid
+   until then, and how long one was parked. */
+struct tacho__point tacho__queue_then(struct tacho__ledger_book *b, struct tacho__queue *q,
+				      const struct tacho__worker *w, uint64_t ns);
 /* A task of one loop runs on another. */
 void tacho__queue_migrates(struct tacho__ledger_book *b, uint32_t process, uint32_t from,
 			   uint32_t to, uint64_t ns);

@@ -91,7 +91,8 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->doing = TACHO__RUNNING;
 	if (s->from && s->from != s->loop && s->loop)
 		tacho__queue_migrates(b, w->process, s->from, s->loop, ns);
-	serve(b, w, s, TACHO__BUSY, ns);
+	if (s->loop != w->loop || w->standing != TACHO__BUSY)
+		serve(b, w, s, TACHO__BUSY, ns);
 	if (w->late_next) {
 		uint64_t due = ns - (w->late_next < ns ? w->late_next : ns);
 

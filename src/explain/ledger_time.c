@@ -93,7 +93,7 @@ static uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 			tacho__queue_move(b, q, to);
 			then = (struct tacho__point){to, q->cost, q->parked_ns};
 		} else {
-			then = tacho__queue_then(b, q, to);
+			then = tacho__queue_then(b, q, w, to);
 		}
 		if (then.cost > w->cost) {
 			if (w->standing == TACHO__BUSY)
@@ -291,7 +291,7 @@ static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	for (uint32_t i = 0; i < kept; i++)
 		if (w->samples[i].at > w->at && w->samples[i].at <= to)
 			ran += w->samples[i].ns;
-	parked = tacho__queue_then(b, q, to).parked_ns;
+	parked = tacho__queue_then(b, q, w, to).parked_ns;
 	parked = parked > w->parked_ns ? parked - w->parked_ns : 0;
 	if (ran >= ns / 4 || parked < ns / 4)
 		return;

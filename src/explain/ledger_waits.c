@@ -17,7 +17,7 @@ static int is_idle(struct tacho__ledger_book *b, struct tacho__worker *w, uint64
 
 	if (!q || q->serving < 2 || w->depth)
 		return 0;
-	parked = tacho__queue_then(b, q, ns).parked_ns;
+	parked = tacho__queue_then(b, q, w, ns).parked_ns;
 	parked = parked > w->parked_ns ? parked - w->parked_ns : 0;
 	if (ns - w->at < AT_ONCE_NS ? w->idle_waits > w->blocked_waits : parked >= (ns - w->at) / 2) {
 		w->idle_waits++;
