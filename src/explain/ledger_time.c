@@ -316,7 +316,8 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	case TACHO__RUNNING:
 		if (to - w->at >= UNSAMPLED_NS && !w->off_count) {
 			give_unseen(b, w, to);
-			if (to - w->at >= STOPPED_NS)
+			/* Where hooks are not known to see its calls, it may be in one. */
+			if (to - w->at >= STOPPED_NS && w->level != TACHO_LEVEL_API)
 				give_stopped(b, w, to);
 		}
 		give_code(b, w, to);
