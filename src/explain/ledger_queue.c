@@ -240,7 +240,8 @@ void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
 	q->last_worker = w->entry.index;
 	if (standing == TACHO__BUSY)
 		take_late(b, w, q, ns);
-	else if (was == TACHO__BUSY && !busy(q))
+	/* Between two pieces of work a thread of a pool has looked at nothing. */
+	else if (was == TACHO__BUSY && !busy(q) && q->entry.key[1] != POOL)
 		rest(q);
 }
 
