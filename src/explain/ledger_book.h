@@ -35,18 +35,18 @@ struct tacho__queue {
 	struct tacho__entry entry; /* key: process, loop or set */
 	uint32_t joined;	   /* index of the queue that it is one with now + 1; 0: itself */
 	uint32_t serving, parked, idle; /* threads; of these parked at it, idle elsewhere */
-	uint32_t waiting;	 /* things */
-	uint32_t last_worker;	 /* that served; TACHO__NONE */
-	uint64_t at;		 /* until when the sums go */
-	uint64_t cost;		 /* for each busy thread, ever */
-	uint64_t carried;	 /* too little to be shared out evenly */
-	uint64_t parked_ns;	 /* in which a thread was parked */
-	uint64_t late;		 /* cost that is for the next one to come back */
-	uint64_t late_since;	 /* 0: none */
-	uint32_t old;		 /* things that wait since before rest_ns */
-	uint64_t rest_ns;	 /* none of its threads was busy then */
-	uint64_t forgotten_ns;	 /* what waited before does not count any more */
-	uint32_t point_count;	 /* ever */
+	uint32_t waiting;		/* things */
+	uint32_t last_worker;		/* that served; TACHO__NONE */
+	uint64_t at;			/* until when the sums go */
+	uint64_t cost;			/* for each busy thread, ever */
+	uint64_t carried;		/* too little to be shared out evenly */
+	uint64_t parked_ns;		/* in which a thread was parked */
+	uint64_t late;			/* cost that is for the next one to come back */
+	uint64_t late_since;		/* 0: none */
+	uint32_t old;			/* things that wait since before rest_ns */
+	uint64_t rest_ns;		/* none of its threads was busy then */
+	uint64_t forgotten_ns;		/* what waited before does not count any more */
+	uint32_t point_count;		/* ever */
 	struct tacho__point points[TACHO__BOOK_POINTS];
 };
 
@@ -56,11 +56,11 @@ enum tacho__doing { TACHO__UNBORN, TACHO__UNSEEN, TACHO__WAITING, TACHO__RUNNING
 /* A poll that is open, or the turn around all of them. */
 struct tacho__paid {
 	uint32_t kind;
-	uint32_t owned;		    /* index; TACHO__NONE: not looked up yet */
-	uint64_t ns, waiting_ns;    /* its own code */
-	uint64_t off_ns;	    /* runnable, seen by switches */
+	uint32_t owned;		 /* index; TACHO__NONE: not looked up yet */
+	uint64_t ns, waiting_ns; /* its own code */
+	uint64_t off_ns;	 /* runnable, seen by switches */
 	uint64_t begin_ns, sample_ns;
-	uint32_t block;		    /* its largest call or lock: index; TACHO__NONE */
+	uint32_t block; /* its largest call or lock: index; TACHO__NONE */
 	uint64_t block_ns, block_waiting;
 };
 
@@ -79,20 +79,20 @@ struct tacho__worker {
 	enum tacho__standing standing;
 	uint32_t queue; /* index; TACHO__NONE */
 	uint32_t loop, level;
-	uint64_t at;	/* until when its time is shared out */
-	uint64_t cost;	/* of its queue, paid until then */
-	uint64_t owed;	/* of a queue that it was at */
+	uint64_t at;	    /* until when its time is shared out */
+	uint64_t cost;	    /* of its queue, paid until then */
+	uint64_t owed;	    /* of a queue that it was at */
 	uint64_t parked_ns; /* of its queue, at `at` */
 	uint32_t ready;	    /* as its last wait said */
 	uint32_t halves;    /* things that only this thread can serve, twice */
 	uint32_t half;
 	uint8_t halves_estimated, in_lock, gone, is_dead, signal_guess;
-	uint8_t perf; /* it has samples of the kernel */
+	uint8_t perf;		     /* it has samples of the kernel */
 	enum tacho__owns_reason why; /* it is not observed */
 	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
-	uint64_t touched;     /* last seen */
+	uint64_t touched;	     /* last seen */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
-	uint64_t turn_from;   /* 0: not known */
+	uint64_t turn_from;				  /* 0: not known */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
@@ -158,8 +158,8 @@ struct tacho__ledger_book {
 	struct tacho__book_process *processes;
 	uint32_t process_count;
 	uint64_t first_ns; /* of the window */
-	uint64_t halves; /* of waiting, that threads had for themselves */
-	uint64_t waited; /* in queues, and what was due */
+	uint64_t halves;   /* of waiting, that threads had for themselves */
+	uint64_t waited;   /* in queues, and what was due */
 	uint64_t relieved; /* of both: what did not wait after all */
 	int error;
 };
@@ -277,7 +277,7 @@ void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, u
 			uint64_t to, uint64_t amount, enum tacho__charge how);
 /* The last wait was late by so much of its end. Index of that owner. */
 uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
-		      enum tacho__owns_reason reason, uint64_t waiting_ns);
+			  enum tacho__owns_reason reason, uint64_t waiting_ns);
 /* What had most of the time between these of a worker that had the lock; TACHO__NONE. */
 uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
 			 uint64_t from, uint64_t to, uint64_t lock);

@@ -130,8 +130,8 @@ void tacho__book_sample(void *arg, const struct tacho__sample *s)
 		return;
 	f = function_of(b, s, p->owned);
 	recent = &w->samples[w->sample_count++ % TACHO__BOOK_SAMPLES];
-	*recent = (struct tacho__recent_sample){
-		s->ns, s->cpu_ns, p->owned, f ? f->entry.index : TACHO__NONE};
+	*recent = (struct tacho__recent_sample){s->ns, s->cpu_ns, p->owned,
+						f ? f->entry.index : TACHO__NONE};
 	if (!f)
 		return;
 	cost = rate(b, w) * (double)s->cpu_ns;

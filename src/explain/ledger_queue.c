@@ -132,8 +132,7 @@ struct tacho__point tacho__queue_then(struct tacho__ledger_book *b, struct tacho
 		return (struct tacho__point){ns, paid.cost, paid.parked_ns};
 	return (struct tacho__point){
 		ns,
-		before.cost +
-			share(after.cost - before.cost, ns - before.at, after.at - before.at),
+		before.cost + share(after.cost - before.cost, ns - before.at, after.at - before.at),
 		before.parked_ns + share(after.parked_ns - before.parked_ns, ns - before.at,
 					 after.at - before.at)};
 }

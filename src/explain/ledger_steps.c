@@ -9,8 +9,8 @@
 #define SHORT_NS 100000u
 
 /* It serves this loop from now on. */
-static void serve(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s,
-		  enum tacho__standing standing, uint64_t ns)
+static void serve(struct tacho__ledger_book *b, struct tacho__worker *w,
+		  const struct tacho__step *s, enum tacho__standing standing, uint64_t ns)
 {
 	struct tacho__ledger_thread *t = &b->l->threads[w->thread];
 	struct tacho__queue *q;
@@ -106,14 +106,13 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 	open_frame(w, s->kind, ns);
 }
 
-static void parks(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s,
-		  uint64_t ns)
+static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
+		  const struct tacho__step *s, uint64_t ns)
 {
 	/* What never had a callback was not waiting for one. */
 	if (w->halves > 1 && !w->halves_estimated && w->turn_from)
 		tacho__book_charge(b, w, w->turn_from, ns,
-				   tacho__times(w->halves / 2, ns - w->turn_from),
-				   TACHO__RELIEVED);
+				   tacho__times(w->halves / 2, ns - w->turn_from), TACHO__RELIEVED);
 	w->halves = 0;
 	w->turn_parked =
 		w->parked_ns > w->turn_parked_then ? w->parked_ns - w->turn_parked_then : 0;
@@ -212,8 +211,8 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 	}
 	part = delay - part < e->block_ns ? delay - part : e->block_ns;
 	if (part && e->block != TACHO__NONE) {
-		waiting = (uint64_t)((double)e->block_waiting *
-				     ((double)part / (double)e->block_ns));
+		waiting =
+			(uint64_t)((double)e->block_waiting * ((double)part / (double)e->block_ns));
 		tacho__book_shift(b, e->block, off, part, waiting);
 		moved += part;
 		moved_waiting = tacho__add(moved_waiting, waiting);
@@ -224,8 +223,7 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->off_waiting = tacho__add(w->off_waiting, moved_waiting);
 	/* It neither ran nor was it ready to, and pages came from a disk. */
 	asleep = e->ns > e->sample_ns ? e->ns - e->sample_ns : 0;
-	if (s->faults && w->of->is_sampled && asleep >= e->ns / 2 &&
-	    asleep >= 1000000) {
+	if (s->faults && w->of->is_sampled && asleep >= e->ns / 2 && asleep >= 1000000) {
 		uint32_t fault = tacho__book_owned(b, w, TACHO__OWNS_FAULTING, 0, 0);
 
 		waiting = (uint64_t)((double)e->waiting_ns * ((double)asleep / (double)e->ns));

@@ -10,8 +10,9 @@
 const char *tacho__owns_name(enum tacho__owns owns)
 {
 	static const char *const names[TACHO__OWNS_COUNT] = {
-		"",	       "idle",	    "late",    "code",	   "call",     "lock",
-		"descheduled", "throttled", "stopped", "faulting", "recorder", "not observed"};
+		"",	   "idle",     "late",	      "code",
+		"call",	   "lock",     "descheduled", "throttled",
+		"stopped", "faulting", "recorder",    "not observed"};
 
 	return names[owns];
 }
@@ -171,9 +172,9 @@ int tacho__ledger_place(const struct tacho__ledger *l, const struct tacho__ledge
 /* Calls in which a thread waits until there is something to do. */
 static int is_wait(const struct tacho_definition *d, int *sleeps)
 {
-	static const char *const names[] = {"accept",	"accept4",	   "nanosleep", "usleep",
-					    "sleep",	"clock_nanosleep", "sigwait",	"sigwaitinfo",
-					    "pause",	"sigtimedwait"};
+	static const char *const names[] = {"accept", "accept4",	 "nanosleep", "usleep",
+					    "sleep",  "clock_nanosleep", "sigwait",   "sigwaitinfo",
+					    "pause",  "sigtimedwait"};
 
 	for (uint32_t i = 0; d && i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(d->name, names[i]) == 0) {
@@ -196,12 +197,12 @@ uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__work
 	uint32_t place = TACHO__NONE, idle;
 	uint64_t waiting;
 
-	for (struct tacho__owned *o = NULL;
-	     w->calls && t->turns && w->level == TACHO_LEVEL_WAITS && (o = tacho__table_next(&l->owned, o));) {
+	for (struct tacho__owned *o = NULL; w->calls && t->turns && w->level == TACHO_LEVEL_WAITS &&
+					    (o = tacho__table_next(&l->owned, o));) {
 		int sleeps = 0;
 
-		if (o->thread != w->thread || o->owns != TACHO__OWNS_CALL || o->count < LEAST_WAITS ||
-		    o->ns < 4 * parked || o->count * 2 < t->turns ||
+		if (o->thread != w->thread || o->owns != TACHO__OWNS_CALL ||
+		    o->count < LEAST_WAITS || o->ns < 4 * parked || o->count * 2 < t->turns ||
 		    !is_wait(tacho_read_definition(l->reader, o->process, o->name), &sleeps) ||
 		    (sleeps && w->empty_turns * 2 < t->turns))
 			continue;

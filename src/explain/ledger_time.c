@@ -10,9 +10,9 @@
 uint32_t tacho__book_owned(struct tacho__ledger_book *b, const struct tacho__worker *w,
 			   enum tacho__owns owns, uint32_t what, uint64_t key)
 {
-	struct tacho__owned *o =
-		tacho__table_get(&b->l->owned, (uint64_t)w->thread << 36 | (uint64_t)owns << 32 | what,
-				 key, &b->error);
+	struct tacho__owned *o = tacho__table_get(
+		&b->l->owned, (uint64_t)w->thread << 36 | (uint64_t)owns << 32 | what, key,
+		&b->error);
 
 	if (!o)
 		return TACHO__NONE;
@@ -284,7 +284,8 @@ static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, u
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
 	uint64_t parked, ran = 0, ns = to - w->at;
-	uint32_t kept = w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
+	uint32_t kept =
+		w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
 
 	if (!q || q->serving < 2 || !w->of->is_sampled)
 		return;
@@ -329,7 +330,7 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 
 /* Of the last wait, so much more. */
 uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
-		      enum tacho__owns_reason reason, uint64_t waiting)
+			  enum tacho__owns_reason reason, uint64_t waiting)
 {
 	uint64_t length = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : 0, more;
 	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, reason);

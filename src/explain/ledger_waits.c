@@ -19,7 +19,8 @@ static int is_idle(struct tacho__ledger_book *b, struct tacho__worker *w, uint64
 		return 0;
 	parked = tacho__queue_then(b, q, w, ns).parked_ns;
 	parked = parked > w->parked_ns ? parked - w->parked_ns : 0;
-	if (ns - w->at < AT_ONCE_NS ? w->idle_waits > w->blocked_waits : parked >= (ns - w->at) / 2) {
+	if (ns - w->at < AT_ONCE_NS ? w->idle_waits > w->blocked_waits
+				    : parked >= (ns - w->at) / 2) {
 		w->idle_waits++;
 		return 1;
 	}
@@ -52,8 +53,8 @@ static void signalled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	}
 }
 
-void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s,
-		  uint64_t ns)
+void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
+		       const struct tacho__step *s, uint64_t ns)
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
 
@@ -65,7 +66,7 @@ void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w, co
 }
 
 void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
-		   const struct tacho__step *s, uint64_t ns)
+			const struct tacho__step *s, uint64_t ns)
 {
 	w->in_lock = !s->value;
 	if (s->value)
@@ -95,9 +96,9 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 		return;
 	}
 	w->in_lock = 0;
-	holder = l->release_ns ? tacho__table_find(&b->workers, l->releaser.process,
-						   l->releaser.thread)
-			       : NULL;
+	holder = l->release_ns
+			 ? tacho__table_find(&b->workers, l->releaser.process, l->releaser.thread)
+			 : NULL;
 	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, holder ? holder->number : 0, l->lock);
 	if (holder && holder != w)
 		did = tacho__book_did(b, holder, l->begin_ns, l->release_ns, l->lock);
