@@ -78,7 +78,7 @@ def other_outputs(name, ledger, trace):
     text = tacho("report", "--ledger", trace)
     check(f"{name}: as text", text.returncode == 0 and "owners by cost" in text.stdout
           and "nanosleep" in text.stdout, said(text))
-    rows = tacho("sql", "--json", trace, "SELECT tid, sum(ns) AS ns, max(end_ns - begin_ns) AS span"
+    rows = tacho("sql", "--json", trace, "SELECT tid, sum(ns) AS ns, max(last_ns - first_ns) AS span"
                  " FROM ledger GROUP BY tid")
     if rows.returncode == 2 and "SQLite" in rows.stderr:
         skip(f"{name}: as a table", "built without SQLite")
