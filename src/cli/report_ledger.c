@@ -107,7 +107,8 @@ static void put_owners(const struct tacho_reader *reader, const struct tacho__le
 	char waiting[TACHO__TEXT], ns[TACHO__TEXT], longest[TACHO__TEXT], lost[TACHO__TEXT];
 	char process[TACHO__TEXT];
 
-	printf("\nowners by cost; %s of waiting in all%s\n", tacho__ns_text(waiting, (double)l->waiting_ns),
+	printf("\nowners by cost; %s of waiting in all%s\n",
+	       tacho__ns_text(waiting, (double)l->waiting_ns),
 	       l->waiting_ns ? " (~: partly an estimate)" : "");
 	if (!l->owner_count)
 		return;
@@ -117,9 +118,10 @@ static void put_owners(const struct tacho_reader *reader, const struct tacho__le
 
 		if (!o->waiting_ns && !o->lost_ns)
 			continue;
-		printf("  %9s%s  %10s %10s %9" PRIu64 " %10s   ", ns_or_none(waiting, o->waiting_ns),
-		       o->estimated_ns ? "~" : " ", tacho__ns_text(ns, (double)o->ns),
-		       ns_or_none(lost, o->lost_ns), o->count, ns_or_none(longest, o->longest_ns));
+		printf("  %9s%s  %10s %10s %9" PRIu64 " %10s   ",
+		       ns_or_none(waiting, o->waiting_ns), o->estimated_ns ? "~" : " ",
+		       tacho__ns_text(ns, (double)o->ns), ns_or_none(lost, o->lost_ns), o->count,
+		       ns_or_none(longest, o->longest_ns));
 		if (tacho_read_process_count(reader) > 1) {
 			text_put(stdout, tacho__process_text(reader, process, o->process));
 			fputs(": ", stdout);

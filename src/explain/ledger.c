@@ -134,10 +134,9 @@ static void end_workers(struct tacho__ledger_book *b)
 			owed = tacho__add(owed, q->cost - w->cost);
 		charge(b, w, TACHO__OWNS_NOT_OBSERVED, TACHO__UNSEEN_EDGE, owed);
 		halves -= w->half < halves ? w->half : halves;
-		b->l->threads[w->thread].last_ns =
-			w->at > b->l->threads[w->thread].first_ns
-				? w->at
-				: b->l->threads[w->thread].first_ns;
+		b->l->threads[w->thread].last_ns = w->at > b->l->threads[w->thread].first_ns
+							   ? w->at
+							   : b->l->threads[w->thread].first_ns;
 		none = tacho__add(none, tacho__book_idle_place(b, w));
 	}
 	halves = tacho__add(b->waited, halves / 2);
@@ -306,10 +305,10 @@ static uint64_t key_of(const struct tacho__ledger *l, const struct tacho__ledger
 		return tacho__hash_words(o->kind, o->kind ? 0 : o->loop, 1);
 	case TACHO__OWNS_CALL:
 		if (tacho__ledger_place(l, line, &place) && place.function[0])
-			return tacho__hash_words(o->name,
-						 tacho__hash_bytes(place.function,
-								   strlen(place.function), 0),
-						 place.line);
+			return tacho__hash_words(
+				o->name,
+				tacho__hash_bytes(place.function, strlen(place.function), 0),
+				place.line);
 		return tacho__hash_words(o->name, o->place, o->code);
 	case TACHO__OWNS_LOCK:
 		return o->is_signal ? tacho__hash_words(0, o->entry.key[1], 2) : o->lock;
@@ -396,8 +395,7 @@ int tacho__ledger_close(struct tacho__ledger *l)
 	uint32_t count = 0;
 	int error = functions ? l->book->error : -ENOMEM;
 
-	for (struct tacho__function *f = NULL;
-	     !error && (f = tacho__table_next(&l->functions, f));)
+	for (struct tacho__function *f = NULL; !error && (f = tacho__table_next(&l->functions, f));)
 		if (f->ns)
 			functions[count++] = f;
 	if (!error) {

@@ -98,10 +98,10 @@ struct tacho__owned {
 	uint64_t ns;
 	uint64_t count; /* occurrences: of code, callbacks or turns */
 	uint64_t longest_ns, longest_at_ns, first_ns, last_ns;
-	uint64_t waiting_ns;	/* cost: what waited meanwhile */
-	uint64_t estimated_ns;	/* of that */
-	uint64_t sample_ns;	/* code: CPU time of its samples */
-	double sample_cost;	/* code: of these, weighed with what waited */
+	uint64_t waiting_ns;   /* cost: what waited meanwhile */
+	uint64_t estimated_ns; /* of that */
+	uint64_t sample_ns;    /* code: CPU time of its samples */
+	double sample_cost;    /* code: of these, weighed with what waited */
 	struct tacho__size size[TACHO__SIZES];
 };
 
@@ -152,7 +152,8 @@ struct tacho__ledger_owner {
 	uint32_t line;	  /* of the most costly of these: index in `lines` */
 	uint64_t ns, count, longest_ns, waiting_ns, estimated_ns;
 	uint64_t lost_ns; /* capacity: in calls and locks in the middle of work */
-	struct tacho__size size[TACHO__SIZES]; /* of its lines; a function has those of its callback */
+	struct tacho__size
+		size[TACHO__SIZES]; /* of its lines; a function has those of its callback */
 };
 
 struct tacho__ledger_book; /* while it is made */

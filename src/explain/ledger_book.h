@@ -18,8 +18,8 @@
 #define TACHO__NONE UINT32_MAX
 
 #define TACHO__BOOK_QUEUES 4096u
-#define TACHO__BOOK_POINTS 64u
-#define TACHO__BOOK_PIECES 64u
+#define TACHO__BOOK_POINTS 16u
+#define TACHO__BOOK_PIECES 32u
 #define TACHO__BOOK_FRAMES 18u
 #define TACHO__BOOK_OFFS 32u
 #define TACHO__BOOK_SAMPLES 32u
@@ -67,6 +67,7 @@ struct tacho__paid {
 	uint64_t block_ns, block_waiting;
 };
 
+struct tacho__book_process;
 struct tacho__recent_sample {
 	uint64_t at, ns;
 	uint32_t owned, function; /* indexes */
@@ -76,13 +77,14 @@ struct tacho__worker {
 	struct tacho__entry entry; /* key: process, thread */
 	uint32_t thread;	   /* index in `threads` */
 	uint32_t process, number;
+	struct tacho__book_process *of;
 	enum tacho__doing doing;
 	enum tacho__standing standing;
 	uint32_t queue; /* index; TACHO__NONE */
 	uint32_t loop, level;
-	uint64_t at;	/* until when its time is shared out */
-	uint64_t cost;	/* of its queue, paid until then */
-	uint64_t owed;	/* of a queue that it was at */
+	uint64_t at;	    /* until when its time is shared out */
+	uint64_t cost;	    /* of its queue, paid until then */
+	uint64_t owed;	    /* of a queue that it was at */
 	uint64_t parked_ns; /* of its queue, at `at` */
 	uint32_t ready;	    /* as its last wait said */
 	uint64_t each[TACHO__BOOK_TURNS]; /* what one such thing took, in the last turns */
@@ -95,9 +97,9 @@ struct tacho__worker {
 	uint8_t perf; /* it has samples of the kernel */
 	enum tacho__owns_reason why; /* it is not observed */
 	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
-	uint64_t touched;     /* last seen */
+	uint64_t touched;	     /* last seen */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
-	uint64_t turn_from;   /* 0: not known */
+	uint64_t turn_from;				  /* 0: not known */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
@@ -162,8 +164,8 @@ struct tacho__ledger_book {
 	struct tacho__book_process *processes;
 	uint32_t process_count;
 	uint64_t first_ns; /* of the window */
-	uint64_t halves; /* of waiting, that threads had for themselves */
-	uint64_t waited; /* in queues, and what was due */
+	uint64_t halves;   /* of waiting, that threads had for themselves */
+	uint64_t waited;   /* in queues, and what was due */
 	uint64_t relieved; /* of both: what did not wait after all */
 	int error;
 };
@@ -245,8 +247,10 @@ void tacho__queue_takes(struct tacho__ledger_book *b, struct tacho__queue *q, ui
 /* The worker's time must be shared out until then. */
 void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
 			struct tacho__queue *q, enum tacho__standing standing, uint64_t ns);
-/* Of a time that may be past: what each busy thread paid until then, and how long one was parked. */
-struct tacho__point tacho__queue_then(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns);
+/* Of a time that may be past, but not before what the worker has paid: what each busy thread paid
+   until then, and how long one was parked. */
+struct tacho__point tacho__queue_then(struct tacho__ledger_book *b, struct tacho__queue *q,
+				      const struct tacho__worker *w, uint64_t ns);
 /* A task of one loop runs on another. */
 void tacho__queue_migrates(struct tacho__ledger_book *b, uint32_t process, uint32_t from,
 			   uint32_t to, uint64_t ns);
@@ -282,7 +286,7 @@ void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, u
 			uint64_t to, uint64_t amount, enum tacho__charge how);
 /* The last wait was late by so much of its end. Index of that owner. */
 uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
-		      enum tacho__owns_reason reason, uint64_t waiting_ns);
+			  enum tacho__owns_reason reason, uint64_t waiting_ns);
 /* What had most of the time between these of a worker that had the lock; TACHO__NONE. */
 uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
 			 uint64_t from, uint64_t to, uint64_t lock);
@@ -313,10 +317,9 @@ void tacho__book_quiet(struct tacho__ledger_book *b, uint32_t process, uint64_t 
 void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 void tacho__book_begins(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 /* Something of the process is seen. */
-static inline void tacho__book_seen(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
+static inline void tacho__book_seen(struct tacho__ledger_book *b, struct tacho__book_process *p,
+				    uint32_t process, uint64_t ns)
 {
-	struct tacho__book_process *p = tacho__book_process(b, process);
-
 	if (ns > p->last_ns) {
 		if (ns - p->last_ns >= TACHO__QUIET_NS)
 			tacho__book_quiet(b, process, ns);
@@ -330,7 +333,7 @@ static inline void tacho__book_seen(struct tacho__ledger_book *b, uint32_t proce
 static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w,
 				     uint64_t ns)
 {
-	tacho__book_seen(b, w->process, ns);
+	tacho__book_seen(b, w->of, w->process, ns);
 	w->touched = ns;
 	w->gone = 0;
 	if (w->doing <= TACHO__UNSEEN)

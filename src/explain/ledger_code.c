@@ -119,7 +119,7 @@ void tacho__book_sample(void *arg, const struct tacho__sample *s)
 	if (!w)
 		return;
 	/* It may reach further back than what the thread recorded itself. */
-	tacho__book_seen(b, s->at.process, s->ns);
+	tacho__book_seen(b, w->of, w->process, s->ns);
 	/* Two samplers of one thread tell the same time. */
 	w->perf |= s->perf;
 	if (s->perf != w->perf || w->doing != TACHO__RUNNING || w->in_lock)
@@ -130,8 +130,8 @@ void tacho__book_sample(void *arg, const struct tacho__sample *s)
 		return;
 	f = function_of(b, s, p->owned);
 	recent = &w->samples[w->sample_count++ % TACHO__BOOK_SAMPLES];
-	*recent = (struct tacho__recent_sample){
-		s->ns, s->cpu_ns, p->owned, f ? f->entry.index : TACHO__NONE};
+	*recent = (struct tacho__recent_sample){s->ns, s->cpu_ns, p->owned,
+						f ? f->entry.index : TACHO__NONE};
 	if (!f)
 		return;
 	cost = rate(b, w) * (double)s->cpu_ns;

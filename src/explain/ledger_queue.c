@@ -109,9 +109,10 @@ static uint64_t share(uint64_t whole, uint64_t part, uint64_t length)
 }
 
 struct tacho__point tacho__queue_then(struct tacho__ledger_book *b, struct tacho__queue *q,
-				      uint64_t ns)
+				      const struct tacho__worker *w, uint64_t ns)
 {
-	struct tacho__point after, before = {0, 0, 0};
+	const struct tacho__point paid = {w->at, w->cost, w->parked_ns};
+	struct tacho__point after, before = paid;
 	uint32_t kept = q->point_count < TACHO__BOOK_POINTS ? q->point_count : TACHO__BOOK_POINTS;
 
 	tacho__queue_move(b, q, ns);
@@ -124,13 +125,14 @@ struct tacho__point tacho__queue_then(struct tacho__ledger_book *b, struct tacho
 			break;
 		after = before;
 	}
-	/* What is longer ago is not kept: it has all that came before. */
-	if (before.at > ns || !kept)
-		return after;
+	/* Not kept that long, or another queue's: evenly since it paid. */
+	if (before.at > ns || before.cost < paid.cost || before.parked_ns < paid.parked_ns)
+		before = paid;
+	if (before.at > ns || after.cost < before.cost || after.parked_ns < before.parked_ns)
+		return (struct tacho__point){ns, paid.cost, paid.parked_ns};
 	return (struct tacho__point){
 		ns,
-		before.cost +
-			share(after.cost - before.cost, ns - before.at, after.at - before.at),
+		before.cost + share(after.cost - before.cost, ns - before.at, after.at - before.at),
 		before.parked_ns + share(after.parked_ns - before.parked_ns, ns - before.at,
 					 after.at - before.at)};
 }
@@ -239,7 +241,8 @@ void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
 	q->last_worker = w->entry.index;
 	if (standing == TACHO__BUSY)
 		take_late(b, w, q, ns);
-	else if (was == TACHO__BUSY && !busy(q))
+	/* Between two pieces of work a thread of a pool has looked at nothing. */
+	else if (was == TACHO__BUSY && !busy(q) && q->entry.key[1] != POOL)
 		rest(q);
 }
 

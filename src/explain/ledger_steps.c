@@ -6,14 +6,15 @@
 
 #define AT_ONCE_NS 50000u /* a wait of that length had nothing to return when it began */
 #define READY_MAX 65536u
+#define SHORT_NS 100000u
 #define LONG_NS 1000000u
 /* So much of what is usual is taken for it: where one thing takes longer, that is what is wrong. */
 #define USUAL_MAX 2000000u
 #define USUAL_TIMES 3u /* a turn in which each thing took no longer just had many */
 
 /* It serves this loop from now on. */
-static void serve(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s,
-		  enum tacho__standing standing, uint64_t ns)
+static void serve(struct tacho__ledger_book *b, struct tacho__worker *w,
+		  const struct tacho__step *s, enum tacho__standing standing, uint64_t ns)
 {
 	struct tacho__ledger_thread *t = &b->l->threads[w->thread];
 	struct tacho__queue *q;
@@ -97,9 +98,18 @@ static void open_frame(struct tacho__worker *w, uint32_t kind, uint64_t ns)
 /* What is left of it is known when the next one ends. */
 static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
 {
+	const struct tacho__paid *p = &w->open[w->depth];
+
 	tacho__book_count(b, w);
-	w->ended = w->open[w->depth];
-	w->ended.end_ns = ns;
+	/* The kernel is asked about long ones alone. */
+	if (p->ns + p->block_ns + p->off_ns >= SHORT_NS) {
+		w->ended = *p;
+		w->ended.end_ns = ns;
+	} else if (p->ns && p->owned != TACHO__NONE) {
+		tacho__book_note(tacho__owned_at(b->l, p->owned), p->ns, p->waiting_ns, ns);
+		if (!p->kind)
+			w->turn_size = size_of_turn(w, p);
+	}
 	if (w->depth)
 		w->depth--;
 	else
@@ -128,7 +138,8 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->doing = TACHO__RUNNING;
 	if (s->from && s->from != s->loop && s->loop)
 		tacho__queue_migrates(b, w->process, s->from, s->loop, ns);
-	serve(b, w, s, TACHO__BUSY, ns);
+	if (s->loop != w->loop || w->standing != TACHO__BUSY)
+		serve(b, w, s, TACHO__BUSY, ns);
 	if (w->late_next) {
 		uint64_t due = ns - (w->late_next < ns ? w->late_next : ns);
 
@@ -142,14 +153,13 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 	open_frame(w, s->kind, ns);
 }
 
-static void parks(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s,
-		  uint64_t ns)
+static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
+		  const struct tacho__step *s, uint64_t ns)
 {
 	/* What never had a callback was not waiting for one. */
 	if (w->halves > 1 && !w->halves_estimated && w->turn_from)
 		tacho__book_charge(b, w, w->turn_from, ns,
-				   tacho__times(w->halves / 2, ns - w->turn_from),
-				   TACHO__RELIEVED);
+				   tacho__times(w->halves / 2, ns - w->turn_from), TACHO__RELIEVED);
 	w->halves = 0;
 	w->turn_size = UINT64_MAX;
 	w->turn_parked =
@@ -175,7 +185,7 @@ static void at_once(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 	uint64_t parked = w->turn_parked;
 
 	/* Tasks that were woken meanwhile are counted by their wakes. */
-	if (q && tacho__book_process(b, w->process)->wakes)
+	if (q && w->of->wakes)
 		ready -= q->waiting < ready ? q->waiting : ready;
 	length -= parked < length ? parked : length;
 	amount = tacho__times(ready, length) / 2;
@@ -218,7 +228,7 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->halves_estimated = s->level == TACHO_LEVEL_WAITS;
 	if (w->halves_estimated)
 		w->halves = ready ? (uint32_t)ready - 1 : 0;
-	else if (s->level == TACHO_LEVEL_API && tacho__book_process(b, w->process)->wakes)
+	else if (s->level == TACHO_LEVEL_API && w->of->wakes)
 		w->halves = 0;
 	else
 		w->halves = (uint32_t)ready * 2;
@@ -238,8 +248,11 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 	off = tacho__book_owned(b, w, TACHO__OWNS_DESCHEDULED, 0, 0);
 	if (off == TACHO__NONE)
 		return;
-	/* In which part of it that was is not known. */
-	part = e->block_ns ? (uint64_t)((double)delay * ((double)e->ns /
+	/* In which part of it that was is not known; but what was not seen to run was that. */
+	part = e->block != TACHO__NONE &&
+			       tacho__owned_at(b->l, e->block)->owns == TACHO__OWNS_STOPPED
+		       ? delay - (delay < e->block_ns ? delay : e->block_ns)
+	       : e->block_ns ? (uint64_t)((double)delay * ((double)e->ns /
 							 (double)(e->ns + e->block_ns)))
 			   : delay;
 	part = part < e->ns ? part : e->ns;
@@ -253,8 +266,8 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 	}
 	part = delay - part < e->block_ns ? delay - part : e->block_ns;
 	if (part && e->block != TACHO__NONE) {
-		waiting = (uint64_t)((double)e->block_waiting *
-				     ((double)part / (double)e->block_ns));
+		waiting =
+			(uint64_t)((double)e->block_waiting * ((double)part / (double)e->block_ns));
 		tacho__book_shift(b, e->block, off, part, waiting);
 		moved += part;
 		moved_waiting = tacho__add(moved_waiting, waiting);
@@ -265,8 +278,7 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->off_waiting = tacho__add(w->off_waiting, moved_waiting);
 	/* It neither ran nor was it ready to, and pages came from a disk. */
 	asleep = e->ns > e->sample_ns ? e->ns - e->sample_ns : 0;
-	if (s->faults && tacho__book_process(b, w->process)->is_sampled && asleep >= e->ns / 2 &&
-	    asleep >= 1000000) {
+	if (s->faults && w->of->is_sampled && asleep >= e->ns / 2 && asleep >= 1000000) {
 		uint32_t fault = tacho__book_owned(b, w, TACHO__OWNS_FAULTING, 0, 0);
 
 		waiting = (uint64_t)((double)e->waiting_ns * ((double)asleep / (double)e->ns));
@@ -290,7 +302,7 @@ static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, 
 
 	if (!ns)
 		return;
-	if (w->level == TACHO_LEVEL_API && tacho__book_process(b, w->process)->wakes) {
+	if (w->level == TACHO_LEVEL_API && w->of->wakes) {
 		tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, 0);
 		return;
 	}
@@ -437,8 +449,12 @@ static void step(struct tacho__ledger_book *b, struct tacho__worker *w, const st
 void tacho__book_step(void *arg, const struct tacho__step *s)
 {
 	struct tacho__ledger_book *b = arg;
-	struct tacho__worker *w = tacho__book_worker_of(b, s);
+	struct tacho__worker *w;
 
+	if (s->index < b->by_index_count && b->by_index[s->index])
+		w = tacho__worker_at(b, b->by_index[s->index] - 1);
+	else
+		w = tacho__book_worker_of(b, s);
 	if (!w)
 		return;
 	if (s->type != TACHO__STEP_CUT)

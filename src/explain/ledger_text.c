@@ -10,8 +10,9 @@
 const char *tacho__owns_name(enum tacho__owns owns)
 {
 	static const char *const names[TACHO__OWNS_COUNT] = {
-		"",	       "idle",	    "late",    "code",	   "call",     "lock",
-		"descheduled", "throttled", "stopped", "faulting", "recorder", "not observed"};
+		"",	   "idle",     "late",	      "code",
+		"call",	   "lock",     "descheduled", "throttled",
+		"stopped", "faulting", "recorder",    "not observed"};
 
 	return names[owns];
 }
@@ -171,9 +172,9 @@ int tacho__ledger_place(const struct tacho__ledger *l, const struct tacho__ledge
 /* Calls in which a thread waits until there is something to do. */
 static int is_wait(const struct tacho_definition *d, int *sleeps)
 {
-	static const char *const names[] = {"accept",	"accept4",	   "nanosleep", "usleep",
-					    "sleep",	"clock_nanosleep", "sigwait",	"sigwaitinfo",
-					    "pause",	"sigtimedwait"};
+	static const char *const names[] = {"accept", "accept4",	 "nanosleep", "usleep",
+					    "sleep",  "clock_nanosleep", "sigwait",   "sigwaitinfo",
+					    "pause",  "sigtimedwait"};
 
 	for (uint32_t i = 0; d && i < sizeof(names) / sizeof(names[0]); i++)
 		if (strcmp(d->name, names[i]) == 0) {

@@ -10,9 +10,9 @@
 uint32_t tacho__book_owned(struct tacho__ledger_book *b, const struct tacho__worker *w,
 			   enum tacho__owns owns, uint32_t what, uint64_t key)
 {
-	struct tacho__owned *o =
-		tacho__table_get(&b->l->owned, (uint64_t)w->thread << 36 | (uint64_t)owns << 32 | what,
-				 key, &b->error);
+	struct tacho__owned *o = tacho__table_get(
+		&b->l->owned, (uint64_t)w->thread << 36 | (uint64_t)owns << 32 | what, key,
+		&b->error);
 
 	if (!o)
 		return TACHO__NONE;
@@ -93,7 +93,7 @@ static uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 			tacho__queue_move(b, q, to);
 			then = (struct tacho__point){to, q->cost, q->parked_ns};
 		} else {
-			then = tacho__queue_then(b, q, to);
+			then = tacho__queue_then(b, q, w, to);
 		}
 		if (then.cost > w->cost) {
 			if (w->standing == TACHO__BUSY)
@@ -278,7 +278,7 @@ static void give_code(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 /* Nothing of the process was seen meanwhile, and it was sampled: it did not run. */
 static void give_stopped(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
 {
-	const struct tacho__book_process *p = tacho__book_process(b, w->process);
+	const struct tacho__book_process *p = w->of;
 	uint32_t kept = p->gap_count < TACHO__BOOK_GAPS ? p->gap_count : TACHO__BOOK_GAPS;
 
 	for (uint32_t i = kept; p->is_sampled && i--;) {
@@ -302,14 +302,15 @@ static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, u
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
 	uint64_t parked, ran = 0, ns = to - w->at;
-	uint32_t kept = w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
+	uint32_t kept =
+		w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
 
-	if (!q || q->serving < 2 || !tacho__book_process(b, w->process)->is_sampled)
+	if (!q || q->serving < 2 || !w->of->is_sampled)
 		return;
 	for (uint32_t i = 0; i < kept; i++)
 		if (w->samples[i].at > w->at && w->samples[i].at <= to)
 			ran += w->samples[i].ns;
-	parked = tacho__queue_then(b, q, to).parked_ns;
+	parked = tacho__queue_then(b, q, w, to).parked_ns;
 	parked = parked > w->parked_ns ? parked - w->parked_ns : 0;
 	if (ran >= ns / 4 || parked < ns / 4)
 		return;
@@ -334,7 +335,8 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	case TACHO__RUNNING:
 		if (to - w->at >= UNSAMPLED_NS && !w->off_count) {
 			give_unseen(b, w, to);
-			if (to - w->at >= STOPPED_NS)
+			/* Where hooks are not known to see its calls, it may be in one. */
+			if (to - w->at >= STOPPED_NS && w->level != TACHO_LEVEL_API)
 				give_stopped(b, w, to);
 		}
 		give_code(b, w, to);
@@ -346,7 +348,7 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 
 /* Of the last wait, so much more. */
 uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
-		      enum tacho__owns_reason reason, uint64_t waiting)
+			  enum tacho__owns_reason reason, uint64_t waiting)
 {
 	uint64_t length = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : 0, more;
 	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, reason);

@@ -23,8 +23,8 @@ static void signalled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	}
 }
 
-void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s,
-		  uint64_t ns)
+void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
+		       const struct tacho__step *s, uint64_t ns)
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
 
@@ -36,7 +36,7 @@ void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w, co
 }
 
 void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
-		   const struct tacho__step *s, uint64_t ns)
+			const struct tacho__step *s, uint64_t ns)
 {
 	w->in_lock = !s->value;
 	if (s->value)
@@ -66,9 +66,9 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 		return;
 	}
 	w->in_lock = 0;
-	holder = l->release_ns ? tacho__table_find(&b->workers, l->releaser.process,
-						   l->releaser.thread)
-			       : NULL;
+	holder = l->release_ns
+			 ? tacho__table_find(&b->workers, l->releaser.process, l->releaser.thread)
+			 : NULL;
 	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, holder ? holder->number : 0, l->lock);
 	if (holder && holder != w)
 		did = tacho__book_did(b, holder, l->begin_ns, l->release_ns, l->lock);
@@ -176,7 +176,7 @@ void tacho__book_counter(void *arg, const struct tacho__counter *c)
 	struct tacho__known_id *k = &b->counters[c->name % TACHO__BOOK_KNOWN];
 	uint64_t us;
 
-	tacho__book_seen(b, c->at.process, c->ns);
+	tacho__book_seen(b, p, c->at.process, c->ns);
 	if (c->depth)
 		return;
 	if (k->process != c->at.process || k->id != c->name) {
@@ -216,7 +216,7 @@ void tacho__book_other(void *arg, const struct tacho__at *at, const struct tacho
 	struct tacho__ledger_book *b = arg;
 
 	(void)at;
-	tacho__book_seen(b, e->process, e->ns);
+	tacho__book_seen(b, tacho__book_process(b, e->process), e->process, e->ns);
 	if (e->type == TACHO_EV_PAUSE)
 		tacho__queues_forget(b, e->process, e->ns);
 	else if (e->type == TACHO_EV_STEAL)

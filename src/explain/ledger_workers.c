@@ -58,6 +58,7 @@ struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t 
 		return w;
 	w->process = process;
 	w->number = thread;
+	w->of = tacho__book_process(b, process);
 	w->queue = w->idle_owned = TACHO__NONE;
 	w->ended.kind = TACHO__NONE;
 	w->open[0].owned = w->open[0].block = TACHO__NONE;
@@ -69,12 +70,11 @@ struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t 
 	return new_thread(b, w) ? w : NULL;
 }
 
-struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b, const struct tacho__step *s)
+struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b,
+					    const struct tacho__step *s)
 {
 	struct tacho__worker *w;
 
-	if (s->index < b->by_index_count && b->by_index[s->index])
-		return tacho__worker_at(b, b->by_index[s->index] - 1);
 	w = tacho__book_worker(b, s->process, s->thread);
 	if (!w)
 		return NULL;
@@ -115,7 +115,8 @@ void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint6
 {
 	tacho__book_process(b, process)->looked_ns = ns;
 	for (struct tacho__worker *w = NULL; (w = tacho__table_next(&b->workers, w));)
-		if (w->process == process && w->is_dead && !w->gone && w->touched + TACHO__GONE_NS < ns) {
+		if (w->process == process && w->is_dead && !w->gone &&
+		    w->touched + TACHO__GONE_NS < ns) {
 			w->gone = 1;
 			tacho__queue_stand(b, w, NULL, TACHO__OUT, ns);
 		}

@@ -139,18 +139,18 @@ static inline uint64_t *tacho__learned(uint64_t *list, uint32_t id)
 
 /* A step of a thread, to all that want it. Signal handlers take no part in what their thread
    does. */
-#define TACHO__STEP(t, s, ...)                                                           \
-	do {                                                                             \
-		if ((t)->steps && !(s)->entry.key[1]) {                                  \
-			const struct tacho__step tacho__one = {.process = (s)->process,  \
-							       .thread = (s)->number,    \
+#define TACHO__STEP(t, s, ...)                                                            \
+	do {                                                                              \
+		if ((t)->steps && !(s)->entry.key[1]) {                                   \
+			const struct tacho__step tacho__one = {.process = (s)->process,   \
+							       .thread = (s)->number,     \
 							       .index = (s)->entry.index, \
-							       .loop = (s)->loop,        \
-							       .level = (s)->level,      \
-							       __VA_ARGS__};             \
-                                                                                         \
-			TACHO__GIVE(t, step, &tacho__one);                               \
-		}                                                                        \
+							       .loop = (s)->loop,         \
+							       .level = (s)->level,       \
+							       __VA_ARGS__};              \
+                                                                                          \
+			TACHO__GIVE(t, step, &tacho__one);                                \
+		}                                                                         \
 	} while (0)
 
 static inline uint64_t tacho__later(uint64_t a, uint64_t b)

@@ -137,7 +137,8 @@ static inline struct had had(const struct booked *b, uint32_t thread, enum tacho
 }
 
 /* The most costly line of an owner. */
-static inline const struct tacho__ledger_line *line_of(const struct booked *b, enum tacho__owns owns)
+static inline const struct tacho__ledger_line *line_of(const struct booked *b,
+						       enum tacho__owns owns)
 {
 	const struct tacho__ledger_line *best = NULL;
 
@@ -151,9 +152,8 @@ static inline const struct tacho__ledger_line *line_of(const struct booked *b, e
 
 #define ALL_MS(b, thread, owner, ms) \
 	assert_int_equal(had(b, thread, TACHO__OWNS_##owner).ns, (uint64_t)((ms) * (double)MS))
-#define COST_MS(b, thread, owner, ms)                                \
-	assert_int_equal(had(b, thread, TACHO__OWNS_##owner).waiting, \
-			 (uint64_t)((ms) * (double)MS))
+#define COST_MS(b, thread, owner, ms) \
+	assert_int_equal(had(b, thread, TACHO__OWNS_##owner).waiting, (uint64_t)((ms) * (double)MS))
 
 /* A call of 1000 `ms` before `at` that just returned. */
 static inline void put_call(struct trace *m, uint64_t at, uint32_t name, uint64_t took)

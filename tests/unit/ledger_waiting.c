@@ -300,6 +300,7 @@ static void work_waits_for_a_thread_of_the_pool(void **state)
 	PUT(&b.m, 2 * MS, WORK_SUBMIT, KIND_B, 7);
 	PUT(&b.m, 5 * MS, WORK_SUBMIT, KIND_B, 8);
 	PUT(&b.m, 9 * MS, WORK_SUBMIT, KIND_B, 9);
+	PUT(&b.m, 9 * MS, WORK_SUBMIT, KIND_B, 10);
 	PUT(&b.m, 10 * MS, PARK, LOOP_2);
 	trace_stream(&b.m, 2, 0);
 	PUT(&b.m, 3 * MS, WORK_BEGIN, KIND_B, 7);
@@ -309,19 +310,21 @@ static void work_waits_for_a_thread_of_the_pool(void **state)
 	PUT(&b.m, 34 * MS, WORK_END, 0, 8);
 	PUT(&b.m, 34 * MS, WORK_BEGIN, KIND_B, 9);
 	PUT(&b.m, 36 * MS, WORK_END, 0, 9);
+	PUT(&b.m, 36 * MS, WORK_BEGIN, KIND_B, 10);
+	PUT(&b.m, 37 * MS, WORK_END, 0, 10);
 	trace_stream(&b.m, 3, 0);
 	PUT(&b.m, 40 * MS, LOOP, LOOP_1);
 	book_make(&b);
 	assert_int_equal(b.l->threads[1].is_pool, 1);
-	ALL_MS(&b, 2, IDLE, 4);
+	ALL_MS(&b, 2, IDLE, 3);
 	ALL_MS(&b, 2, LATE, 1); /* from 23 to 24: work was there */
 	ALL_MS(&b, 2, CALL, 20);
-	ALL_MS(&b, 2, CODE, 12);
-	/* 8 waits from 5 to 24, 9 from 9 to 34. */
-	assert_int_equal(b.l->waiting_ns, (19 + 25) * MS);
-	COST_MS(&b, 2, CALL, 18 + 14);
-	COST_MS(&b, 2, LATE, 2);
-	COST_MS(&b, 2, CODE, 10);
+	ALL_MS(&b, 2, CODE, 13);
+	/* 8 waits from 5 to 24, 9 from 9 to 34, 10 from 9 to 36. */
+	assert_int_equal(b.l->waiting_ns, (19 + 25 + 27) * MS);
+	COST_MS(&b, 2, CALL, 18 + 14 + 14);
+	COST_MS(&b, 2, LATE, 3);
+	COST_MS(&b, 2, CODE, 10 + 10 + 2);
 	book_end(&b);
 }
 
