@@ -66,11 +66,21 @@ void tacho__work_event(struct tacho__tracker *t, struct tacho__thread *s,
 		k->work.kind = e->arg;
 		k->work.begin_ns = e->ns;
 		k->work.worker = s->number;
+		s->work = e->word[0];
 		break;
 	default:
 		work_ends(t, k, e->ns);
 		break;
 	}
+}
+
+const struct tacho__work *tacho__work_of(const struct tacho__tracker *t,
+					 const struct tacho__thread *s)
+{
+	const struct tacho__tracked_work *k =
+		s->work ? tacho__table_find(&t->works, s->process, s->work) : NULL;
+
+	return k && k->running && k->work.worker == s->number ? &k->work : NULL;
 }
 
 /*
