@@ -143,10 +143,13 @@ enum tacho_role {
 	E(SAMPLE, 0x51, "sample", 1, PLAIN, "{cpu_ns} of CPU at {at}", "") \
 		F(SAMPLE, cpu_ns, W(0), NS, "ns of CPU time of the thread since the sample before") \
 		F(SAMPLE, at, ARG, ID, "stack of this thread") \
-	E(LOCK_OWNER, 0x52, "lock-owner", 1, PLAIN, "[lock {lock}] is held by thread {owner}", \
+	E(LOCK_OWNER, 0x52, "lock-owner", 1, PLAIN, \
+	  "[lock {lock}] is {signal?not signalled yet|held by thread {owner}}", \
 	  "of a wait that has not ended; told at the end of what the thread recorded") \
 		F(LOCK_OWNER, lock, W(0), LOCK, "lock") \
-		F(LOCK_OWNER, owner, ARG, NUMBER, "thread id of who had it when the wait began") \
+		F(LOCK_OWNER, owner, ARG_BITS(0, 23), NUMBER, "thread id of who had it when the wait began") \
+		F(LOCK_OWNER, signal, ARG_BITS(23, 1), BOOL, \
+		  "1 a condition variable or semaphore, which nobody has") \
 	E(LOCK_RELEASE, 0x80, "lock-release", 2, PLAIN, "[lock {lock}] with {waiters} waiting[ at {at}]", "") \
 		F(LOCK_RELEASE, lock, W(0), LOCK, "lock") \
 		F(LOCK_RELEASE, waiters, W(1), NUMBER, "waiters") \
@@ -224,10 +227,10 @@ enum tacho_role {
 		  "first of either is exact") \
 		F(KERNEL_SAMPLE, cut, BITS(0, 16, 1), CUT, "1 there were more frames") \
 	E(CALL_OPEN, 0xc9, "call-open", 3, PLAIN, \
-	  "{call} has not returned since {since_ns}[ on {on}][ at {at}]", \
+	  "{call} has not returned[ since {since_ns}][ on {on}][ at {at}]", \
 	  "a blocking call that the thread is in; told at the end of what it recorded") \
 		F(CALL_OPEN, call, ARG, ID, "name (text)") \
-		F(CALL_OPEN, since_ns, W(1), TIME, "when it began") \
+		F(CALL_OPEN, since_ns, W(1), TIME, "when it began; 0 not known, after its last record") \
 		F(CALL_OPEN, on, W(2), ON, "descriptor, process or thread, or 2^64 - 1: none") \
 		F(CALL_OPEN, at, REST(3), FRAMES, "where it was called")
 /* clang-format on */

@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
+#include "explain/at_end.h"
 #include "text/json.h"
 #include "tacho_read.h"
 
@@ -29,6 +30,12 @@ void about_losses_json(struct json *j, const struct tacho_reader *reader, uint32
 void about_process_json(struct json *j, const struct tacho_process *process);
 void about_crashes(const struct tacho_reader *reader, uint32_t process, uint64_t zero_ns);
 void about_crashes_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
+
+/* about_threads.c: what the threads of a process were in at its end; nothing where that is not known. */
+void about_at_end(const struct tacho__at_ends *list, uint32_t process);
+/* The same in a few lines: what tells most, and how many others there are. */
+void about_at_end_short(const struct tacho__at_ends *list, uint32_t process);
+void about_at_end_json(struct json *j, const struct tacho__at_ends *list, uint32_t process);
 
 /* The rest of the line: how long it is, and how much of that is without holes. */
 struct cli_counts;

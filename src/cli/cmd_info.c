@@ -20,6 +20,7 @@ struct info {
 	struct cli_counts counts;
 	bool has_window;
 	uint64_t first_ns, last_ns;
+	struct tacho__at_ends at_ends;
 };
 
 #define CLASSES (TACHO_DEF_MODULE + 1)
@@ -316,6 +317,7 @@ static void print_info(const struct info *in)
 		print_options(p);
 		print_types(in, i);
 		print_threads(in, i);
+		about_at_end(&in->at_ends, i);
 		print_definitions(in, i);
 		about_sources(in->reader, i);
 		about_losses(in->reader, i);
@@ -496,6 +498,7 @@ static void print_info_json(const struct info *in)
 		about_process_json(&j, p);
 		json_counts(&j, in, i);
 		json_threads(&j, in, i);
+		about_at_end_json(&j, &in->at_ends, i);
 		json_modules(&j, in, i);
 		about_sources_json(&j, in->reader, i);
 		about_losses_json(&j, in->reader, i);
@@ -535,6 +538,8 @@ static int show(const char *path, bool json)
 	}
 	in.has_window = tacho_read_window(reader, &in.first_ns, &in.last_ns) >= 0;
 	result = cli_count_events(reader, &progress, &in.counts);
+	if (result >= 0)
+		result = tacho__at_end_list(reader, &in.at_ends);
 	if (json)
 		print_info_json(&in);
 	else
@@ -543,6 +548,7 @@ static int show(const char *path, bool json)
 	if (result < 0)
 		cli_error("reading %s ended early: %s.", path, strerror(-result));
 	free(in.counts.by_type);
+	tacho__at_end_free(&in.at_ends);
 	tacho_read_close(reader);
 	return result < 0 ? CLI_FAILED : CLI_OK;
 }

@@ -415,6 +415,8 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 		put_finding(reader, e, i);
 		shown++;
 	}
+	if (e->process_count && e->processes[e->process].ended_badly)
+		about_at_end_short(&e->at_ends, e->process);
 	if (shown || a->all)
 		put_histogram(reader, e);
 	put_nameless(a, e);
@@ -514,6 +516,7 @@ static void put_processes_json(struct json *j, const struct tacho_reader *reader
 		json_put_u64(j, "events", p->events);
 		json_put_u64(j, "from_ns", p->first_ns);
 		json_put_u64(j, "to_ns", p->last_ns);
+		about_at_end_json(j, &e->at_ends, i);
 		json_object_end(j);
 	}
 	json_array_end(j);

@@ -265,14 +265,14 @@ const char *tacho__ns_text(char out[TACHO__TEXT], double ns)
 	return out;
 }
 
-/* "parse (server.c:42)", "parse", "libfoo.so+0x1f30", or its address */
-static void place_text(char out[2 * TACHO__TEXT], const struct tacho__place *p)
+const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *p)
 {
 	if (p->function[0] && p->file[0])
 		snprintf(out, 2 * TACHO__TEXT, "%s (%s:%u)", p->function, tacho__place_file(p),
 			 p->line);
 	else
 		tacho__place_name(out, 2 * TACHO__TEXT, p);
+	return out;
 }
 
 const char *tacho__where_text(char out[2 * TACHO__TEXT], const struct tacho__finding *f)
@@ -280,7 +280,7 @@ const char *tacho__where_text(char out[2 * TACHO__TEXT], const struct tacho__fin
 	uint32_t i = 1;
 	size_t n;
 
-	place_text(out, &f->where[0]);
+	tacho__place_text(out, &f->where[0]);
 	/* Without a name, what called it says more. */
 	while (!f->where[0].function[0] && i < f->where_count && !(f->where_other >> i & 1) &&
 	       !f->where[i].function[0])
@@ -363,6 +363,7 @@ void tacho__explanation_free(struct tacho__explanation *e)
 	for (uint32_t i = 0; e->processes && i < e->process_count; i++)
 		tacho__hist_free(&e->processes[i].callbacks);
 	tacho__ledger_free(e->ledger);
+	tacho__at_end_free(&e->at_ends);
 	free(e->processes);
 	free(e->findings);
 	free(e->coverage);
@@ -421,6 +422,7 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 	x->room = x->out->count + FINDINGS_MAX;
 	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "long-callback.warn"),
 			   (uint64_t)tacho__limit(x, "wake-latency.warn"));
+	x->gathered.at_ends = &x->out->at_ends;
 	facts[0] = tacho__gather_facts(&x->gathered);
 	facts[1] = tacho__ledger_facts(x->out->ledger);
 	x->sum = tacho__summary_make(reader, facts, TACHO__SUMMARY_MORE,
@@ -438,7 +440,8 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 		name_loops(x);
 		x->idle &= tacho__is_idle(x);
 		keep(x->out, x->sum, x->process);
-		error = x->error;
+		tacho__at_end_finish(&x->out->at_ends, x->process);
+		error = x->error ? x->error : x->out->at_ends.error;
 	}
 	tacho__gather_free(&x->gathered);
 	tacho__summary_free(x->sum);
@@ -458,6 +461,7 @@ static int explain_all(struct tacho__explaining *x, struct tacho_reader *reader,
 	if (!e->processes || !e->ledger)
 		return -ENOMEM;
 	x->idle = 1;
+	tacho__at_end_init(&e->at_ends, reader);
 	for (uint32_t p = 0; !error && p < e->process_count; p++) {
 		x->process = p;
 		tacho__read_only(reader, p);

@@ -17,6 +17,7 @@
 
 #include <stdint.h>
 
+#include "explain/at_end.h"
 #include "explain/finding.h"
 #include "explain/ledger.h"
 #include "model/summary.h"
@@ -60,6 +61,7 @@ struct tacho__explained {
 	uint64_t first_ns, last_ns;   /* its window; 0, 0 without events */
 	uint64_t missing, dropped;    /* records */
 	struct tacho__hist callbacks; /* their lengths */
+	int ended_badly; /* it was killed, and not because somebody asked it to end, or it hangs */
 };
 
 struct tacho__explanation {
@@ -73,6 +75,7 @@ struct tacho__explanation {
 	struct tacho__ledger *ledger;	    /* of all processes */
 	struct tacho__explained *processes; /* as the reader has them */
 	uint32_t process_count;
+	struct tacho__at_ends at_ends;
 	struct tacho__tracker_limits missed;
 };
 
@@ -93,6 +96,8 @@ const char *tacho__severity_name(enum tacho__severity severity);
 /* "nginx (4711)" */
 const char *tacho__process_text(const struct tacho_reader *reader, char out[TACHO__TEXT],
 				uint32_t process);
+/* "parse (server.c:42)", "parse", "libfoo.so+0x1f30", or its address */
+const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *p);
 /* "73.2 ms", as the sentences of findings have it. */
 const char *tacho__ns_text(char out[TACHO__TEXT], double ns);
 

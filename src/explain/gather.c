@@ -581,6 +581,14 @@ static void on_turn(void *arg, const struct tacho__turn *u)
 		r->turn_ns = u->end_ns - u->begin_ns;
 }
 
+static void on_left(void *arg, const struct tacho__left *l)
+{
+	const struct tacho__gathered *g = arg;
+
+	if (g->at_ends)
+		tacho__at_end_left(g->at_ends, l);
+}
+
 struct tacho__facts tacho__gather_facts(struct tacho__gathered *g)
 {
 	return (struct tacho__facts){
@@ -592,5 +600,6 @@ struct tacho__facts tacho__gather_facts(struct tacho__gathered *g)
 		.call = on_call,
 		.lock = on_lock,
 		.sample = on_sample,
+		.left = on_left,
 	};
 }

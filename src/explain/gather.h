@@ -10,6 +10,7 @@
 #ifndef TACHO_EXPLAIN_GATHER_H
 #define TACHO_EXPLAIN_GATHER_H
 
+#include "explain/at_end.h"
 #include "model/summary.h"
 
 enum tacho__cause {
@@ -109,6 +110,7 @@ struct tacho__gathered {
 	uint32_t active_count; /* ever */
 	struct tacho__lock stuck[TACHO__STUCK];
 	uint32_t stuck_count;
+	struct tacho__at_ends *at_ends; /* to which threads are added at the end */
 	int error;
 };
 

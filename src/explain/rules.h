@@ -10,6 +10,7 @@
  *   rules_process.c  crashes, spans, outliers, quotas, and what was recorded at all
  *   rules_end.c      ends that are not ordinary, and what was open then
  *   places.c         from definitions and samples to the places that a finding names
+ *   at_end.c         what each thread was in at the end
  *   fold.c           which finding explains which, the rank, the verdict
  */
 #ifndef TACHO_EXPLAIN_RULES_H

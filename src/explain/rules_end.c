@@ -42,6 +42,13 @@ const char *tacho__signal_text(char out[TACHO__TEXT], uint32_t number)
 	return out;
 }
 
+static int is_ordinary(uint32_t number)
+{
+	uint32_t i = find_signal(number);
+
+	return i < SIGNALS && signals[i].ordinary;
+}
+
 static int has_crash_record(const struct tacho__explaining *x, uint32_t process)
 {
 	for (uint32_t i = 0; i < tacho_read_crash_count(x->reader); i++)
@@ -207,7 +214,7 @@ static void find_killed(struct tacho__explaining *x, uint32_t process)
 				     : TACHO__SEVERITY_CRITICAL,
 			     what);
 		say_no_record(x, f, p->end_status);
-	} else if (s == SIGNALS || !signals[s].ordinary) {
+	} else if (!is_ordinary(p->end_status)) {
 		f = find_end(x, process, "end", TACHO__SEVERITY_INFO, what);
 		tacho__say_advice(f, p->end_status == SIGNAL_KILL
 					     ? "Somebody sent it: a watchdog, a supervisor "
@@ -223,6 +230,9 @@ void tacho__rules_end(struct tacho__explaining *x)
 		char what[TACHO__TEXT];
 		struct tacho__finding *f;
 
+		x->out->processes[i].ended_badly |=
+			(p->end_how == TACHO_END_KILLED && !is_ordinary(p->end_status)) ||
+			hangs(x, i);
 		if (p->end_how == TACHO_END_KILLED) {
 			find_killed(x, i);
 		} else if (p->end_how == TACHO_END_EXITED && p->end_status) {

@@ -311,15 +311,18 @@ struct tacho_box_thread {
  * is stored last and taken back before the record that follows.
  */
 struct tacho_box_underway {
-	uint64_t call_since; /* ticks */
+	uint64_t call_since; /* ticks, or TACHO_UNDERWAY_UNTIMED: after all that it recorded */
 	uint64_t call_at;    /* code: in the instruction that called */
 	uint64_t call_on;    /* descriptor, process or thread, or 2^64 - 1: none */
 	uint32_t call;	     /* name: a definition */
-	uint32_t wait_owner; /* tid that had the lock when the wait began; 0: not known */
+	uint32_t wait_owner; /* tid that had the lock when the wait began; 0: not known; or
+				TACHO_UNDERWAY_SIGNAL: it is a condition variable or semaphore */
 	uint64_t wait_since; /* ticks */
 	uint64_t wait_lock;
 	uint64_t reserved[2];
 };
+#define TACHO_UNDERWAY_UNTIMED UINT64_C(1)
+#define TACHO_UNDERWAY_SIGNAL UINT32_MAX
 
 /* Short polls of one kind on one loop by one thread, since `since`. */
 struct tacho_box_hist {

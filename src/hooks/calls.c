@@ -319,12 +319,14 @@ static int has_loop_here(void)
 
 uint32_t tacho__name_look_up(const char *name, uint64_t *known)
 {
-	uint32_t id;
+	const struct tacho__recorder *r = tacho__rec;
+	uint32_t epoch = tacho__self->epoch, id;
 
-	if (!has_loop_here())
+	if (!epoch || __atomic_load_n(&r->phase, __ATOMIC_ACQUIRE) != TACHO__PHASE_READY ||
+	    tacho__load(&r->epoch) != epoch)
 		return 0;
 	id = tacho__define_name(TACHO_DEF_TEXT, name, NULL, 0, 0, 0, NULL);
-	tacho__store(known, (uint64_t)tacho__hook.loop_epoch << 32 | id);
+	tacho__store(known, (uint64_t)epoch << 32 | id);
 	return id;
 }
 

@@ -1,10 +1,11 @@
 /*
- * Blocking calls of loop threads: what their hooks share.
+ * Blocking calls: what their hooks share.
  *
- * A hook reads the clock before and after the real call and records nothing but a call
- * that took at least TACHO_CALL_THRESHOLD; before it, it says in the box which call it is, for one
- * that never returns (struct tacho_box_underway). On a thread that runs no loop it is the real
- * call and a branch.
+ * On a thread that runs a loop, a hook reads the clock before and after the real call and records
+ * nothing but a call that took at least TACHO_CALL_THRESHOLD. Before it, it says in the box which
+ * call it is, for one that never returns (struct tacho_box_underway). On other threads that is all
+ * it does, and where the call reads or writes, without asking the clock. A thread that has recorded
+ * nothing has no place in the box to say it: there a hook is the real call and a branch.
  *
  * Hooks are declared here under names of their own and bound to libc's names by the
  * assembler. So no header of libc has a say in their types, and functions that take
@@ -40,43 +41,50 @@ void tacho__call_returned(const struct tacho__blocking_call *call) __attribute__
 
 /*
  * The definition of the name of a call, a literal, looked up once in each box: `known` keeps it as
- * epoch << 32 | id. 0: there is no box.
+ * epoch << 32 | id. Of a thread that writes to a box; 0: not to the one that there is.
  */
 uint32_t tacho__name_look_up(const char *name, uint64_t *known) __attribute__((cold));
-#define TACHO__NAME_ID(text)                                            \
-	(__extension__({                                                \
-		static uint64_t tacho__known;                           \
-		uint64_t tacho__v = tacho__load(&tacho__known);         \
-		tacho__likely(tacho__v >> 32 == tacho__hook.loop_epoch) \
-			? (uint32_t)tacho__v                            \
-			: tacho__name_look_up((text), &tacho__known);   \
+#define TACHO__NAME_ID(text)                                          \
+	(__extension__({                                              \
+		static uint64_t tacho__known;                         \
+		uint64_t tacho__v = tacho__load(&tacho__known);       \
+		tacho__likely(tacho__v >> 32 == tacho__self->epoch)   \
+			? (uint32_t)tacho__v                          \
+			: tacho__name_look_up((text), &tacho__known); \
 	}))
+
+/* In place of the ticks at which a call began: it is under way, and not recorded when it returns. */
+#define TACHO__NOTED UINT64_C(1)
 
 /* Whether calls of this thread are of interest now. */
 static inline int tacho__call_counts(void)
 {
-	return tacho__unlikely(tacho__on_loop_thread()) && tacho__recording() &&
+	return (tacho__on_loop_thread() || tacho__self->underway) && tacho__recording() &&
 	       !tacho__is_inside();
 }
 
-/* The thread is about to make a call that may block: what is known of that if it never returns. Gives
-   the time. */
-static inline uint64_t tacho__call_begins(uint32_t name, const void *caller, int64_t on)
+/*
+ * The thread is about to make a call that may block: what is known of that if it never returns. Gives
+ * the time, of a loop's thread; else TACHO__NOTED. `timed`: a thread without a loop asks the clock, too.
+ */
+static inline uint64_t tacho__call_begins(uint32_t name, const void *caller, int64_t on, int timed)
 {
 	struct tacho_box_underway *u = tacho__self->underway;
-	uint64_t now = tacho__ticks();
+	int loop = tacho__on_loop_thread();
+	uint64_t now = loop || timed ? tacho__ticks() : TACHO_UNDERWAY_UNTIMED;
 
-	if (tacho__likely(u)) {
+	if (tacho__likely(u && name)) {
 		tacho__store(&u->call, name);
 		tacho__store(&u->call_at, (uint64_t)(uintptr_t)caller - 1);
 		tacho__store(&u->call_on, on < 0 ? UINT64_MAX : (uint64_t)on);
 		__atomic_store_n(&u->call_since, now, __ATOMIC_RELEASE);
 	}
-	return now;
+	return loop ? now : TACHO__NOTED;
 }
 
 static inline void tacho__call_ends(void)
 {
+	/* Not the one of before: this may be a child, and that its parent's. */
 	struct tacho_box_underway *u = tacho__self->underway;
 
 	if (tacho__likely(u))
@@ -107,9 +115,8 @@ static inline void tacho__descriptor_changed(int fd)
 
 static inline int tacho__transfer_counts(int fd)
 {
-	if (tacho__likely(!tacho__on_loop_thread()) ||
-	    ((unsigned)fd < TACHO__DESCRIPTORS &&
-	     tacho__load(&tacho__never_blocks[fd]) == tacho__load(&tacho__trusted)))
+	if (tacho__on_loop_thread() && (unsigned)fd < TACHO__DESCRIPTORS &&
+	    tacho__load(&tacho__never_blocks[fd]) == tacho__load(&tacho__trusted))
 		return 0;
 	return tacho__call_counts();
 }
@@ -144,10 +151,18 @@ void tacho__listens(int fd) __attribute__((cold));
 #define TACHO__NUMBER(n) .number = (n) /* of a process or a thread; of what is closed */
 #define TACHO__NOTHING .number = -1
 
-/* When the call `text` on `about` begins, or 0: it does not count. */
-#define TACHO__CALL_BEGINS(counts, text, about)                                                    \
-	((counts) ? tacho__call_begins(TACHO__NAME_ID(text), __builtin_return_address(0), (about)) \
+/* What stdio does is mostly quick, and often: those hooks ask no clock either (calls_streams.c). */
+#ifndef TACHO__TIMED
+#define TACHO__TIMED 1
+#endif
+
+/* When the call `text` on `about` begins, TACHO__NOTED, or 0: it does not count. */
+#define TACHO__CALL_BEGINS_AS(counts, text, about, timed)                                \
+	((counts) ? tacho__call_begins(tacho__self->underway ? TACHO__NAME_ID(text) : 0, \
+				       __builtin_return_address(0), (about), (timed))    \
 		  : 0)
+#define TACHO__CALL_BEGINS(counts, text, about) \
+	TACHO__CALL_BEGINS_AS(counts, text, about, TACHO__TIMED)
 #define TACHO__ON_NOTHING (-1)
 
 /* Records the call that began at `since` and has just returned. */
@@ -157,6 +172,8 @@ void tacho__listens(int fd) __attribute__((cold));
 		if ((since_ticks) == 0)                                                       \
 			break;                                                                \
 		tacho__call_ends();                                                           \
+		if ((since_ticks) == TACHO__NOTED)                                            \
+			break;                                                                \
 		tacho__now = tacho__ticks();                                                  \
 		if (tacho__likely(tacho__now - (since_ticks) < tacho__call_ticks))            \
 			break;                                                                \
@@ -191,17 +208,16 @@ void tacho__listens(int fd) __attribute__((cold));
 	TACHO__CALL_ON(type, name, params, args, fd, result < 0 ? errno : 0, TACHO__FD(fd))
 
 /* The same for one that reads or writes on the descriptor `fd`. */
-#define TACHO__TRANSFER(type, name, params, args)                                              \
-	TACHO__HOOKED(type, name, params)                                                      \
-	{                                                                                      \
-		uint64_t since = TACHO__CALL_BEGINS(tacho__transfer_counts(fd), #name, fd);    \
-		type result = TACHO__NEXT(name) args;                                          \
-                                                                                               \
-		if (tacho__unlikely(since)) {                                                  \
-			TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
-			tacho__descriptor_used(fd);                                            \
-		}                                                                              \
-		return result;                                                                 \
+#define TACHO__TRANSFER(type, name, params, args)                                                 \
+	TACHO__HOOKED(type, name, params)                                                         \
+	{                                                                                         \
+		uint64_t since = TACHO__CALL_BEGINS_AS(tacho__transfer_counts(fd), #name, fd, 0); \
+		type result = TACHO__NEXT(name) args;                                             \
+                                                                                                  \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));            \
+		if (tacho__unlikely(since > TACHO__NOTED))                                        \
+			tacho__descriptor_used(fd);                                               \
+		return result;                                                                    \
 	}
 
 /* The same for one that makes a descriptor, or fails. */

@@ -48,7 +48,8 @@ static inline int is_known_listener(int fd)
                                                                                        \
 		tacho__descriptor_changed(result);                                     \
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
-		if (since && result >= 0 && tacho__unlikely(!is_known_listener(fd)))   \
+		if (since > TACHO__NOTED && result >= 0 &&                             \
+		    tacho__unlikely(!is_known_listener(fd)))                           \
 			tacho__listens(fd);                                            \
 		return result;                                                         \
 	}

@@ -14,6 +14,7 @@
 #include "core/control.h"
 #include "core/define.h"
 #include "core/record.h"
+#include "core/writer.h"
 #include "hooks/locks.h"
 
 /*
@@ -81,6 +82,9 @@ TACHO_HOOK int pthread_create(pthread_t *thread, const pthread_attr_t *attr, voi
 
 	if (!b)
 		return REAL(pthread_create)(thread, attr, start, arg);
+	/* Who makes threads often does nothing after that but wait for them, and what it waits in
+	   should be known: it gets its place in the box here, where time does not matter. */
+	tacho__writer_get();
 	/* Here the program expects that memory is allocated, and from here on locks are waited
 	   for, where it does not. */
 	if (!tacho__load(&tacho__stacks_ready)) {

@@ -267,8 +267,9 @@ void tacho__wait_begin(struct tacho__wait *w, enum tacho__wait_for what, const v
 	w->begun = tacho__record(tacho_record_head(TACHO_REC_LOCK_WAIT, tacho__place(caller)),
 				 &w->address, 1);
 	u = tacho__self->underway;
-	if (w->begun && u && owner > 0) {
-		tacho__store(&u->wait_owner, (uint32_t)owner);
+	if (w->begun && u && (owner > 0 || what == TACHO__FOR_SIGNAL)) {
+		tacho__store(&u->wait_owner,
+			     what == TACHO__FOR_SIGNAL ? TACHO_UNDERWAY_SIGNAL : (uint32_t)owner);
 		tacho__store(&u->wait_lock, w->address);
 		__atomic_store_n(&u->wait_since, w->begun, __ATOMIC_RELEASE);
 	}

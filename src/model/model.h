@@ -122,10 +122,11 @@ struct tacho__lock {
 	uint64_t lock;
 	uint64_t begin_ns, end_ns;
 	uint8_t cut, got;
-	uint8_t is_signal; /* a condition variable or semaphore, not a lock */
-	uint32_t place;	   /* definition of a place or stack where it waits; 0 */
-	uint32_t stack;	   /* its stack, when long; 0 */
-	uint32_t owner;	   /* of one that is cut: thread id of who had it when the wait began; 0 */
+	uint8_t is_signal;  /* a condition variable or semaphore, not a lock */
+	uint32_t place;	    /* definition of a place or stack where it waits; 0 */
+	uint32_t stack;	    /* its stack, when long; 0 */
+	uint32_t owner;	    /* of one that is cut: thread id of who had it when the wait began; 0 */
+	uint8_t for_signal; /* of one that is cut: it is known to be no lock */
 	/* Who released it last before the waiter got it; release_ns 0: not seen. */
 	uint64_t release_ns;
 	struct tacho__at releaser;
@@ -138,9 +139,10 @@ struct tacho__call {
 	uint32_t name, stack, path; /* definitions; 0: none */
 	int error;		    /* errno, 0 none */
 	uint32_t fd_kind;
-	int64_t fd;    /* -1 none */
-	uint8_t cut;   /* it has not returned */
-	uint64_t code; /* of such: where it was called; 0 */
+	int64_t fd;	 /* -1 none */
+	uint8_t cut;	 /* it has not returned */
+	uint8_t untimed; /* of such: it may have begun later than begin_ns */
+	uint64_t code;	 /* of such: where it was called; 0 */
 };
 
 struct tacho__work {
@@ -256,6 +258,19 @@ struct tacho__step {
 	uint64_t ns, value, lock;
 };
 
+/* What a thread was in where its process ends: no part of it need be known. */
+struct tacho__left {
+	struct tacho__at
+		at;	  /* with the poll that it is in, or the turn, if callbacks are not seen */
+	uint64_t end_ns;  /* of the process */
+	uint8_t parked;	  /* it waits for events of its loop */
+	uint64_t park_ns; /* since then; 0: not known */
+	uint32_t work;	  /* kind of the work of a pool that it does; 0 */
+	uint64_t work_ns; /* when that began */
+	const struct tacho__call *call; /* that has not returned; NULL: none is known */
+	const struct tacho__lock *lock; /* that it waits for; NULL */
+};
+
 /* A subscriber: what it wants; NULL: not. */
 struct tacho__facts {
 	void *arg;
@@ -274,6 +289,8 @@ struct tacho__facts {
 	void (*ready)(void *arg, const struct tacho__ready *ready);
 	void (*hole)(void *arg, const struct tacho__hole *hole);
 	void (*step)(void *arg, const struct tacho__step *step);
+	/* At the end, of each thread that recorded something and has not ended. */
+	void (*left)(void *arg, const struct tacho__left *left);
 	/* Logs and custom events, as they are. */
 	void (*other)(void *arg, const struct tacho__at *at, const struct tacho_event *event);
 };

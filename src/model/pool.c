@@ -76,12 +76,22 @@ void tacho__work_event(struct tacho__tracker *t, struct tacho__thread *s,
 		k->work.worker = s->number;
 		*tacho__learned(t->begun_kinds, e->arg) = (uint64_t)s->process << 32 | e->arg;
 		TACHO__STEP(t, s, .type = TACHO__STEP_WORKS, .ns = e->ns, .kind = e->arg);
+		s->work = e->word[0];
 		break;
 	default:
 		TACHO__STEP(t, s, .type = TACHO__STEP_WORKED, .ns = e->ns, .kind = k->work.kind);
 		work_ends(t, s, k, e->ns);
 		break;
 	}
+}
+
+const struct tacho__work *tacho__work_of(const struct tacho__tracker *t,
+					 const struct tacho__thread *s)
+{
+	const struct tacho__tracked_work *k =
+		s->work ? tacho__table_find(&t->works, s->process, s->work) : NULL;
+
+	return k && k->running && k->work.worker == s->number ? &k->work : NULL;
 }
 
 /*

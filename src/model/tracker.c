@@ -444,15 +444,35 @@ static void know_ends(struct tacho__tracker *t, uint64_t last_ns)
 	}
 }
 
+static void give_left(struct tacho__tracker *t, const struct tacho__thread *s, uint64_t ns)
+{
+	const struct tacho__work *work = tacho__work_of(t, s);
+	struct tacho__left left = {.end_ns = ns,
+				   .parked = s->parked,
+				   .park_ns = s->park_ns,
+				   .work = work ? work->kind : 0,
+				   .work_ns = work ? work->begin_ns : 0,
+				   .call = s->calling ? &s->call : NULL,
+				   .lock = s->waiting ? &s->lock : NULL};
+
+	tacho__at_of(s, &left.at);
+	TACHO__GIVE(t, left, &left);
+}
+
 /* Hands out what is open, as cut where its process ends. */
 static void end(struct tacho__tracker *t, uint64_t last_ns)
 {
 	know_living(t);
 	know_ends(t, last_ns);
 	for (struct tacho__thread *s = NULL; (s = tacho__table_next(&t->threads, s));) {
+		uint64_t ns = tacho__process_of(t, s->process)->last_ns;
+
 		know_pauses(t, s);
-		cut_all(t, s,
-			has_ended(t, s) ? s->last_ns : tacho__process_of(t, s->process)->last_ns);
+		if (has_ended(t, s))
+			ns = s->last_ns;
+		else if (!s->entry.key[1])
+			give_left(t, s, ns);
+		cut_all(t, s, ns);
 	}
 	for (struct tacho__thread *s = NULL; (s = tacho__table_next(&t->threads, s));)
 		tacho__off_cpu_cut(t, s, tacho__process_of(t, s->process)->last_ns);

@@ -59,6 +59,7 @@ struct tacho__thread {
 	struct tacho__spent turn_spent;
 	uint64_t late_ns; /* of the next poll's timer */
 	uint64_t off_ns;
+	uint64_t work; /* of a pool that it began last, 0 */
 	uint32_t depth;
 	struct tacho__poll ended; /* waits for its SCHED, if has_ended */
 	struct tacho__call call;
@@ -214,6 +215,9 @@ tacho__handler tacho__work_event;
 /* A poll of `task` begins: was that work of a pool of which nothing else is seen, it is done. */
 void tacho__work_polled(struct tacho__tracker *t, const struct tacho__thread *s, uint64_t task,
 			uint64_t ns);
+/* The work that the thread does; NULL: none is known. */
+const struct tacho__work *tacho__work_of(const struct tacho__tracker *t,
+					 const struct tacho__thread *s);
 void tacho__works_end(struct tacho__tracker *t);
 
 /* moments.c */

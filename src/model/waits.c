@@ -100,8 +100,10 @@ void tacho__lock_owned(struct tacho__tracker *t, struct tacho__thread *s,
 		       const struct tacho_event *e)
 {
 	(void)t;
-	if (s->waiting && s->lock.lock == TACHO_GET(e, LOCK_OWNER, lock))
-		s->lock.owner = (uint32_t)TACHO_GET(e, LOCK_OWNER, owner);
+	if (!s->waiting || s->lock.lock != TACHO_GET(e, LOCK_OWNER, lock))
+		return;
+	s->lock.owner = (uint32_t)TACHO_GET(e, LOCK_OWNER, owner);
+	s->lock.for_signal = TACHO_GET(e, LOCK_OWNER, signal) != 0;
 }
 
 void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns)
@@ -110,7 +112,10 @@ void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_
 	if (s->calling) {
 		s->calling = 0;
 		s->call.end_ns = tacho__later(ns, s->call.begin_ns);
-		give_call(t, s, &s->call);
+		/* Of other threads calls that return are not recorded, and one that does not is
+		   only what they were left in. */
+		if (s->loop)
+			give_call(t, s, &s->call);
 	}
 	if (s->waiting) {
 		s->waiting = 0;
@@ -131,9 +136,11 @@ void tacho__calls(struct tacho__tracker *t, struct tacho__thread *s, const struc
 		.name = e->arg,
 		.fd = (int64_t)TACHO_GET(e, CALL_OPEN, on),
 		.cut = TACHO__CUT_END,
+		.untimed = !TACHO_GET(e, CALL_OPEN, since_ns),
 		.code = e->words > 3 ? e->word[3] : 0,
 	};
-	if (s->call.begin_ns > e->ns)
+	/* It began after all that the thread recorded. */
+	if (s->call.untimed || s->call.begin_ns > e->ns)
 		s->call.begin_ns = e->ns;
 	tacho__at_of(s, &s->call.at);
 }

@@ -1,6 +1,7 @@
 /* Tables of what the trace itself is: processes, threads, and what is missing. */
 #include <string.h>
 
+#include "explain/at_end.h"
 #include "query/fill.h"
 #include "text/names.h"
 
@@ -96,7 +97,7 @@ static int fill_processes(struct tacho__sql_filling *f)
 
 /* ------------------------------------------------------------------ threads */
 
-enum { H_TID = 1, H_NAME, H_START, H_LIVE };
+enum { H_TID = 1, H_NAME, H_START, H_LIVE, H_AT_END };
 
 /* clang-format off */
 static const struct tacho__sql_column thread_columns[] = {
@@ -105,11 +106,30 @@ static const struct tacho__sql_column thread_columns[] = {
 	{"name", SQL_POINTER, H_NAME, 0, "its name"},
 	{"begin_ns", SQL_OPTIONAL, H_START, 0, "first record; NULL: not known"},
 	{"live", SQL_NUMBER, H_LIVE, 0, "1: it ran when the trace was taken"},
+	{"at_end", SQL_POINTER, H_AT_END, 0, "what it was in when its process ended, or was last seen alive; NULL: not known"},
 };
 /* clang-format on */
 
+/* NULL: the trace does not say. */
+static const char *text_at_end(struct tacho__sql_source *s, const struct tacho__at_ends *list,
+			       const struct tacho_thread *t)
+{
+	char text[TACHO__AT_END_TEXT];
+
+	for (uint32_t i = 0; i < list->count; i++)
+		if (list->at[i].process == t->process && list->at[i].thread == t->number) {
+			tacho__at_end_text(text, list->reader, &list->at[i]);
+			return tacho__sql_keep(s, text, strlen(text));
+		}
+	return NULL;
+}
+
 static int fill_threads(struct tacho__sql_filling *f)
 {
+	bool wanted = f->rows->has >> H_AT_END & 1;
+	struct tacho__at_ends list = {0};
+	int error = wanted ? tacho__at_end_list(f->source->reader, &list) : 0;
+
 	for (uint32_t i = 0; i < tacho_read_thread_count(f->source->reader); i++) {
 		const struct tacho_thread *t = tacho_read_thread(f->source->reader, i);
 		uint64_t v[SQL_FIELDS] = {0};
@@ -121,9 +141,11 @@ static int fill_threads(struct tacho__sql_filling *f)
 		v[H_NAME] = pointer(t->name);
 		v[H_START] = t->start_ns;
 		v[H_LIVE] = t->live != 0;
+		v[H_AT_END] = pointer(t->live ? text_at_end(f->source, &list, t) : NULL);
 		tacho__sql_put(f, v);
 	}
-	return f->error;
+	tacho__at_end_free(&list);
+	return error < 0 ? error : f->error;
 }
 
 /* ------------------------------------------------------------------- losses */

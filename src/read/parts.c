@@ -159,6 +159,9 @@ static int pending_tails(struct tacho_reader *r, struct tacho__source *s,
 	return 0;
 }
 
+/* Of LOCK_OWNER: nobody has what is waited for, it is a condition variable or semaphore. */
+#define OWNER_SIGNAL (1u << 23)
+
 /* The call that a thread is in, and who has the lock that it waits for. */
 static int underway_tails(struct tacho_reader *r, struct tacho__source *s,
 			  const struct tacho__parts *p)
@@ -166,20 +169,23 @@ static int underway_tails(struct tacho_reader *r, struct tacho__source *s,
 	for (uint32_t i = 0; i < p->thread_count && i < p->underway_count; i++) {
 		const struct tacho_box_underway *u = &p->underway[i];
 		uint32_t thread = p->threads[i].number;
-		uint64_t words[4] = {4, to_ns(s, u->call_since), u->call_on, u->call_at};
+		int timed = u->call_since != TACHO_UNDERWAY_UNTIMED;
+		uint64_t since = timed ? u->call_since : p->threads[i].start_ticks;
+		uint64_t words[4] = {4, timed ? to_ns(s, since) : 0, u->call_on, u->call_at};
+		uint32_t owner = u->wait_owner == TACHO_UNDERWAY_SIGNAL
+					 ? OWNER_SIGNAL
+					 : u->wait_owner & (OWNER_SIGNAL - 1);
 
 		if (p->threads[i].state != TACHO_THREAD_LIVE)
 			continue;
 		if (u->call_since &&
 		    words_tail(r, s, thread,
 			       tacho_record_head(TACHO_REC_CALL_OPEN, u->call & TACHO_ARG_MAX),
-			       u->call_since, words, 4))
+			       since, words, 4))
 			return -ENOMEM;
 		if (u->wait_since && u->wait_owner &&
-		    words_tail(
-			    r, s, thread,
-			    tacho_record_head(TACHO_REC_LOCK_OWNER, u->wait_owner & TACHO_ARG_MAX),
-			    u->wait_since, &u->wait_lock, 1))
+		    words_tail(r, s, thread, tacho_record_head(TACHO_REC_LOCK_OWNER, owner),
+			       u->wait_since, &u->wait_lock, 1))
 			return -ENOMEM;
 	}
 	return 0;

@@ -366,12 +366,15 @@ class Trace:
             tails.append((t['number'], 1, poll[0], Record(0, POLL_BEGIN, poll[1], [poll[2]])))
         for t, u in zip(self.threads, self.underway):
             if t['state'] == 1 and u['call_since']:
-                words = [4, self.clock.ns(u['call_since']), u['call_on'], u['call_at']]
-                tails.append((t['number'], 2, u['call_since'],
+                timed = u['call_since'] != 1
+                since = u['call_since'] if timed else t['start']
+                words = [4, self.clock.ns(since) if timed else 0, u['call_on'], u['call_at']]
+                tails.append((t['number'], 2, since,
                               Record(0, CALL_OPEN, u['call'] & ID_MAX, words)))
             if t['state'] == 1 and u['wait_since'] and u['wait_owner']:
+                owner = 1 << 23 if u['wait_owner'] == 0xffffffff else u['wait_owner'] & (1 << 23) - 1
                 tails.append((t['number'], 2, u['wait_since'],
-                              Record(0, LOCK_OWNER, u['wait_owner'] & ID_MAX, [u['wait_lock']])))
+                              Record(0, LOCK_OWNER, owner, [u['wait_lock']])))
         return sorted(tails, key=lambda t: t[:3])
 
     def put_tails(self, chunks):

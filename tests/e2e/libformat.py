@@ -473,7 +473,8 @@ def crash_info(t, c):
 
 
 def info(t):
-    """Of `tacho info --json` all but path, problems, sentences and names of signals."""
+    """Of `tacho info --json` all but path, problems, sentences, names of signals and what the model
+    makes of the events."""
     events = t.events()
     records = [e for e in events if isinstance(e[3], Record)]
     holes = [e for e in events if not isinstance(e[3], Record)]
@@ -522,6 +523,7 @@ def tacho_info(path, **more):
     for process in said['processes']:
         for member in ('text', 'signal'):
             process.get('end', {}).pop(member, None)
+        process.pop('threads_at_end', None)
         for part, members in (('sources', ['reason']), ('losses', ['text', 'lossy']), ('gaps', ['text']),
                               ('crashes', ['signal'])):
             for entry in process[part]:

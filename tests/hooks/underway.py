@@ -59,36 +59,88 @@ def test_call():
               not any(e['type'] == 'call-open' for e in events), (events[-1:], cat.stderr))
 
 
+def test_plain():
+    """The same on a thread without a loop."""
+    for what, call, function, timed in (('read', 'read', 'pull', False),
+                                        ('sleep', 'nanosleep', 'doze', True)):
+        pid, events, cat = killed('thread:' + what, sleeps_in_plain)
+        opened = [e for e in events if e['type'] == 'call-open']
+        check(f'{what}: a call of a thread without a loop is told with its place',
+              len(opened) == 1 and opened[0]['call']['name'] == call and
+              opened[0]['tid'] != pid and functions(opened[0]['at']) == [function] and
+              (opened[0]['since_ns'] is not None) == timed, (opened, cat.stderr))
+    for what in ('quick', 'jumped', 'child'):
+        pid, events, cat = killed('thread:' + what, lambda pid: time.sleep(0.05))
+        mine = [e for e in events if e['tid'] != pid]
+        check(f'{what}: nothing is under way on a thread without a loop, and nothing was recorded',
+              mine and not any(e['type'] in ('call-open', 'call') for e in mine),
+              (mine[-2:], cat.stderr))
+    pid, events, cat = killed('join:read', sleeps_in_plain)
+    opened = {e['tid']: e for e in events if e['type'] == 'call-open'}
+    join = opened.get(pid, {'call': {}, 'at': None})
+    check('who makes threads and waits for them is known, though it records nothing',
+          len(opened) == 2 and join['call'].get('name') == 'pthread_join' and
+          functions(join['at']) == ['main'] and join['on'] in opened, (opened, cat.stderr))
+
+
+def sleeps_in_plain(pid):
+    """The thread without a loop is where it stays."""
+    def threads():
+        for tid in os.listdir(f'/proc/{pid}/task'):
+            with open(f'/proc/{pid}/task/{tid}/stat') as f:
+                name, rest = f.read().rsplit(')', 1)
+            if name.endswith('(plain'):
+                yield rest.split()[0]
+    seen, until = 0, time.monotonic() + 60
+    while seen < 10 and time.monotonic() < until:
+        time.sleep(0.005)
+        seen = seen + 1 if list(threads()) == ['S'] else 0
+
+
+def test_condition():
+    for what, wait in (('wait', settled), ('thread:wait', sleeps_in_plain)):
+        pid, events, cat = killed(what, wait)
+        waits = [e for e in events if e['type'] == 'lock-wait']
+        owner = [e for e in events if e['type'] == 'lock-owner']
+        check(f'{what}: a wait for a condition is told from one for a lock',
+              len(waits) == len(owner) == 1 and waits[0]['lock'] == owner[0]['lock'] and
+              owner[0]['signal'] is True and (owner[0]['tid'] == pid) == (what == 'wait') and
+              waits[0]['at']['code']['function'] == 'await', (waits, owner, cat.stderr))
+
+
 def test_lock():
     pid, events, cat = killed('lock', settled)
     wait = [e for e in events if e['type'] == 'lock-wait']
     owner = [e for e in events if e['type'] == 'lock-owner']
     check('a wait that does not end is told with its owner', len(wait) == len(owner) == 1 and
           wait[0]['lock'] == owner[0]['lock'] and owner[0]['owner'] != pid and
-          owner[0]['tid'] == pid and wait[0]['at']['code']['function'] == 'take',
+          owner[0]['tid'] == pid and owner[0]['signal'] is False and wait[0]['at']['code']['function'] == 'take',
           (wait, owner, cat.stderr))
 
 
-def test_any_time():
+def test_any_time(what):
     """Killed at any time, what is told is whole: this call, from there, or none."""
     wrong, told, seed = [], 0, 0
     while seed < 25 or (told < 5 and seed < 400):
         seed += 1
         pause = random.Random(seed).uniform(0, 0.01)
-        _, events, cat = killed('busy', lambda _: time.sleep(pause))
+        _, events, cat = killed(what, lambda _: time.sleep(pause))
         opened = [e for e in events if e['type'] == 'call-open']
         told += len(opened)
         if cat.returncode or len(opened) > 1 or not events:
             wrong.append((cat.returncode, cat.stderr, len(opened)))
         for e in opened:
             if (e['call']['name'], functions(e['at'])) not in (('read', ['pull']),
-                                                               ('write', ['main'])):
+                                                               ('write', ['get_into'])):
                 wrong.append(e)
-    check('killed at any time, what is told is whole', not wrong, wrong[:3])
-    check('calls were told', told > 0, told)
+    check(f'{what}: killed at any time, what is told is whole', not wrong, wrong[:3])
+    check(f'{what}: calls were told', told > 0, told)
 
 
 test_call()
 test_lock()
-test_any_time()
+test_plain()
+test_condition()
+test_any_time('busy')
+test_any_time('thread:busy')
 finish()

@@ -8,14 +8,24 @@
  *	child   read(2) in a child made by fork, while its parent's loop waits
  *	lock    waiting for a mutex that another thread has, from take()
  *	busy    reading all the time
+ *	wait    waiting for a condition variable, from await()
+ *
+ * "thread:WHAT" does it on a thread without a loop, which is called "plain", while the loop waits;
+ * "join:WHAT" also, and the first thread has no loop either and waits for it. Two more for those:
+ *
+ *	sleep   in nanosleep(2), from doze()
+ *	quick   in nothing any more after calls that took 20 ms: it spins
  */
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/epoll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -45,6 +55,25 @@ __attribute__((noinline)) static int take(void)
 	return error;
 }
 
+__attribute__((noinline)) static int await(void)
+{
+	static pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER;
+	static pthread_cond_t condition = PTHREAD_COND_INITIALIZER;
+	volatile int error;
+
+	pthread_mutex_lock(&mutex);
+	error = pthread_cond_wait(&condition, &mutex);
+	return error;
+}
+
+__attribute__((noinline)) static int doze(long ms)
+{
+	const struct timespec time = {ms / 1000, ms % 1000 * 1000000};
+	volatile int error = nanosleep(&time, NULL);
+
+	return error;
+}
+
 static void *hold(void *arg)
 {
 	pthread_mutex_lock(&lock);
@@ -59,17 +88,22 @@ static void jump(int sig)
 	siglongjmp(out, sig);
 }
 
+/* Past the hooks: a call that returns would hide what one before left behind. */
 static void here(void)
 {
-	if (write(1, "here\n", 5) != 5)
+	if (syscall(SYS_write, 1, "here\n", 5) != 5)
 		_exit(3);
 }
 
 static void jumped(void)
 {
 	struct sigaction action = {.sa_handler = jump};
+	sigset_t alarm;
 
 	sigaction(SIGALRM, &action, NULL);
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	pthread_sigmask(SIG_UNBLOCK, &alarm, NULL);
 	if (!sigsetjmp(out, 1)) {
 		ualarm(20000, 20000);
 		pull(pipes[0]);
@@ -77,19 +111,24 @@ static void jumped(void)
 	ualarm(0, 0);
 }
 
-int main(int argc, char **argv)
+static void spin(void)
 {
-	const char *what = argc > 1 ? argv[1] : "";
+	static volatile int forever = 1;
+
+	while (forever)
+		;
+}
+
+/* `rest`: what it does where it is in nothing. */
+static int get_into(const char *what, void (*rest)(void))
+{
 	pthread_t thread;
 
-	epoll = epoll_create1(0);
-	if (epoll < 0 || pipe(pipes))
-		return 2;
-	turn(5);
 	if (!strcmp(what, "busy")) {
 		here();
 		for (;;) {
-			turn(1);
+			if (rest != spin)
+				turn(1);
 			for (int i = 0; i < 1000; i++)
 				if (write(pipes[1], "x", 1) == 1)
 					pull(pipes[0]);
@@ -106,6 +145,16 @@ int main(int argc, char **argv)
 		here();
 		return (int)pull(0);
 	}
+	if (!strcmp(what, "wait")) {
+		here();
+		return await();
+	}
+	if (!strcmp(what, "sleep")) {
+		here();
+		return doze(1000000);
+	}
+	if (!strcmp(what, "quick"))
+		doze(20);
 	if (!strcmp(what, "child") && !fork()) {
 		pull(pipes[0]);
 		_exit(0);
@@ -115,6 +164,51 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "jumped"))
 		jumped();
 	here();
+	rest();
+	return 0;
+}
+
+static void keep_turning(void)
+{
 	turn(1000000);
+}
+
+static void *plain(void *what)
+{
+	pthread_setname_np(pthread_self(), "plain");
+	exit(get_into(what, spin));
+}
+
+static void *loop(void *arg)
+{
+	keep_turning();
+	return arg;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	int joins = !strncmp(what, "join:", 5);
+	sigset_t alarm;
+	pthread_t thread;
+
+	/* It is for the thread that is to jump. */
+	sigemptyset(&alarm);
+	sigaddset(&alarm, SIGALRM);
+	pthread_sigmask(SIG_BLOCK, &alarm, NULL);
+	epoll = epoll_create1(0);
+	if (epoll < 0 || pipe(pipes))
+		return 2;
+	if (joins) {
+		pthread_create(&thread, NULL, loop, NULL);
+	} else {
+		turn(5);
+		if (strncmp(what, "thread:", 7))
+			return get_into(what, keep_turning);
+	}
+	pthread_create(&thread, NULL, plain, strchr(argv[1], ':') + 1);
+	if (joins)
+		return pthread_join(thread, NULL);
+	keep_turning();
 	return 0;
 }

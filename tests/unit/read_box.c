@@ -631,6 +631,22 @@ static void what_is_under_way_is_told_last(void **state)
 	assert_int_equal(tacho_read_next(r, &e), 0);
 	tacho_read_close(r);
 
+	/* A call of which nobody knows since when, and a wait for what nobody has. */
+	u[0].call_since = TACHO_UNDERWAY_UNTIMED;
+	u[0].wait_owner = TACHO_UNDERWAY_SIGNAL;
+	t->pending_kind = 0;
+	r = open_bytes(b.data, b.size, NULL);
+	expect(r, &e, TACHO_EV_RESUME, 1, bb_ns(30000300));
+	expect(r, &e, TACHO_EV_LOCK_WAIT, 1, bb_ns(30000300));
+	expect(r, &e, TACHO_EV_CALL_OPEN, 1, bb_ns(30000300));
+	assert_int_equal(TACHO_GET(e, CALL_OPEN, since_ns), 0);
+	assert_int_equal(e->word[3], 0x4711);
+	expect(r, &e, TACHO_EV_LOCK_OWNER, 1, bb_ns(30000300));
+	assert_int_equal(TACHO_GET(e, LOCK_OWNER, owner), 0);
+	assert_int_equal(TACHO_GET(e, LOCK_OWNER, signal), 1);
+	assert_int_equal(tacho_read_next(r, &e), 0);
+	tacho_read_close(r);
+
 	/* A box of before has no such region, and a thread that ended is in nothing. */
 	b.super->region_count = TACHO_REGION_UNDERWAY;
 	r = open_bytes(b.data, b.size, NULL);
