@@ -25,6 +25,7 @@
 #define TACHO__BOOK_SAMPLES 32u
 #define TACHO__BOOK_GAPS 4u
 #define TACHO__BOOK_TURNS 15u
+#define TACHO__BOOK_BLOCKS 16u
 #define TACHO__BOOK_KINDS 8u
 
 /* Where the slope of what a queue costs changes. */
@@ -100,6 +101,7 @@ struct tacho__worker {
 	uint64_t touched;	     /* last seen */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t turn_from;				  /* 0: not known */
+	uint64_t turn_before; /* begin of the one before */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
@@ -110,6 +112,12 @@ struct tacho__worker {
 		uint32_t kind, loop, owned;
 	} known[TACHO__BOOK_KINDS];
 	uint32_t idle_owned; /* index; TACHO__NONE */
+	/* Where it was blocked in this turn: if it does not end, its thread had left the loop. */
+	uint32_t block_count;
+	struct {
+		uint32_t owned;
+		uint64_t ns, waiting_ns;
+	} blocks[TACHO__BOOK_BLOCKS];
 	uint32_t depth;
 	struct tacho__paid open[TACHO__BOOK_FRAMES];
 	uint32_t off_count;
@@ -277,6 +285,8 @@ void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns, 
 /* The same for one that counts as if it had taken `size_ns`. */
 void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, uint64_t waiting_ns,
 			 uint64_t end_ns);
+/* It was none. */
+void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns);
 /* Part of what one had belongs to another. */
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
 		       uint64_t waiting_ns);

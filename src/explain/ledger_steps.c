@@ -130,6 +130,14 @@ static int is_timer(struct tacho__ledger_book *b, uint32_t process, uint32_t kin
 	return (int)k->value;
 }
 
+/* So late that it did not run; unless its clock is behind by what the turn before took. */
+static enum tacho__owns_reason overslept(const struct tacho__worker *w, uint64_t late)
+{
+	uint64_t turn = w->wait_from > w->turn_before ? w->wait_from - w->turn_before : 0;
+
+	return late >= TACHO__QUIET_NS + turn ? TACHO__LATE_STOPPED : TACHO__LATE_TIMER;
+}
+
 static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 		   const struct tacho__step *s, uint64_t ns)
 {
@@ -144,7 +152,7 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 		uint64_t due = ns - (w->late_next < ns ? w->late_next : ns);
 
 		if (due < w->wait_to)
-			tacho__book_late(b, w, w->wait_to - due, TACHO__LATE_TIMER, 0);
+			tacho__book_late(b, w, w->wait_to - due, overslept(w, w->wait_to - due), 0);
 		tacho__book_charge(b, w, due, ns, w->late_next, TACHO__EXACT);
 		w->late_next = 0;
 	} else if (!w->depth && w->halves > 1 && !w->halves_estimated) {
@@ -161,6 +169,7 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		tacho__book_charge(b, w, w->turn_from, ns,
 				   tacho__times(w->halves / 2, ns - w->turn_from), TACHO__RELIEVED);
 	w->halves = 0;
+	w->block_count = 0;
 	w->turn_size = UINT64_MAX;
 	w->turn_parked =
 		w->parked_ns > w->turn_parked_then ? w->parked_ns - w->turn_parked_then : 0;
@@ -222,8 +231,10 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		at_once(b, w, ready);
 	w->doing = TACHO__RUNNING;
 	q = tacho__queue_at(b, w);
-	if (waited)
+	if (waited) {
+		w->turn_before = w->turn_from;
 		w->turn_from = ns;
+	}
 	w->turn_parked_then = q ? q->parked_ns : 0;
 	w->halves_estimated = s->level == TACHO_LEVEL_WAITS;
 	if (w->halves_estimated)
@@ -319,6 +330,13 @@ static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t 
 		return;
 	/* How long what is cut took is not known. */
 	tacho__book_count(b, w);
+	while (w->block_count) {
+		w->block_count--;
+		if (w->blocks[w->block_count].owned != TACHO__NONE)
+			tacho__book_unnote(tacho__owned_at(b->l, w->blocks[w->block_count].owned),
+					   w->blocks[w->block_count].ns,
+					   w->blocks[w->block_count].waiting_ns);
+	}
 	w->depth = 0;
 	close_frame(b, w, ns);
 	w->ended.kind = TACHO__NONE;

@@ -163,6 +163,16 @@ void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, 
 	}
 }
 
+void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting)
+{
+	struct tacho__size *s = size_of(o, ns);
+
+	o->count -= o->count > 0;
+	s->count -= s->count > 0;
+	s->ns -= ns < s->ns ? ns : s->ns;
+	s->waiting_ns -= waiting < s->waiting_ns ? waiting : s->waiting_ns;
+}
+
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
 		       uint64_t waiting)
 {
@@ -242,8 +252,14 @@ uint64_t tacho__book_block(struct tacho__ledger_book *b, struct tacho__worker *w
 		o->kind = p->kind;
 		o->loop = w->loop;
 	}
-	if (!w->is_cut)
+	if (!w->is_cut) {
 		tacho__book_note(o, ns, waiting, to);
+		if (w->block_count < TACHO__BOOK_BLOCKS) {
+			w->blocks[w->block_count].owned = index;
+			w->blocks[w->block_count].ns = ns;
+			w->blocks[w->block_count++].waiting_ns = waiting;
+		}
+	}
 	if (ns >= p->block_ns) {
 		p->block = index;
 		p->block_ns = ns;

@@ -19,6 +19,8 @@
 /* Code that is no longer than usual is load: longer than all shorter ones by so much is not. */
 #define OUTLYING 5
 #define ONE_CLIENT 0.01
+#define HARDLY 0.01
+#define SHORT_ONES 3 /* times what is lost must be lost, if short ones are a part of it */
 #define LOST_WEIGHT 10 /* capacity that is lost costs less than waiting */
 /* Of the time of long callbacks, the least part that samples must have seen run. */
 #define SEEN_SHARE 4
@@ -168,7 +170,8 @@ static uint32_t group_all(const struct tacho__explaining *x, struct group *group
 
 		/* What threads of a pool do may take long: that is what they are for. */
 		if (o->process != x->process || !owns || !l->threads[o->thread].is_loop ||
-		    !(o->size[1].count + o->size[2].count + o->size[3].count))
+		    (owns == TACHO__OWNS_CODE &&
+		     !(o->size[1].count + o->size[2].count + o->size[3].count)))
 			continue;
 		key = key_of(x, o);
 		while (at < n && !(groups[at].owns == owns && groups[at].key == key))
@@ -204,6 +207,15 @@ static uint32_t peers(const struct tacho__explaining *x, const struct group *g)
 	return n ? n : 1;
 }
 
+/* Whether its thread never waits where it asks what is ready: one thing is, all the time. */
+static int asks_in_vain(const struct tacho__explaining *x, const struct group *g)
+{
+	const struct tacho__ledger_thread *t = &x->out->ledger->threads[g->worst->thread];
+
+	return t->most_ready <= 1 &&
+	       (double)t->idle_ns < HARDLY * (double)(t->last_ns - t->first_ns);
+}
+
 /* Time of long ones that is no use to anybody: of code, that of callbacks that should have been
    split. */
 static uint64_t lost_ns(const struct group *g)
@@ -212,9 +224,12 @@ static uint64_t lost_ns(const struct group *g)
 	case TACHO__OWNS_CODE:
 		return g->size[2].ns + g->size[3].ns;
 	case TACHO__OWNS_DESCHEDULED:
+	case TACHO__OWNS_STOPPED:
 		return 0;
 	default:
-		return g->ns;
+		return g->ns > (g->ns + g->size[0].ns) / SHORT_ONES
+			       ? g->ns
+			       : (g->ns + g->size[0].ns) / SHORT_ONES;
 	}
 }
 
@@ -223,11 +238,15 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 	double window = tacho__window_ns(x), share = 100 * (double)g->waiting_ns / window;
 	double least = tacho__limit(x, "waiting.share");
 	double lost = 100 * (double)lost_ns(g) / window / peers(x, g);
-	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count");
+	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count") ||
+		     (g->owns == TACHO__OWNS_STOPPED &&
+		      (double)g->worst->longest_ns >= tacho__limit(x, "process-pause.ns"));
 
 	if (share < least && !stalls && lost < tacho__limit(x, "lost.share"))
 		return (enum tacho__severity)0;
-	if (!g->several && g->owns != TACHO__OWNS_DESCHEDULED)
+	/* Its only client waits for it, and has nothing else to ask for. */
+	if (!g->several && g->owns != TACHO__OWNS_DESCHEDULED &&
+	    (share < least || asks_in_vain(x, g)))
 		return TACHO__SEVERITY_INFO;
 	return share >= 5 * least || stalls ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING;
 }
