@@ -10,6 +10,7 @@
 #include "core/short_polls.h"
 #include "core/trigger.h"
 #include "core/wakes.h"
+#include "core/watched.h"
 
 /* Longer than any condition that means something, and far from where ticks overflow. */
 #define LIMIT_MAX (1ull << 60)
@@ -28,10 +29,17 @@ static uint32_t applying; /* a thread is at it */
 
 /* ------------------------------------------------------ what is asked for */
 
+/* What is watched whatever limits there are. */
+static uint32_t always_watched(void)
+{
+	return (tacho__load(&tacho__threshold_ticks) ? TACHO__WATCH_SHORT : 0) |
+	       (tacho__hooks ? TACHO__WATCH_HOOKS : 0);
+}
+
 /* Takes over the limits; 0 when the rate of the clock is not known yet. */
 static int read_limits(const struct tacho_box_control *c)
 {
-	uint32_t watching = tacho__load(&tacho__threshold_ticks) ? TACHO__WATCH_SHORT : 0;
+	uint32_t watching = always_watched();
 	uint64_t limit[TACHO_SENTINEL_COUNT], asked[TACHO_SENTINEL_COUNT];
 
 	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++) {
@@ -139,7 +147,7 @@ void tacho__sentinels_begin(void)
 	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++)
 		tacho__limit[i] = given[i] = NONE;
 	applied = applying = 0;
-	tacho__store(&tacho__watching, tacho__threshold_ticks ? TACHO__WATCH_SHORT : 0);
+	tacho__store(&tacho__watching, always_watched());
 	/* A process in its first two milliseconds does not know the rate of its clock. */
 	while (config && !apply(c, config))
 		;

@@ -16,6 +16,7 @@
 
 #define TACHO__WATCH(sentinel) (1u << TACHO_SENTINEL_##sentinel)
 #define TACHO__WATCH_SHORT (1u << 31) /* there is a poll threshold */
+#define TACHO__WATCH_HOOKS (1u << 30) /* hooks look at threads that call the API (core/watched.h) */
 
 /* What calls of the API have to look at besides storing their record; 0: nothing. */
 extern uint32_t tacho__watching;

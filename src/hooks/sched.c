@@ -18,16 +18,18 @@
 #include "core/pool.h"
 #include "core/record.h"
 #include "core/sentinel.h"
+#include "core/watched.h"
 #include "hooks/hooks.h"
 
-TACHO__HOT uint64_t tacho__slow_ticks = UINT64_MAX;
-TACHO__HOT uint64_t tacho__measure_ticks = UINT64_MAX;
+#define LOOK_NS UINT64_C(10000000) /* where no poll is slow */
+
+static int unread = 1; /* 1: the totals are not wanted, or refused */
 
 struct totals {
 	uint64_t delay_ns, preempted, minor, major;
 };
 
-/* Those of the last reading; tacho__hook.measured says when that was. */
+/* Those of the last reading; tacho__looked says when that was. */
 static __thread struct totals last __attribute__((tls_model("initial-exec")));
 
 /* The second number of /proc/thread-self/schedstat; 0 or a negative errno. */
@@ -55,7 +57,7 @@ static int read_delay(uint64_t *out)
 
 static void turn_off(void)
 {
-	tacho__store(&tacho__measure_ticks, UINT64_MAX);
+	tacho__store(&unread, 1);
 	tacho__store(&tacho__slow_ticks, UINT64_MAX);
 }
 
@@ -96,22 +98,23 @@ static uint64_t least(uint64_t value, uint64_t most)
 /* Totals are of the thread, and a child's thread begins with new ones. */
 static int totals_are_mine(void)
 {
-	return tacho__hook.measured && tacho__hook.sampled &&
+	return tacho__looked && tacho__hook.sampled &&
 	       tacho__hook.sampled == tacho__load(&tacho__rec->process);
 }
 
 /* The rate of the clock is known only some time after the box was made. */
 static int rate_known(void)
 {
-	uint64_t slow;
+	uint64_t slow = tacho__slow_poll_ns();
 
-	if (tacho__load(&tacho__slow_ticks))
+	if (tacho__load(&tacho__look_ticks))
 		return 1;
-	slow = tacho__ticks_of_ns(tacho__slow_poll_ns());
+	slow = tacho__ticks_of_ns(slow ? slow : LOOK_NS);
 	if (slow == UINT64_MAX)
 		return 0;
-	tacho__store(&tacho__slow_ticks, slow);
-	tacho__store(&tacho__measure_ticks, slow);
+	if (!tacho__load(&tacho__slow_ticks))
+		tacho__store(&tacho__slow_ticks, slow);
+	tacho__store(&tacho__look_ticks, slow + !slow);
 	return 1;
 }
 
@@ -142,7 +145,7 @@ void tacho__sched_ended(uint64_t ticks, uint32_t id)
 	if (!totals_are_mine() || measure(&now))
 		goto out;
 	delay = now.delay_ns - last.delay_ns;
-	tacho__hook.measured = record_since(&last, &now);
+	tacho__looked = record_since(&last, &now);
 	last = now;
 	tacho__throttle_read();
 	if (delay && tacho__load(&tacho__watching) & TACHO__WATCH(SCHED))
@@ -151,25 +154,30 @@ out:
 	errno = saved;
 }
 
-void tacho__sched_turn(uint64_t ticks)
+void tacho__sched_turn(uint64_t ticks, int waited)
 {
 	struct totals before = last;
 	int mine = totals_are_mine();
 
 	rate_known();
-	if (!tacho__hook.measured)
+	if (tacho__load(&unread)) {
+		tacho__looked = ticks;
+		tacho__hook.delayed = UINT64_MAX;
+		return;
+	}
+	if (!tacho__looked)
 		tacho__throttle_read();
-	tacho__hook.measured = measure(&last) ? 0 : ticks;
+	tacho__looked = ticks;
 	tacho__hook.delayed = UINT64_MAX;
-	if (!mine || !tacho__hook.measured)
+	if (measure(&last) || !mine)
 		return;
 	tacho__hook.delayed = last.delay_ns - before.delay_ns;
-	if (tacho__hook.delayed >= tacho__slow_poll_ns())
+	if (waited && tacho__hook.delayed >= tacho__slow_poll_ns())
 		record_since(&before, &last);
 }
 
 void tacho__sched_begin(void)
 {
-	if (tacho__slow_poll_ns())
-		tacho__measure_ticks = tacho__slow_ticks = 0;
+	unread = !tacho__slow_poll_ns();
+	tacho__slow_ticks = unread ? UINT64_MAX : 0;
 }

@@ -94,8 +94,10 @@ struct wait {
 
 static inline void turn_ended(uint32_t loop, uint64_t ticks)
 {
-	/* Where callbacks are seen, each speaks for itself. */
-	int whole = tacho__hook.level == TACHO_LEVEL_WAITS;
+	/* Where callbacks are seen, each speaks for itself; and so do polls that the program tells. The
+	   last one is over, but still where it was. */
+	int whole = tacho__hook.level == TACHO_LEVEL_WAITS &&
+		    tacho__self->now.open[0].since < tacho__hook.turn;
 
 	if (whole)
 		tacho__slow_poll(ticks, loop);
@@ -135,8 +137,8 @@ static void unparked(uint64_t ticks)
 
 	tacho__hook.turn = ticks;
 	tacho__edge(ticks, tacho__hook.level == TACHO_LEVEL_CALLBACKS);
-	if (tacho__unlikely(ticks - tacho__hook.measured >= tacho__measure_ticks))
-		tacho__sched_turn(ticks);
+	if (tacho__unlikely(ticks - tacho__looked >= tacho__look_ticks))
+		tacho__sched_turn(ticks, 1);
 	tacho__unparked();
 	errno = saved;
 }
@@ -225,7 +227,7 @@ static void look_overslept(const struct wait *w, uint64_t ticks, int timeout)
 	uint64_t ns, due;
 
 	/* A wait of that length is measured when it ends. */
-	if (timeout < 0 || tacho__likely(tacho__hook.measured != ticks) || !w->since ||
+	if (timeout < 0 || tacho__likely(tacho__looked != ticks) || !w->since ||
 	    tacho__hook.level != TACHO_LEVEL_WAITS || tacho__hook.delayed == UINT64_MAX)
 		return;
 	ns = tacho__ns_of_ticks(ticks - w->since);
