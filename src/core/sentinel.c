@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "base/text.h"
 #include "core/control.h"
 #include "core/pool.h"
@@ -303,6 +304,40 @@ void tacho__above(enum tacho_sentinel which, uint64_t value, uint32_t id)
 	}
 	tacho__leave(mask);
 	errno = saved;
+}
+
+/* When the last of the other threads that wait with `loop` was parked, before `until`; `since`: none
+   was after that. What others write is looked at as it is: a moment too early or late. */
+static __attribute__((no_sanitize("thread"))) uint64_t last_served(uint32_t loop, uint64_t since,
+								   uint64_t until)
+{
+	const struct tacho_box_super *super = tacho__rec->super;
+	uint32_t used = super ? tacho__load(&super->threads_used) : 0;
+
+	for (uint32_t i = 0; i < used && i < TACHO__THREADS_MAX; i++) {
+		const struct tacho__writer *w = &tacho__writers[i];
+		uint64_t time = tacho__load(&w->now.park_time);
+
+		if (w == tacho__self || tacho__load(&w->now.loop) != loop ||
+		    w->epoch != tacho__load(&tacho__rec->epoch))
+			continue;
+		/* Not one that died in its wait. */
+		if (tacho__load(&w->now.parked) &&
+		    !TACHO__SYS(SYS_tgkill, tacho__getpid(), w->tid, 0, 0, 0, 0))
+			return until;
+		if (time > since)
+			since = time;
+	}
+	return since < until ? since : until;
+}
+
+void tacho__turn_above(uint64_t since, uint64_t until, uint32_t loop, int whole, uint64_t ran)
+{
+	uint64_t unserved = until - last_served(loop, since, until);
+
+	tacho__took(TACHO_SENTINEL_LAG, unserved, loop);
+	if (whole)
+		tacho__took(TACHO_SENTINEL_POLL, unserved > ran ? unserved : ran, loop);
 }
 
 void tacho__above_ticks(enum tacho_sentinel which, uint64_t ticks, uint32_t id)

@@ -70,8 +70,8 @@ void tacho__watched_park(uint32_t loop, uintptr_t frame)
 	uint64_t since = w->now.parked || tacho__load(&w->stream[0].busy) ? 0 : w->now.park_time;
 	uint64_t t = tacho__record_from(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0, 0, frame);
 
-	if (since && t > since)
-		tacho__turn_took(t - since, loop, 0);
+	if (since && t > since && tacho__turn_is_above(t - since, 0))
+		tacho__turn_above(since, t, loop, 0, 0);
 }
 
 void tacho__watched_poll_begin(uint32_t kind, uint64_t task, uintptr_t frame)

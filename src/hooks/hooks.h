@@ -74,6 +74,7 @@ struct tacho__hook_thread {
 	uint64_t turn;	      /* ticks of the unpark with which its turn began, 0 none */
 	uint64_t delayed;     /* ns runnable but not running between the last two readings of
 				 sched.c; -1 not known */
+	uint64_t ran;	      /* ns that it ran in a slow turn, 0: not known */
 	uint32_t said;	  /* 1: it says by tacho.h that it runs a loop or polls tasks (said.c) */
 	int32_t listener; /* socket from which listener_loop took a connection last */
 	uint32_t listener_loop;

@@ -26,18 +26,25 @@
 static int unread = 1; /* 1: the totals are not wanted, or refused */
 
 struct totals {
-	uint64_t delay_ns, preempted, minor, major;
+	uint64_t ran_ns, delay_ns, preempted, minor, major;
 };
 
 /* Those of the last reading; tacho__looked says when that was. */
 static __thread struct totals last __attribute__((tls_model("initial-exec")));
 
-/* The second number of /proc/thread-self/schedstat; 0 or a negative errno. */
-static int read_delay(uint64_t *out)
+static const char *take_number(const char *p, uint64_t *out)
+{
+	*out = 0;
+	for (p += *p == ' '; *p >= '0' && *p <= '9'; p++)
+		*out = *out * 10 + (uint64_t)(*p - '0');
+	return p;
+}
+
+/* The first two numbers of /proc/thread-self/schedstat; 0 or a negative errno. */
+static int read_times(struct totals *t)
 {
 	int fd = tacho__openat(AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY, 0);
 	char text[96];
-	const char *p = text;
 	long n;
 
 	if (fd < 0)
@@ -47,11 +54,7 @@ static int read_delay(uint64_t *out)
 	if (n <= 0)
 		return n ? (int)n : -ENODATA;
 	text[n] = 0;
-	while (*p >= '0' && *p <= '9')
-		p++;
-	*out = 0;
-	for (p += *p == ' '; *p >= '0' && *p <= '9'; p++)
-		*out = *out * 10 + (uint64_t)(*p - '0');
+	take_number(take_number(text, &t->ran_ns), &t->delay_ns);
 	return 0;
 }
 
@@ -75,7 +78,7 @@ static void describe(int err)
 static int measure(struct totals *t)
 {
 	struct rusage usage;
-	int err = read_delay(&t->delay_ns);
+	int err = read_times(t);
 
 	if (!err)
 		err = (int)TACHO__SYS(SYS_getrusage, RUSAGE_THREAD, &usage, 0, 0, 0, 0);
@@ -145,6 +148,7 @@ void tacho__sched_ended(uint64_t ticks, uint32_t id)
 	if (!totals_are_mine() || measure(&now))
 		goto out;
 	delay = now.delay_ns - last.delay_ns;
+	tacho__hook.ran = now.ran_ns - last.ran_ns;
 	tacho__looked = record_since(&last, &now);
 	last = now;
 	tacho__throttle_read();
