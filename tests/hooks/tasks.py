@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-from libresult import check, status  # noqa: E402
+from libresult import check, skip, status  # noqa: E402
 
 BUILD = os.path.abspath(os.environ.get('TACHO_BUILD') or 'build')
 BIN = os.environ.get('TACHO_BIN') or BUILD + '/src/cli/tacho'
@@ -22,6 +22,7 @@ class Run:
     """The program recorded for two seconds, in which it has four faults."""
 
     def __init__(self, fault, way, workers):
+        self.fault = fault
         self.name = f'{fault}, {way}, {workers} workers'
         with tempfile.TemporaryDirectory(prefix='tacho-tasks-') as folder:
             trace = folder + '/tasks.tacho'
@@ -73,15 +74,38 @@ def computes(run):
     check(f'{run.name}: how the kernel treated the poll is recorded', run.of('sched'), 'nothing')
 
 
+def holds(run):
+    function = run.fault
+    locks = {e['of'] for e in run.of('stack')
+             if run.in_function(e, 'fault_wants' + run.fault[11:]) or
+             run.in_function(e, 'fault_wants')}
+    releases = [e for e in run.of('lock-release') if e['lock'] in locks]
+    check(f'{run.name}: the release of the lock says who held it',
+          releases and all(run.in_function(e, function) for e in releases),
+          [e.get('at') for e in releases])
+    found = [f for f in run.report['findings'] if f['rule'] == 'lock-contention']
+    check(f'{run.name}: the report names the function that held the lock',
+          any(f['where'] and f['where'][0]['function'] == function for f in found),
+          [f['summary'] for f in run.report['findings']])
+
+
 def waits_for_work(run):
-    check(f'{run.name}: what a worker waits for work with is no blocking call',
-          not run.of('call'), [(e['call']['name'], e['duration_ns']) for e in run.of('call')])
+    calls = [(e['call']['name'], e['duration_ns']) for e in run.of('call')
+             if e['call']['name'] != 'pthread_join']  # at the end
+    check(f'{run.name}: what a worker waits for work with is no blocking call', not calls, calls)
 
 
 CASES = [(sleeps, ('sleep', way, workers)) for way, workers in (
     ('cond', 1), ('cond', 2), ('epoll', 2), ('bare', 1), ('late', 2), ('polls', 1))]
 CASES += [(named, ('sleep', way, 1)) for way in ('cond', 'epoll', 'bare', 'late')]
 CASES += [(computes, ('cpu', way, 1)) for way in ('cond', 'polls')]
+CASES += [(holds, (fault, 'cond', 2)) for fault in (
+    'fault_holds', 'fault_holds_tail', 'fault_holds_pointer')]
+if b'fault_holds_cpp' in open(PROGRAM, 'rb').read():
+    CASES += [(holds, (fault, 'cond', 2)) for fault in (
+        'fault_holds_cpp', 'fault_holds_plain')]
+else:
+    skip('locks of C++', 'there was no compiler for it when tacho was built')
 CASES += [(waits_for_work, ('none', way, 2)) for way in ('nap', 'epoll', 'cond')]
 
 with concurrent.futures.ThreadPoolExecutor(4) as pool:

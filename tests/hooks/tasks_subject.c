@@ -4,8 +4,8 @@
  *
  *	tasks_subject FAULT WAIT WORKERS SECONDS
  *
- * FAULT: none; sleep, cpu: 80 ms in a poll; lock, lock_cpp: a task holds a mutex for 60 ms that
- * another one wants. WAIT: how a worker waits: cond, epoll and nap (in a sleep) between park and
+ * FAULT: none; sleep, cpu: 80 ms in a poll; fault_holds and those named so: a task
+ * holds a mutex for 60 ms that another one wants. WAIT: how a worker waits: cond, epoll and nap (in a sleep) between park and
  * unpark; bare: in epoll, and it says tacho_loop before the first one; late: after it; polls: on a
  * condition, and it says nothing but polls.
  */
@@ -82,6 +82,23 @@ static __attribute__((noinline)) void fault_holds(void)
 	__asm__ volatile("");
 }
 
+/* The same, but it ends with a jump. */
+static __attribute__((noinline)) void fault_holds_tail(void)
+{
+	pthread_mutex_lock(&shared);
+	pause_ms(60);
+	pthread_mutex_unlock(&shared);
+}
+
+/* And is called through a pointer, as tasks often are. Not the same code, which would be one. */
+static __attribute__((noinline)) void fault_holds_pointer(void)
+{
+	pthread_mutex_lock(&shared);
+	pause_ms(61);
+	pthread_mutex_unlock(&shared);
+}
+static void (*volatile pointer)(void) = fault_holds_pointer;
+
 static __attribute__((noinline)) void fault_wants(void)
 {
 	pthread_mutex_lock(&shared);
@@ -101,16 +118,28 @@ static void run_task(unsigned task)
 			fault_sleeps();
 		else if (is(fault, "cpu"))
 			fault_computes();
-		else if (is(fault, "lock"))
+		else if (is(fault, "fault_holds"))
 			fault_holds();
-		else if (is(fault, "lock_cpp"))
+		else if (is(fault, "fault_holds_tail"))
+			fault_holds_tail();
+		else if (is(fault, "fault_holds_pointer"))
+			pointer();
+#ifdef HAVE_CPP
+		else if (is(fault, "fault_holds_cpp"))
 			fault_holds_cpp();
+		else if (is(fault, "fault_holds_plain"))
+			fault_holds_plain();
+#endif
 	} else if (task == WANTS) {
 		pause_ms(2); /* the other has it by now */
-		if (is(fault, "lock"))
-			fault_wants();
-		else
+#ifdef HAVE_CPP
+		if (is(fault, "fault_holds_cpp"))
 			fault_wants_cpp();
+		else if (is(fault, "fault_holds_plain"))
+			fault_wants_plain();
+		else
+#endif
+			fault_wants();
 	} else {
 		for (volatile int i = 0; i < 2000; i++)
 			;
@@ -154,7 +183,7 @@ static void *client(void *arg)
 	for (int round = 1; !__atomic_load_n(&over, __ATOMIC_RELAXED); round++) {
 		if (round % FAULT_EVERY == 0) {
 			wake(HOLDS);
-			if (!strncmp(fault, "lock", 4))
+			if (!strncmp(fault, "fault_holds", 11))
 				wake(WANTS);
 		}
 		for (unsigned i = 0; i < TASKS; i++)

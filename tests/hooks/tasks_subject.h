@@ -1,4 +1,4 @@
-/* The faults of tasks_subject.c that are written in C++, where there is a compiler for it. */
+/* The faults of tasks_subject.c that are written in C++. */
 #ifndef TACHO_TASKS_SUBJECT_H
 #define TACHO_TASKS_SUBJECT_H
 
@@ -6,17 +6,10 @@
 extern "C" {
 #endif
 
-#if defined(__cplusplus) || defined(HAVE_CPP)
 void fault_holds_cpp(void);
 void fault_wants_cpp(void);
-#else
-static void fault_holds_cpp(void)
-{
-}
-static void fault_wants_cpp(void)
-{
-}
-#endif
+void fault_holds_plain(void);
+void fault_wants_plain(void);
 
 #ifdef __cplusplus
 }
