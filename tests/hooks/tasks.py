@@ -38,6 +38,15 @@ class Run:
     def of(self, *types):
         return [e for e in self.events if e['type'] in types]
 
+    def before(self, kind):
+        """What the same thread recorded before each of them."""
+        last, found = {}, []
+        for e in self.events:
+            if e['type'] == kind:
+                found.append(last.get(e['thread'], {'type': None}))
+            last[e['thread']] = e
+        return found
+
     def in_function(self, event, function):
         return any(f.get('function') == function or
                    any(i['function'] == function for i in f.get('inlined_into', []))
@@ -52,7 +61,9 @@ def sleeps(run):
              run.in_function(e, 'fault_sleeps') and e['duration_ns'] >= 75 * MS]
     check(f'{run.name}: the call that blocks a poll is recorded, with its place', calls,
           [e['call']['name'] for e in run.of('call')])
-    check(f'{run.name}: how the kernel treated the poll is recorded', run.of('sched'), 'nothing')
+    before = [e['type'] for e in run.before('sched')]
+    check(f'{run.name}: how the kernel treated the poll is recorded, before the next one begins',
+          'poll-end' in before and not {'poll-begin', 'poll-switch'} & set(before), before)
     check(f'{run.name}: blocking calls and scheduling were looked for',
           not {'blocking-call', 'kernel-scheduling-delay'} & set(run.not_looked_for()),
           run.not_looked_for())
@@ -96,7 +107,8 @@ def waits_for_work(run):
 
 
 CASES = [(sleeps, ('sleep', way, workers)) for way, workers in (
-    ('cond', 1), ('cond', 2), ('epoll', 2), ('bare', 1), ('late', 2), ('polls', 1))]
+    ('cond', 1), ('cond', 2), ('epoll', 2), ('bare', 1), ('late', 2), ('polls', 1),
+    ('packed', 1))]
 CASES += [(named, ('sleep', way, 1)) for way in ('cond', 'epoll', 'bare', 'late')]
 CASES += [(computes, ('cpu', way, 1)) for way in ('cond', 'polls')]
 CASES += [(holds, (fault, 'cond', 2)) for fault in (

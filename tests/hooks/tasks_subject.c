@@ -6,7 +6,7 @@
  *
  * FAULT: none; sleep, cpu: 80 ms in a poll; fault_holds and those named so: a task
  * holds a mutex for 60 ms that another one wants. WAIT: how a worker waits: cond, epoll and nap (in a sleep) between park and
- * unpark; bare: in epoll, and it says tacho_loop before the first one; late: after it; polls: on a
+ * unpark; packed: as cond, in the calls that say two things at once; bare: in epoll, and it says tacho_loop before the first one; late: after it; polls: on a
  * condition, and it says nothing but polls.
  */
 #include <errno.h>
@@ -28,7 +28,7 @@
 #define WANTS (TASKS + 1) /* wants the lock that it holds */
 #define ALL (TASKS + 2)
 #define ROUND_MS 10
-#define FAULT_EVERY 48 /* rounds */
+#define FAULT_EVERY_MS 480
 
 static struct tacho_name request = TACHO_KIND("request");
 static struct tacho_name faulty = TACHO_KIND("faulty");
@@ -177,11 +177,12 @@ static int take(unsigned *task)
 
 static void *client(void *arg)
 {
-	uint64_t one = 1;
+	uint64_t one = 1, next = now_ms(CLOCK_MONOTONIC) + FAULT_EVERY_MS;
 
 	(void)arg;
-	for (int round = 1; !__atomic_load_n(&over, __ATOMIC_RELAXED); round++) {
-		if (round % FAULT_EVERY == 0) {
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		if (now_ms(CLOCK_MONOTONIC) >= next) {
+			next += FAULT_EVERY_MS;
 			wake(HOLDS);
 			if (!strncmp(fault, "fault_holds", 11))
 				wake(WANTS);
@@ -239,12 +240,47 @@ static void wait_for_work(struct tacho_name *loop)
 	}
 }
 
+static struct tacho_name *kind_of(unsigned task)
+{
+	return task == HOLDS ? &faulty : task == WANTS ? &wanting : &request;
+}
+
+static void suspend(unsigned task)
+{
+	pthread_mutex_lock(&queue_lock);
+	waiting[task] = 1;
+	pthread_mutex_unlock(&queue_lock);
+}
+
+static void work_packed(struct tacho_name *loop)
+{
+	unsigned task;
+
+	tacho_park(loop);
+	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
+		wait_cond();
+		if (!take(&task))
+			continue;
+		tacho_unpark_poll(loop, 1, kind_of(task), id[task]);
+		run_task(task);
+		suspend(task);
+		while (take(&task)) {
+			tacho_poll_switch(kind_of(task), id[task]);
+			run_task(task);
+			suspend(task);
+		}
+		tacho_poll_end_park(TACHO_PENDING, loop);
+	}
+}
+
 static void *work(void *arg)
 {
 	struct tacho_name loop = TACHO_LOOP("worker");
 	unsigned task;
 
 	(void)arg;
+	if (is(way, "packed"))
+		work_packed(&loop);
 	if (is(way, "late"))
 		wait_epoll();
 	if (is(way, "bare") || is(way, "late"))
@@ -252,15 +288,10 @@ static void *work(void *arg)
 	while (!__atomic_load_n(&over, __ATOMIC_RELAXED)) {
 		wait_for_work(&loop);
 		while (take(&task)) {
-			tacho_poll_begin(task == HOLDS	 ? &faulty
-					 : task == WANTS ? &wanting
-							 : &request,
-					 id[task]);
+			tacho_poll_begin(kind_of(task), id[task]);
 			run_task(task);
 			tacho_poll_end(TACHO_PENDING);
-			pthread_mutex_lock(&queue_lock);
-			waiting[task] = 1;
-			pthread_mutex_unlock(&queue_lock);
+			suspend(task);
 		}
 	}
 	return NULL;
