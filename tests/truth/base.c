@@ -34,7 +34,7 @@ static struct {
 	uint64_t ran, waited;
 } serving[MAX_THREADS];
 static unsigned servers;
-static uint64_t end, longest_healthy, requests;
+static uint64_t throttled, end, longest_healthy, requests;
 volatile uint64_t sink;
 uint64_t rounds_per_ms = 1000000; /* until it is measured */
 
@@ -75,6 +75,24 @@ static void calibrate(void)
 	rounds_per_ms = 1000000 * MS / best;
 }
 
+/* Of the cgroup, which counts each CPU by itself. 0 where it is not known. */
+static uint64_t throttled_ns(void)
+{
+	unsigned long long value;
+	char name[64];
+	uint64_t ns = 0;
+	FILE *f = options.cpu_stat ? fopen(options.cpu_stat, "re") : NULL;
+
+	while (f && fscanf(f, "%63s %llu", name, &value) == 2)
+		if (!strcmp(name, "throttled_time"))
+			ns = value;
+		else if (!strcmp(name, "throttled_usec"))
+			ns = value * 1000;
+	if (f)
+		fclose(f);
+	return ns;
+}
+
 static void pin(void)
 {
 	cpu_set_t set;
@@ -111,6 +129,8 @@ void parse(int argc, char **argv)
 			options.threads = atoi(value);
 		else if (!strcmp(name, "--cpu"))
 			options.cpu = atoi(value);
+		else if (!strcmp(name, "--cpu-stat"))
+			options.cpu_stat = value;
 		else if (!strcmp(name, "--tail"))
 			options.tail = atoi(value);
 		else if (!strcmp(name, "--seed"))
@@ -123,6 +143,7 @@ void parse(int argc, char **argv)
 	pin();
 	must(options.threads > 0 && options.threads <= MAX_THREADS, "--threads");
 	calibrate();
+	throttled = throttled_ns();
 }
 
 static void schedstat(int tid, uint64_t *ran, uint64_t *waited)
@@ -235,10 +256,13 @@ void write_truth(void)
 	snprintf(path, sizeof(path), "%s.new", options.truth);
 	f = fopen(path, "we");
 	must(f != NULL, path);
-	fprintf(f, "{\"pid\":%d,\"from\":%llu,\"to\":%llu,\"requests\":%llu,\"healthy\":%llu}\n",
+	fprintf(f,
+		"{\"pid\":%d,\"from\":%llu,\"to\":%llu,\"requests\":%llu,\"healthy\":%llu,"
+		"\"throttled\":%llu}\n",
 		getpid(), (unsigned long long)(end_ns() - (uint64_t)(options.seconds * 1e9)),
 		(unsigned long long)until, (unsigned long long)requests,
-		(unsigned long long)longest_healthy);
+		(unsigned long long)longest_healthy,
+		(unsigned long long)(throttled_ns() - throttled));
 	for (unsigned i = 0; i < servers && i < MAX_THREADS; i++) {
 		if (!serving[i].over)
 			count(i);

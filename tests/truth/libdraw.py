@@ -109,7 +109,7 @@ class Draw:
     def special(self, rng):
         """What some faults need beside or instead of size and period."""
         name = self.fault.name
-        own = rng.uniform(0.3, 0.9)
+        own = rng.uniform(0.15, 0.9)
         if name == 'healthy':
             self.neighbours = rng.randint(0, 1)
         elif name == 'neighbours':

@@ -22,12 +22,15 @@ def disturbed(truth):
     overload = truth.draw.fault.kind == 'overload'
     # The kernel's own threads write, on the CPUs of the program.
     waits = truth.draw.neighbours == 0 and name != 'fsync'
-    if waits and truth.runnable > (0.1 if overload else 0.03) * window:
+    if waits and truth.runnable > (0.1 if overload else 0.03) * window * truth.threads:
         return f'serving threads waited {truth.runnable / MS:.0f} ms for a CPU'
     if name in ('stop', 'saturate', 'flood', 'timers', 'pool', *AT_END):
         return ''
     if truth.longest_healthy > 10 * MS + 1000 * truth.draw.work_us:
         return f'a healthy request took {truth.longest_healthy / MS:.1f} ms'
+    if name in ('sleep', 'poll') and \
+            max(truth.durations(), default=0) > (1.2 * truth.draw.size_ms + 10) * MS:
+        return f'a sleep took {max(truth.durations()) / MS:.1f} ms'
     late = truth.unexplained()
     if late > 0.01 * window:
         return f'requests that met no fault waited {late / MS:.0f} ms'
@@ -57,6 +60,9 @@ def due(truth):
         return sum(took) > MARGIN * DUE * window * d.threads or \
             waited - sum(took) > MARGIN * DUE * window
     stalls = sum(1 for t in took if t > 1.1 * STALL)
+    if name == 'cpu':
+        # What a request computes for itself is its work; what others wait meanwhile is not.
+        waited -= sum(took)
     return waited > MARGIN * DUE * window or stalls >= STALLS
 
 
@@ -65,10 +71,15 @@ def right_rule(fault, finding):
                for r in fault.rules)
 
 
-def own_pool(draw, finding):
-    """Of a pool that is not libuv's nothing is known but what its threads do."""
-    return draw.fault.name == 'pool' and draw.shape == 'pool' and \
-        finding['rule'] == 'blocking-call'
+def also_right(truth, finding):
+    """What can be known is less in some shapes."""
+    draw, rule = truth.draw, finding['rule']
+    if draw.fault.name == 'pool' and draw.shape == 'pool':
+        return rule == 'blocking-call'  # it is not libuv's: nothing is known but what threads do
+    if draw.fault.name == 'flood':
+        # poll does not tell descriptors apart; and a loop that is full is full.
+        return rule == 'loop-saturated' and (draw.shape == 'poll' or not due(truth))
+    return False
 
 
 def near(value, truth):
@@ -86,7 +97,7 @@ def sized(truth, finding):
     if name == 'neighbours':
         return near_any(finding['cost_ns'], (truth.runnable, truth.waited()))
     if name == 'quota':
-        return near_any(finding['cost_ns'], (truth.throttled, truth.waited()))
+        return near_any(finding['cost_ns'], (truth.throttled, truth.runnable, truth.waited()))
     took = truth.durations()
     wrong = near_any(finding['cost_ns'], (sum(took), truth.waited()))
     longest = longest_told(finding)
@@ -128,6 +139,7 @@ class Judgement:
 
     def __init__(self, truth, found, samples):
         self.due = due(truth)
+        self.healthy = truth.draw.fault.name == 'healthy'
         self.right = self.placed = self.sized = None
         self.why = ''
         self.headline = headline(found)
@@ -138,15 +150,19 @@ class Judgement:
             self.right = not self.due
             self.why = 'nothing was found' if self.due else ''
             return
-        if not right_rule(fault, first) and not own_pool(truth.draw, first):
+        if not right_rule(fault, first) and not also_right(truth, first):
             self.right = not self.due and allowed(truth, first)
             self.why = '' if self.right else \
                 'a wrong cause is first' if fault.rules else 'a false alarm'
             return
         self.right = True
+        has_place = fault.places and (samples or not fault.needs_samples)
         if not self.due:
+            functions = [where['function'] for where in first['where']]
+            if has_place and fault.sized and not any(place in functions for place in fault.places):
+                self.right, self.why = False, 'a wrong cause: the place is another one'
             return
-        if fault.places and (samples or not fault.needs_samples):
+        if has_place:
             self.placed = bool(first['where']) and first['where'][0]['function'] in fault.places
             if not self.placed:
                 self.why = f'the place is not {" or ".join(fault.places)}'
@@ -162,4 +178,4 @@ class Judgement:
             return 'PLACE'
         if self.sized is False:
             return 'SIZE'
-        return 'ok' if self.due else 'below'
+        return 'ok' if self.due or self.healthy else 'below'

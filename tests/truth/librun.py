@@ -22,7 +22,7 @@ from libwait import until  # noqa: E402
 
 Place.PARTS += ('tests/truth/truth-*',)
 HANGS_FOR = 1.6  # seconds that a server is left in what it does not come back from
-BASE_NS = 1000000  # a healthy request takes less, from end to end
+BASE_NS = 1000000  # beside its work, a healthy request takes less, from end to end
 MS = 1000000
 
 
@@ -48,7 +48,7 @@ class Truth:
         self.begin = self.end = 0
         self.longest_healthy = 0
         self.served = 0
-        self.runnable = self.ran = 0  # of all threads that serve
+        self.threads = self.runnable = self.ran = 0  # of all threads that serve
         self.throttled = 0
         self.steal = 0  # of the virtual machine, share of the window
 
@@ -59,11 +59,13 @@ class Truth:
                 if 'function' in e:
                     self.occurrences.append((e['begin'], e['end'], e['function']))
                 elif 'thread' in e:
+                    self.threads += 1
                     self.runnable += e['runnable']
                     self.ran += e['ran']
                 else:
                     self.begin, self.end, self.pid = e['from'], e['to'], e['pid']
                     self.longest_healthy, self.served = e['healthy'], e['requests']
+                    self.throttled = e['throttled']
 
     def read_client(self, path):
         with open(path, 'rb') as f:
@@ -83,7 +85,8 @@ class Truth:
 
     def excess(self):
         """What each request waited beyond a healthy one."""
-        return [max(0, (answered or self.end) - due - BASE_NS)
+        base = BASE_NS + 1500 * self.draw.work_us
+        return [max(0, (answered or self.end) - due - base)
                 for due, answered in self.requests if due < self.end]
 
     def waited(self):
@@ -153,8 +156,8 @@ class Run:
         if self.group:
             self.group.enter()
 
-    def serve(self, enter):
-        argv = [self.program(self.draw.program), *self.draw.options(),
+    def serve(self, enter, more):
+        argv = [self.program(self.draw.program), *self.draw.options(), *more,
                 '--truth', self.path('truth'), '--ready', self.path('ready')]
         env = self.situation.environment(UV_THREADPOOL_SIZE=str(self.draw.threads))
         with open(self.path('stderr'), 'wb') as err:
@@ -173,12 +176,13 @@ class Run:
         for _ in range(d.neighbours):
             self.client('burn', d.neighbour_cpu, 30)
         with contextlib.ExitStack() as stack:
-            enter = self.enter
+            enter, more = self.enter, []
             if d.quota:
                 quota = stack.enter_context(Quota(d.quota))
                 enter = quota.enter
+                more = ['--cpu-stat', os.path.join(quota.path, 'cpu.stat')]
             before = steal_ticks()
-            server, port, pid = self.serve(enter)
+            server, port, pid = self.serve(enter, more)
             ends = d.fault.name in AT_END
             client = self.client('load', port, self.path('client'),
                                  d.seconds + (0.6 if ends else -0.25), d.rate, d.connections,
@@ -192,8 +196,6 @@ class Run:
                 time.sleep(HANGS_FOR)
                 os.kill(pid, signal.SIGKILL)
             self.wait(server, client)
-            if d.quota:
-                self.truth.throttled = throttled_ns(quota.path)
             self.truth.steal = (steal_ticks() - before) / os.sysconf('SC_CLK_TCK') / d.seconds
         self.read()
         return self.path('trace.tacho')
@@ -220,12 +222,6 @@ class Run:
 
     def report(self):
         return libcases.report(self.situation.place, self.path('trace.tacho'), '--all')
-
-
-def throttled_ns(group):
-    with open(os.path.join(group, 'cpu.stat'), encoding='ascii') as f:
-        counted = dict(line.split() for line in f)
-    return int(counted.get('throttled_time', 0)) or 1000 * int(counted.get('throttled_usec', 0))
 
 
 @contextlib.contextmanager

@@ -40,6 +40,7 @@
 struct options {
 	const char *shape, *fault;
 	const char *truth, *ready; /* files */
+	const char *cpu_stat;	   /* of the cgroup that has a quota */
 	double seconds;
 	uint64_t size_ns, period_ns; /* of the fault, and from one to the next */
 	uint64_t work_us;	     /* that a healthy request takes */
