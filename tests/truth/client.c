@@ -1,7 +1,7 @@
 /*
  * What uses a server, from outside: a process of its own that sends requests at a rate whatever the
- * answers take, and writes when each was meant to be sent and when it was answered. A request that
- * finds no free connection waits for one, which counts.
+ * answers take, and writes when each was due, sent and answered. A request that finds no free
+ * connection is sent later than it was due.
  *
  *	truth-client load PORT OUT SECONDS RATE CONNECTIONS SEED FLOOD
  *	truth-client stop PID OUT SECONDS SIZE-MS PERIOD-MS
@@ -28,7 +28,7 @@
 #define MAX_CONNECTIONS 64
 
 static struct request {
-	uint64_t due, answered;
+	uint64_t due, sent, answered;
 } * requests;
 static uint64_t count, begun, end, seed;
 static int fds[MAX_CONNECTIONS];
@@ -81,6 +81,7 @@ static void send_due(int connections, uint64_t now)
 	for (int i = 0; i < connections && begun < count && requests[begun].due <= now; i++) {
 		if (busy[i])
 			continue;
+		requests[begun].sent = now_ns();
 		if (send(fds[i], &begun, sizeof(begun), MSG_NOSIGNAL) < 0)
 			return;
 		busy[i] = ++begun;

@@ -24,13 +24,14 @@ class Fault:
         self.weight = weight
         self.size = size  # ms
         self.sized = sized  # the time it takes is what it costs
+        self.sized_by_time = sized and name not in ('neighbours', 'quota')
         self.needs_samples = needs_samples  # without which its place can not be known
 
 
 CALL = ('blocking-call',)
 FAULTS = {f.name: f for f in (
     Fault('healthy', 'healthy', ALL, (), (), 12, sized=False),
-    Fault('sleep', 'call', LOOPS, CALL, ('fault_sleep',)),
+    Fault('sleep', 'call', LOOPS, CALL, ('fault_sleep',), 3),
     Fault('pipe', 'call', LOOPS, CALL, ('fault_pipe',)),
     Fault('poll', 'call', LOOPS, CALL, ('fault_poll',)),
     Fault('write', 'call', LOOPS, CALL, ('fault_write',)),
@@ -38,9 +39,9 @@ FAULTS = {f.name: f for f in (
     Fault('flock', 'call', LOOPS, CALL, ('fault_flock',)),
     Fault('child', 'child', LOOPS, CALL, ('fault_child',)),
     Fault('condition', 'condition', LOOPS, CALL, ('fault_condition',)),
-    Fault('cpu', 'cpu', LOOPS, ('long-callback',), ('fault_cpu',), 4, needs_samples=True),
-    Fault('lock-sleep', 'lock', ALL, ('lock-contention',), ('keeps_lock_asleep',)),
-    Fault('lock-cpu', 'lock', ALL, ('lock-contention',), ('keeps_lock_computing',)),
+    Fault('cpu', 'cpu', LOOPS, ('long-callback',), ('fault_cpu',), 5, needs_samples=True),
+    Fault('lock-sleep', 'lock', ALL, ('lock-contention',), ('keeps_lock_asleep',), 3),
+    Fault('lock-cpu', 'lock', ALL, ('lock-contention',), ('keeps_lock_computing',), 3),
     Fault('stop', 'stopped', ALL, ('process-pause',), (), 3, (20, 250)),
     Fault('neighbours', 'neighbours', ALL, ('kernel-scheduling-delay',), (), 5),
     Fault('quota', 'quota', ALL, ('cpu-throttled',), (), 2),
@@ -55,7 +56,7 @@ FAULTS = {f.name: f for f in (
     # There is no rule for these two yet; its name will end so.
     Fault('fd-leak', 'leak', ('epoll', 'two-loops', 'tasks1'), ('-leak',), ('fault_fd_leak',), 1,
           sized=False),
-    Fault('timer-leak', 'leak', ('uv', 'event'), ('-leak',), ('fault_timer_leak',), 2,
+    Fault('timer-leak', 'leak', ('uv', 'event'), ('-leak',), ('fault_timer_leak',), 1,
           sized=False),
     Fault('lost-wake', 'lost wake', ('tasks1', 'tasks2'), ('stuck-task',), ('fault_lost_wake',), 2,
           sized=False),
@@ -150,7 +151,6 @@ class Draw:
         more += [f'quota {self.quota:.2f}'] if self.quota else []
         more += ['inlined'] if self.inlined else []
         more += ['tail'] if self.tail else []
-        size = f'{self.size_ms:.3g} ms every {self.period_ms:.0f} ms, ' if self.fault.sized and \
-            self.fault.name not in ('neighbours', 'quota') else ''
+        size = f'{self.size_ms:.3g} ms every {self.period_ms:.0f} ms, ' if self.fault.sized_by_time else ''
         return f'{self.shape} {self.fault.name}: {size}{self.rate:.0f}/s of {self.work_us} us' + \
             ''.join(', ' + m for m in more)

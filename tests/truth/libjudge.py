@@ -57,7 +57,8 @@ def due(truth):
     took = truth.durations()
     if d.shape in SEVERAL and d.fault.kind not in ('lock', 'stopped', 'overload'):
         # Others go on meanwhile: only the capacity is lost, and what waits for it.
-        return sum(took) > MARGIN * DUE * window * d.threads or \
+        lost = sum(took) if name != 'cpu' else 0
+        return lost > MARGIN * DUE * window * d.threads or \
             waited - sum(took) > MARGIN * DUE * window
     stalls = sum(1 for t in took if t > 1.1 * STALL)
     if name == 'cpu':
@@ -99,7 +100,7 @@ def sized(truth, finding):
     if name == 'quota':
         return near_any(finding['cost_ns'], (truth.throttled, truth.runnable, truth.waited()))
     took = truth.durations()
-    wrong = near_any(finding['cost_ns'], (sum(took), truth.waited()))
+    wrong = near_any(finding['cost_ns'], (sum(took), truth.waited(), truth.waited() - sum(took)))
     longest = longest_told(finding)
     if not wrong and longest is not None and not near(longest, max(took)):
         wrong = f'the longest took {max(took) / MS:.3g} ms, not {longest / MS:.3g} ms'

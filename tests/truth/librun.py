@@ -22,7 +22,8 @@ from libwait import until  # noqa: E402
 
 Place.PARTS += ('tests/truth/truth-*',)
 HANGS_FOR = 1.6  # seconds that a server is left in what it does not come back from
-BASE_NS = 1000000  # beside its work, a healthy request takes less, from end to end
+BASE_NS = 300000  # beside its work, of a request that waits for nothing; where it is not measured
+JITTER_NS = 1000000  # less than that is no waiting
 MS = 1000000
 
 
@@ -44,7 +45,7 @@ class Truth:
     def __init__(self, draw):
         self.draw = draw
         self.occurrences = []  # (begin, end, function)
-        self.requests = []  # (due, answered or None)
+        self.requests = []  # (due, sent or None, answered or None)
         self.begin = self.end = 0
         self.longest_healthy = 0
         self.served = 0
@@ -69,8 +70,8 @@ class Truth:
 
     def read_client(self, path):
         with open(path, 'rb') as f:
-            self.requests = [(due, answered or None)
-                             for due, answered in struct.iter_unpack('=QQ', f.read())]
+            self.requests = [(due, sent or None, answered or None)
+                             for due, sent, answered in struct.iter_unpack('=QQQ', f.read())]
 
     def read_stops(self, path):
         with open(path, 'rb') as f:
@@ -83,31 +84,38 @@ class Truth:
     def durations(self):
         return [end - begin for begin, end, _ in self.occurrences]
 
-    def excess(self):
-        """What each request waited beyond a healthy one."""
-        base = BASE_NS + 1500 * self.draw.work_us
-        return [max(0, (answered or self.end) - due - base)
-                for due, answered in self.requests if due < self.end]
+    def sent(self):
+        """(sent, how long until it was answered) of requests that the server has seen."""
+        return [(sent, (answered or self.end) - sent) for _, sent, answered in self.requests
+                if sent and sent < self.end]
+
+    def apart(self):
+        """Of these, those that met no fault, nor what it left behind."""
+        windows = sorted((begin, end + 2 * (end - begin) + 20 * MS)
+                         for begin, end, _ in self.occurrences if end > begin)
+        found, at, until_ns = [], 0, 0
+        for sent, took in sorted(self.sent()):
+            while at < len(windows) and windows[at][0] <= sent + took:
+                until_ns = max(until_ns, windows[at][1])
+                at += 1
+            if sent > until_ns:
+                found.append((sent, took))
+        return found
 
     def waited(self):
-        return sum(self.excess())
+        """What all requests took beyond those that waited for nothing."""
+        healthy = sorted(took for _, took in self.apart())
+        base = healthy[len(healthy) // 2] if len(healthy) > 20 and self.draw.fault.sized_by_time \
+            else BASE_NS + 1500 * self.draw.work_us
+        return sum(took - base for _, took in self.sent() if took > base + JITTER_NS)
 
     def percentile(self, share):
-        took = sorted((answered or self.end) - due for due, answered in self.requests)
+        took = sorted((answered or self.end) - due for due, _, answered in self.requests)
         return took[min(int(share * len(took)), len(took) - 1)] if took else 0
 
     def unexplained(self):
-        """Waiting of requests that met no fault, nor what it left behind."""
-        windows = [(begin, end + 2 * (end - begin) + 20 * MS)
-                   for begin, end, _ in sorted(self.occurrences) if end > begin]
-        late, at, until_ns = 0, 0, 0
-        for due, answered in sorted(self.requests, key=lambda r: r[0]):
-            while at < len(windows) and windows[at][0] <= (answered or self.end):
-                until_ns = max(until_ns, windows[at][1])
-                at += 1
-            if answered and due > until_ns and answered - due > 10 * MS:
-                late += answered - due
-        return late
+        """What requests waited that met no fault."""
+        return sum(took for _, took in self.apart() if took > 10 * MS)
 
 
 def steal_ticks():
@@ -116,18 +124,20 @@ def steal_ticks():
 
 
 class Run:
-    """One recording of a draw. A context: ends all that it started."""
+    """One recording of a draw, or what was kept of one. A context: ends all that it started."""
 
-    def __init__(self, draw, situation, group):
+    def __init__(self, draw, situation, group, folder=None):
         self.draw = draw
         self.situation = situation
         self.group = group
+        self.folder = folder
         self.started = []
         self.truth = Truth(draw)
 
     def __enter__(self):
-        self.folder = tempfile.mkdtemp(prefix='draw-', dir=self.situation.out)
-        os.chmod(self.folder, 0o777)
+        if not self.folder:
+            self.folder = tempfile.mkdtemp(prefix='draw-', dir=self.situation.out)
+            os.chmod(self.folder, 0o777)
         return self
 
     def __exit__(self, *_):
@@ -184,21 +194,24 @@ class Run:
             before = steal_ticks()
             server, port, pid = self.serve(enter, more)
             ends = d.fault.name in AT_END
-            client = self.client('load', port, self.path('client'),
-                                 d.seconds + (0.6 if ends else -0.25), d.rate, d.connections,
-                                 d.seed % 2**32, int(d.fault.name == 'flood'))
+            clients = [self.client('load', port, self.path('client'),
+                                   d.seconds + (0.6 if ends else -0.25), d.rate, d.connections,
+                                   d.seed % 2**32, int(d.fault.name == 'flood'))]
             if d.fault.name == 'stop':
-                self.client('stop', pid, self.path('stops'), d.seconds - 0.3, d.size_ms,
-                            d.period_ms)
+                clients.append(self.client('stop', pid, self.path('stops'), d.seconds - 0.3,
+                                           d.size_ms, d.period_ms))
             if ends:
                 if not until(lambda: os.path.exists(self.path('truth')), 30):
                     raise Failed('the fault at the end did not come')
                 time.sleep(HANGS_FOR)
                 os.kill(pid, signal.SIGKILL)
-            self.wait(server, client)
+            self.wait(server, *clients)
             self.truth.steal = (steal_ticks() - before) / os.sysconf('SC_CLK_TCK') / d.seconds
+        with open(self.path('steal'), 'w', encoding='ascii') as f:
+            f.write(str(self.truth.steal))
+        with open(self.path('draw'), 'w', encoding='ascii') as f:
+            f.write(' '.join(d.options()))
         self.read()
-        return self.path('trace.tacho')
 
     def wait(self, *processes):
         for process in processes:
@@ -212,13 +225,15 @@ class Run:
             if not os.path.exists(self.path(name)):
                 with open(self.path('stderr'), encoding='utf-8', errors='replace') as f:
                     raise Failed(f'there is no {name}: {f.read()[-300:]}')
+        with open(self.path('draw'), encoding='ascii') as f:
+            if f.read() != ' '.join(self.draw.options()):
+                raise Failed('it was drawn by another version of libdraw.py')
         self.truth.read_server(self.path('truth'))
         self.truth.read_client(self.path('client'))
         if self.draw.fault.name == 'stop':
-            for process in self.started:
-                if 'stop' in process.args:
-                    self.wait(process)
             self.truth.read_stops(self.path('stops'))
+        with open(self.path('steal'), encoding='ascii') as f:
+            self.truth.steal = float(f.read())
 
     def report(self):
         return libcases.report(self.situation.place, self.path('trace.tacho'), '--all')

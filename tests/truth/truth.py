@@ -3,6 +3,7 @@
 
     truth.py [--seed N] [--draws N] [--only NAMES] [--unprivileged | --without-perf]
     truth.py --draw SEED [--keep FOLDER]
+    truth.py --again FOLDER
 
 The server (shapes.c, uv.c, event.c, tasks.c; its fault in faults.c) writes what really happened
 while it runs, a client of its own process what its requests waited. A fault must be named first, with
@@ -37,6 +38,11 @@ class Result:
         self.right = self.placed = self.sized = None
         self.numbers = {}
 
+    def take(self, judged):
+        for name in ('due', 'right', 'placed', 'sized', 'why', 'headline'):
+            setattr(self, name, getattr(judged, name))
+        self.word = judged.word()
+
     def line(self):
         text = f'{self.word:9} {self.draw.seed:<10} {self.draw.text()}'
         if self.numbers:
@@ -64,29 +70,31 @@ def numbers_of(truth):
             'window_ms': round(truth.window / MS, 1)}
 
 
-def judge(draw, situation, group, keep):
+def judge(draw, situation, group, options):
     """The draw, run until the machine did not disturb it, and not for ever."""
     result = Result(draw)
-    for _ in range(TRIES):
-        with Run(draw, situation, group) as run:
+    kept = os.path.join(options.again, str(draw.seed)) if options.again else None
+    for _ in range(1 if kept else TRIES):
+        with Run(draw, situation, group, kept) as run:
             try:
-                run.run()
-                result.numbers = numbers_of(run.truth)
+                if kept:
+                    run.read()
+                else:
+                    run.run()
                 found = run.report()
             except Failed as error:
                 result.word, result.why, result.right = 'WRONG', str(error), False
                 return result
-            result.why = disturbed(run.truth)
-            if keep:
-                shutil.copytree(run.folder, os.path.join(keep, str(draw.seed)),
-                                dirs_exist_ok=True)
-            shutil.rmtree(run.folder, True)
-            if result.why:
-                continue
-            judged = Judgement(run.truth, found, situation.name != 'without-perf')
-            for name in ('due', 'right', 'placed', 'sized', 'why', 'headline'):
-                setattr(result, name, getattr(judged, name))
-            result.word = judged.word()
+            finally:
+                if options.keep:
+                    shutil.copytree(run.folder, os.path.join(options.keep, str(draw.seed)),
+                                    dirs_exist_ok=True)
+                if not kept:
+                    shutil.rmtree(run.folder, True)
+        result.numbers = numbers_of(run.truth)
+        result.why = disturbed(run.truth)
+        if not result.why:
+            result.take(Judgement(run.truth, found, situation.name != 'without-perf'))
             return result
     return result
 
@@ -120,8 +128,8 @@ def curve(results):
         [f'from {BINS[-1]} ms']
     lines = ['| class | ' + ' | '.join(names) + ' |', '|---' * (len(names) + 1) + '|']
     for kind in CLASSES:
-        of = [r for r in results if r.draw.fault.kind == kind and r.due and r.draw.fault.sized
-              and r.draw.fault.name not in ('neighbours', 'quota')]
+        of = [r for r in results if r.draw.fault.kind == kind and r.due
+              and r.draw.fault.sized_by_time]
         if not of:
             continue
         cells = []
@@ -151,6 +159,7 @@ def arguments():
     parser.add_argument('--unprivileged', action='store_true')
     parser.add_argument('--without-perf', action='store_true')
     parser.add_argument('--keep', help='a folder for traces and truths')
+    parser.add_argument('--again', help='a folder of --keep: what is in it is judged again')
     parser.add_argument('--json', help='a file for the results')
     parser.add_argument('--curve', action='store_true', help='right answers against the size')
     options = parser.parse_args()
@@ -161,6 +170,8 @@ def arguments():
 
 def drawn(options, only):
     """Each follows from its own seed alone; those that are not wanted are passed over."""
+    if options.again and not options.draw:
+        options.draw = sorted(int(name) for name in os.listdir(options.again) if name.isdigit())
     if options.draw:
         return [Draw(seed) for seed in options.draw]
     quota = can_have_quota()
@@ -183,7 +194,7 @@ def main():
         situation = stack.enter_context(Situation(name))
         group = stack.enter_context(group_or_none())
         for draw in draws:
-            result = judge(draw, situation, group, options.keep)
+            result = judge(draw, situation, group, options)
             results.append(result)
             print(result.line(), flush=True)
             if options.json:
