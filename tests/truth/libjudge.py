@@ -19,10 +19,11 @@ def disturbed(truth):
         return f'{100 * truth.steal:.0f} % of the time was stolen from the virtual machine'
     if name in ('neighbours', 'quota'):
         return ''
-    overload = truth.draw.fault.kind == 'overload'
+    # Who computes much waits more often.
+    limit = 0.03 * window * truth.threads + 0.05 * truth.ran
     # The kernel's own threads write, on the CPUs of the program.
     waits = truth.draw.neighbours == 0 and name != 'fsync'
-    if waits and truth.runnable > (0.1 if overload else 0.03) * window * truth.threads:
+    if waits and truth.runnable > limit:
         return f'serving threads waited {truth.runnable / MS:.0f} ms for a CPU'
     if name in ('stop', 'saturate', 'flood', 'timers', 'pool', *AT_END):
         return ''

@@ -221,7 +221,7 @@ class Run:
                 raise Failed(f'{process.args[0]} did not end') from None
 
     def read(self):
-        for name in ('truth', 'client', 'trace.tacho'):
+        for name in ('truth', 'client', 'draw', 'trace.tacho'):
             if not os.path.exists(self.path(name)):
                 with open(self.path('stderr'), encoding='utf-8', errors='replace') as f:
                     raise Failed(f'there is no {name}: {f.read()[-300:]}')

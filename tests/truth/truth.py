@@ -24,7 +24,9 @@ from libdraw import CLASSES, Draw
 from libjudge import Judgement, disturbed
 from librun import MS, Failed, Run, group_or_none
 from libcases import Quota, Situation, Unavailable
+from libresult import check, status
 
+PASS = 0.97
 TRIES = 4
 BINS = (5, 10, 20, 50)  # ms, of the curve
 
@@ -44,7 +46,7 @@ class Result:
         self.word = judged.word()
 
     def line(self):
-        text = f'{self.word:9} {self.draw.seed:<10} {self.draw.text()}'
+        text = f'{self.draw.seed:<10} {self.word:9} {self.draw.text()}'
         if self.numbers:
             text += ' | {count} x, {took_ms} ms in all, waited {waited_ms} ms, p99 {p99_ms} ms, ' \
                     'runnable {runnable_ms} ms'.format(**self.numbers)
@@ -141,6 +143,27 @@ def curve(results):
     return '\n'.join(lines)
 
 
+def tell(results):
+    """The score as checks."""
+    due = [r for r in results if r.due]
+    good = [r for r in due if r.right and r.placed is not False]
+    wrong = [r.draw.seed for r in results if not r.due and r.right is False]
+    true = [r for r in due if r.sized]
+    asked = [r for r in due if r.sized is not None]
+    if due:
+        check(f'{len(good)} of {len(due)} faults are named first, with their places',
+              len(good) >= PASS * len(due), f'draws {seeds(r for r in due if r not in good)}')
+    if asked:
+        check(f'{len(true)} of {len(asked)} have their true sizes', len(true) >= PASS * len(asked),
+              f'draws {seeds(r for r in asked if not r.sized)}')
+    check('no wrong cause is named, and healthy servers have no alarm', not wrong,
+          f'draws {wrong}')
+
+
+def seeds(results):
+    return [r.draw.seed for r in results]
+
+
 def can_have_quota():
     try:
         with Quota(0.5):
@@ -203,7 +226,8 @@ def main():
     print(score(results))
     if options.curve:
         print(curve(results))
-    return any(r.right is False for r in results)
+    tell(results)
+    return status()
 
 
 if __name__ == '__main__':
