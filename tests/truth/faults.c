@@ -69,12 +69,14 @@ FAULT fault_poll(void)
 FAULT fault_fsync(void)
 {
 	static char block[65536];
+	uint64_t begin;
 
 	for (uint64_t i = 0; i < options.size_ns / MS; i++)
 		must(pwrite(journal[0], block, sizeof(block), (off_t)(i * sizeof(block))) > 0,
 		     "pwrite");
+	begin = now_ns();
 	fdatasync(journal[0]);
-	STAY;
+	note("fault_fsync", begin, now_ns());
 }
 
 FAULT fault_cpu(void)
@@ -100,13 +102,15 @@ FAULT fault_child(void)
 {
 	char text[32], name[] = "sleep";
 	char *argv[] = {name, text, NULL};
+	uint64_t begin;
 	int status;
 	pid_t pid;
 
 	snprintf(text, sizeof(text), "%.3f", (double)options.size_ns / 1e9);
 	must(!posix_spawnp(&pid, name, NULL, NULL, argv, environ), "posix_spawn");
+	begin = now_ns();
 	waitpid(pid, &status, 0);
-	STAY;
+	note("fault_child", begin, now_ns());
 }
 
 /* -------------------------------------------------------------- in each request */
@@ -384,9 +388,10 @@ TAIL(fault_saturate)
 TAIL(fault_fd_leak)
 
 struct fault {
-	const char *option, *function;
+	const char *option;
+	const char *function; /* NULL: it notes by itself what it meets */
 	void (*call)(void), (*tail)(void);
-	int each; /* in each request, which notes what it meets by itself */
+	int each; /* request */
 };
 
 static const struct fault faults[] = {
@@ -394,10 +399,10 @@ static const struct fault faults[] = {
 	{"pipe", "fault_pipe", call_fault_pipe, tail_to_fault_pipe, 0},
 	{"write", "fault_write", call_fault_write, tail_to_fault_write, 0},
 	{"poll", "fault_poll", call_fault_poll, tail_to_fault_poll, 0},
-	{"fsync", "fault_fsync", call_fault_fsync, tail_to_fault_fsync, 0},
+	{"fsync", NULL, call_fault_fsync, tail_to_fault_fsync, 0},
 	{"cpu", "fault_cpu", call_fault_cpu, tail_to_fault_cpu, 0},
 	{"condition", "fault_condition", call_fault_condition, tail_to_fault_condition, 0},
-	{"child", "fault_child", call_fault_child, tail_to_fault_child, 0},
+	{"child", NULL, call_fault_child, tail_to_fault_child, 0},
 	{"lock-sleep", NULL, call_fault_wants_lock, tail_to_fault_wants_lock, 1},
 	{"lock-cpu", NULL, call_fault_wants_lock, tail_to_fault_wants_lock, 1},
 	{"flock", NULL, call_fault_flock, tail_to_fault_flock, 1},
@@ -425,7 +430,8 @@ static void run_due(const struct fault *f)
 
 	(options.tail ? f->tail : f->call)();
 	end = now_ns();
-	note(f->function, begin, end);
+	if (f->function)
+		note(f->function, begin, end);
 	pause = options.period_ns > options.size_ns ? options.period_ns - options.size_ns : MS;
 	pause = pause * (700 + (begin / 1000 + options.seed) % 600) / 1000;
 	__atomic_store_n(&next_due, end + pause, __ATOMIC_RELAXED);
