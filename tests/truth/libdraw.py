@@ -50,7 +50,7 @@ FAULTS = {f.name: f for f in (
     Fault('flood', 'overload', ('epoll', 'poll', 'uv', 'event', 'two-loops'), ('fd-flood',),
           ('fault_flood',), 2, (0.05, 0.5), False, True),
     Fault('timers', 'overload', ('uv', 'event'), ('timer-storm', 'loop-saturated'),
-          ('fault_timer',), 2, (0.15, 0.8), False, True),
+          ('fault_timer',), 1, (0.15, 0.8), False, True),
     Fault('saturate', 'overload', ('epoll', 'poll', 'uv', 'event', 'tasks1'), ('loop-saturated',),
           ('fault_saturate',), 2, (0.3, 5), False, True),
     # There is no rule for these two yet; its name will end so. With many threads the table of
@@ -59,7 +59,7 @@ FAULTS = {f.name: f for f in (
           sized=False),
     Fault('timer-leak', 'leak', ('uv', 'event'), ('-leak',), ('fault_timer_leak',), 1,
           sized=False),
-    Fault('lost-wake', 'lost wake', ('tasks1', 'tasks2'), ('stuck-task',), ('fault_lost_wake',), 2,
+    Fault('lost-wake', 'lost wake', ('tasks1', 'tasks2'), ('stuck-task',), ('fault_lost_wake',), 1,
           sized=False),
     Fault('hang', 'end', LOOPS, ('hang',), ('fault_hang',), 1, sized=False),
     Fault('spin', 'end', LOOPS, ('never-yields',), ('fault_spin',), 1, sized=False,
@@ -114,6 +114,7 @@ class Draw:
         own = rng.uniform(0.15, 0.9)
         if name == 'healthy':
             self.neighbours = rng.randint(0, 1)
+            self.rate = min(log_uniform(rng, 0.02, 0.6) * 1e6 / self.work_us, 4000)
         elif name == 'neighbours':
             self.cpu = self.neighbour_cpu = max(os.sched_getaffinity(0))
             self.neighbours = rng.randint(1, 3)
