@@ -66,6 +66,9 @@ def due(truth):
     if name == 'cpu':
         # What a request computes for itself is its work; what others wait meanwhile is not.
         waited -= sum(took)
+    if name == 'fsync':
+        # What was written before, and the kernel's threads, are not the call.
+        waited = min(waited, sum(took))
     return waited > MARGIN * DUE * window or stalls >= STALLS
 
 
@@ -85,8 +88,8 @@ def also_right(truth, finding):
     return False
 
 
-def near(value, truth):
-    return abs(value - truth) <= WITHIN * truth + 0.5 * MS
+def near(value, truth, more=0):
+    return abs(value - truth) <= WITHIN * truth + 0.5 * MS + more
 
 
 def longest_told(finding):
@@ -104,7 +107,9 @@ def sized(truth, finding):
     took = truth.durations()
     wrong = near_any(finding['cost_ns'], (sum(took), truth.waited(), truth.waited() - sum(took)))
     longest = longest_told(finding)
-    if not wrong and longest is not None and not near(longest, max(took)):
+    # The callback has its healthy work, too, in which the machine may have kept it.
+    if not wrong and longest is not None and \
+            not near(longest, max(took), truth.longest_healthy):
         wrong = f'the longest took {max(took) / MS:.3g} ms, not {longest / MS:.3g} ms'
     times = re.search(r'\b(\d+) times\b', finding['summary'])
     long = sum(1 for t in took if t > MS)  # the short ones may be counted or not
