@@ -31,6 +31,7 @@ static struct request {
 	uint64_t due, sent, answered;
 } * requests;
 static uint64_t count, begun, end, seed;
+static uint64_t latest; /* that a wait of this process ended later than it should: the machine */
 static int fds[MAX_CONNECTIONS];
 static uint64_t busy[MAX_CONNECTIONS]; /* number of the request, plus 1 */
 
@@ -143,7 +144,10 @@ static void run(int connections)
 		if (begun < count && requests[begun].due > now &&
 		    requests[begun].due - now < 20000000)
 			t.tv_nsec = (long)(requests[begun].due - now);
+		now = now_ns() + (uint64_t)t.tv_nsec;
 		n = epoll_pwait2(set, e, MAX_CONNECTIONS, &t, NULL);
+		if (now_ns() > now + latest)
+			latest = now_ns() - now;
 		for (int i = 0; i < n; i++)
 			take_answer((int)e[i].data.u32);
 	}
@@ -153,6 +157,7 @@ static int load(char **argv)
 {
 	uint16_t port = (uint16_t)atoi(argv[0]);
 	int connections = atoi(argv[4]), extra;
+	char late[4096];
 	pthread_t thread;
 	FILE *f;
 
@@ -169,6 +174,11 @@ static int load(char **argv)
 	f = fopen(argv[1], "we");
 	must(f != NULL, argv[1]);
 	fwrite(requests, sizeof(*requests), count, f);
+	must(!fclose(f), argv[1]);
+	snprintf(late, sizeof(late), "%s.late", argv[1]);
+	f = fopen(late, "we");
+	must(f != NULL, late);
+	fprintf(f, "%llu\n", (unsigned long long)latest);
 	return fclose(f);
 }
 

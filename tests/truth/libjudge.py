@@ -9,6 +9,7 @@ STALL = 50 * MS
 STALLS = 3
 MARGIN = 1.25  # what is this near to the line is not demanded
 WITHIN = 0.1
+LATE = 20 * MS  # of the client, which nothing but the machine keeps
 UNITS = {'ns': 1, 'us': 1000, 'ms': MS, 's': 1000 * MS}
 
 
@@ -17,6 +18,8 @@ def disturbed(truth):
     name, window = truth.draw.fault.name, truth.window
     if truth.steal > 0.05:
         return f'{100 * truth.steal:.0f} % of the time was stolen from the virtual machine'
+    if truth.late > LATE:
+        return f'the client was kept for {truth.late / MS:.0f} ms'
     if name in ('neighbours', 'quota'):
         return ''
     # Who computes much waits more often.

@@ -51,6 +51,7 @@ class Truth:
         self.served = 0
         self.threads = self.runnable = self.ran = 0  # of all threads that serve
         self.throttled = 0
+        self.late = 0  # that the client ran later than it should
         self.steal = 0  # of the virtual machine, share of the window
 
     def read_server(self, path):
@@ -72,6 +73,9 @@ class Truth:
         with open(path, 'rb') as f:
             self.requests = [(due, sent or None, answered or None)
                              for due, sent, answered in struct.iter_unpack('=QQQ', f.read())]
+
+        with open(path + '.late', encoding='ascii') as f:
+            self.late = int(f.read())
 
     def read_stops(self, path):
         with open(path, 'rb') as f:
