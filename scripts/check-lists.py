@@ -13,7 +13,7 @@ import sys
 
 PATTERNS = ['src/*/*.c', 'tests/unit/*.c', 'tests/fuzz/*.c', 'tests/crash/*.c', 'tests/e2e/*.c',
             'tests/process/*.c', 'tests/hooks/*.c', 'tests/kernel/*.c', 'tests/agent/*.c',
-            'tests/blocked/*.c', 'tests/cases/*.c', 'examples/*.c', 'bench/*.c', 'man/*.[1-8]']
+            'tests/blocked/*.c', 'tests/cases/*.c', 'tests/truth/*.c', 'examples/*.c', 'bench/*.c', 'man/*.[1-8]']
 
 # Of the program, or made when it calls tacho_snapshot.
 NOT_RECORDING = {'io_uring_enter', 'rt_sigtimedwait', 'seccomp'}

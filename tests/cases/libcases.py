@@ -63,7 +63,7 @@ class Quota:
             f.write(str(value))
 
     def __enter__(self):
-        name = f'tacho-cases-{os.getpid()}'
+        name = f'tacho-cases-{os.getpid()}-{id(self)}'
         self.path = None
         for root, file in (('/sys/fs/cgroup/cpu', 'cpu.cfs_quota_us'),
                            ('/sys/fs/cgroup/cpu,cpuacct', 'cpu.cfs_quota_us'),

@@ -1,0 +1,234 @@
+#!/usr/bin/env python3
+"""Servers with planted faults, drawn at random, and whether the report is right about them.
+
+    truth.py [--seed N] [--draws N] [--only NAMES] [--unprivileged | --without-perf]
+    truth.py --draw SEED [--keep FOLDER]
+    truth.py --again FOLDER
+
+The server (shapes.c, uv.c, event.c, tasks.c; its fault in faults.c) writes what really happened
+while it runs, a client of its own process what its requests waited. A fault must be named first, with
+its function and its sizes, when it costs requests 2 % of the window or stalls them 50 ms three times;
+below that no wrong cause may be named; a healthy server has no alarm. What the machine disturbed is
+drawn again and never counted.
+"""
+import argparse
+import contextlib
+import itertools
+import json
+import os
+import shutil
+import sys
+import time
+
+from libdraw import CLASSES, Draw
+from libjudge import Judgement, disturbed
+from librun import MS, Failed, Run, group_or_none
+from libcases import Quota, Situation, Unavailable
+from libresult import check, status
+
+PASS = 0.97
+TRIES = 4
+BINS = (5, 10, 20, 50)  # ms, of the curve
+
+
+class Result:
+    def __init__(self, draw):
+        self.draw = draw
+        self.word = 'disturbed'
+        self.why = self.headline = ''
+        self.due = False
+        self.right = self.placed = self.sized = None
+        self.numbers = {}
+
+    def take(self, judged):
+        for name in ('due', 'right', 'placed', 'sized', 'why', 'headline'):
+            setattr(self, name, getattr(judged, name))
+        self.word = judged.word()
+
+    def line(self):
+        text = f'{self.draw.seed:<10} {self.word:9} {self.draw.text()}'
+        if self.numbers:
+            text += ' | {count} x, {took_ms} ms in all, waited {waited_ms} ms, p99 {p99_ms} ms, ' \
+                    'runnable {runnable_ms} ms'.format(**self.numbers)
+        return text + (f' | {self.why}' if self.why else '') + \
+            (f' | {self.headline}' if self.headline else '')
+
+    def json(self):
+        d = self.draw
+        return dict(seed=d.seed, fault=d.fault.name, kind=d.fault.kind, shape=d.shape,
+                    text=d.text(), size_ms=d.size_ms, word=self.word, due=self.due,
+                    right=self.right, placed=self.placed, sized=self.sized, why=self.why,
+                    headline=self.headline, **self.numbers)
+
+
+def numbers_of(truth):
+    took = truth.durations()
+    return {'count': len(took), 'took_ms': round(sum(took) / MS, 1),
+            'waited_ms': round(truth.waited() / MS, 1), 'requests': len(truth.requests),
+            'p50_ms': round(truth.percentile(0.5) / MS, 2),
+            'p99_ms': round(truth.percentile(0.99) / MS, 2),
+            'runnable_ms': round(truth.runnable / MS, 1),
+            'throttled_ms': round(truth.throttled / MS, 1),
+            'window_ms': round(truth.window / MS, 1)}
+
+
+def judge(draw, situation, group, options):
+    """The draw, run until the machine did not disturb it, and not for ever."""
+    result = Result(draw)
+    kept = os.path.join(options.again, str(draw.seed)) if options.again else None
+    for _ in range(1 if kept else TRIES):
+        with Run(draw, situation, group, kept) as run:
+            try:
+                if kept:
+                    run.read()
+                else:
+                    run.run()
+                found = run.report()
+            except Failed as error:
+                result.word, result.why, result.right = 'WRONG', str(error), False
+                return result
+            finally:
+                if options.keep:
+                    shutil.copytree(run.folder, os.path.join(options.keep, str(draw.seed)),
+                                    dirs_exist_ok=True)
+                if not kept:
+                    shutil.rmtree(run.folder, True)
+        result.numbers = numbers_of(run.truth)
+        result.why = disturbed(run.truth)
+        if not result.why:
+            result.take(Judgement(run.truth, found, situation.name != 'without-perf'))
+            return result
+    return result
+
+
+def share(results, what):
+    asked = [getattr(r, what) for r in results if getattr(r, what) is not None]
+    return f'{sum(asked)}/{len(asked)}'
+
+
+def score(results):
+    """By class: of those that were due; below that, only whether a wrong cause was named."""
+    lines = [f'{"class":12} {"right":>8} {"placed":>8} {"sized":>8} {"below: no wrong cause":>22}']
+    counted = [r for r in results if r.word != 'disturbed']
+    for kind in [*CLASSES, 'all']:
+        of = [r for r in counted if kind in (r.draw.fault.kind, 'all')
+              and (kind == 'healthy' or r.draw.fault.kind != 'healthy')]
+        if not of:
+            continue
+        must = [r for r in of if r.due or kind == 'healthy']
+        below = [r for r in of if not r.due and kind != 'healthy']
+        lines.append(f'{kind:12} {share(must, "right"):>8} {share(must, "placed"):>8} '
+                     f'{share(must, "sized"):>8} {share(below, "right"):>22}')
+    lines.append(f'disturbed: {len(results) - len(counted)} of {len(results)}')
+    return '\n'.join(lines)
+
+
+def curve(results):
+    """Right and placed against the size of the fault, as a table of Markdown."""
+    edges = (0, *BINS, float('inf'))
+    names = [f'to {BINS[0]} ms'] + [f'{a} to {b} ms' for a, b in zip(BINS, BINS[1:])] + \
+        [f'from {BINS[-1]} ms']
+    lines = ['| class | ' + ' | '.join(names) + ' |', '|---' * (len(names) + 1) + '|']
+    for kind in CLASSES:
+        of = [r for r in results if r.draw.fault.kind == kind and r.due
+              and r.draw.fault.sized_by_time]
+        if not of:
+            continue
+        cells = []
+        for low, high in zip(edges, edges[1:]):
+            here = [r for r in of if low <= r.draw.size_ms < high]
+            good = sum(1 for r in here if r.right and r.placed is not False)
+            cells.append(f'{good} of {len(here)}' if here else '')
+        lines.append(f'| {kind} | ' + ' | '.join(cells) + ' |')
+    return '\n'.join(lines)
+
+
+def tell(results):
+    """The score as checks."""
+    due = [r for r in results if r.due]
+    good = [r for r in due if r.right and r.placed is not False]
+    wrong = [r.draw.seed for r in results if not r.due and r.right is False]
+    true = [r for r in due if r.sized]
+    asked = [r for r in due if r.sized is not None]
+    if due:
+        check(f'{len(good)} of {len(due)} faults are named first, with their places',
+              len(good) >= PASS * len(due), f'draws {seeds(r for r in due if r not in good)}')
+    if asked:
+        check(f'{len(true)} of {len(asked)} have their true sizes', len(true) >= PASS * len(asked),
+              f'draws {seeds(r for r in asked if not r.sized)}')
+    check('no wrong cause is named, and healthy servers have no alarm', not wrong,
+          f'draws {wrong}')
+
+
+def seeds(results):
+    return [r.draw.seed for r in results]
+
+
+def can_have_quota():
+    try:
+        with Quota(0.5):
+            return True
+    except Unavailable:
+        return False
+
+
+def arguments():
+    parser = argparse.ArgumentParser(description=__doc__,
+                                     formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--seed', type=int, help='of all draws; else a new one')
+    parser.add_argument('--draws', type=int, default=60)
+    parser.add_argument('--draw', type=int, action='append', help='this draw alone, by its seed')
+    parser.add_argument('--only', default='', help='faults, classes or shapes, with commas')
+    parser.add_argument('--unprivileged', action='store_true')
+    parser.add_argument('--without-perf', action='store_true')
+    parser.add_argument('--keep', help='a folder for traces and truths')
+    parser.add_argument('--again', help='a folder of --keep: what is in it is judged again')
+    parser.add_argument('--json', help='a file for the results')
+    parser.add_argument('--curve', action='store_true', help='right answers against the size')
+    options = parser.parse_args()
+    if options.seed is None:
+        options.seed = int(time.time() * 1000) % 1000000
+    return options
+
+
+def drawn(options, only):
+    """Each follows from its own seed alone; those that are not wanted are passed over."""
+    if options.again and not options.draw:
+        options.draw = sorted(int(name) for name in os.listdir(options.again) if name.isdigit())
+    if options.draw:
+        return [Draw(seed) for seed in options.draw]
+    quota = can_have_quota()
+    numbers = itertools.count(options.seed * 10000)
+    draws = (Draw(seed) for seed in itertools.islice(numbers, 1000 * options.draws))
+    return list(itertools.islice((d for d in draws if d.wanted(only)
+                                  and (quota or not d.quota)), options.draws))
+
+
+def main():
+    options = arguments()
+    only = [name for name in options.only.split(',') if name]
+    draws = drawn(options, only)
+    name = 'unprivileged' if options.unprivileged else \
+        'without-perf' if options.without_perf else 'root'
+    print(f'seed {options.seed}, {len(draws)} draws, {name}' +
+          (f', only {options.only}' if only else ''), flush=True)
+    results = []
+    with contextlib.ExitStack() as stack:
+        situation = stack.enter_context(Situation(name))
+        group = stack.enter_context(group_or_none())
+        for draw in draws:
+            result = judge(draw, situation, group, options)
+            results.append(result)
+            print(result.line(), flush=True)
+            if options.json:
+                with open(options.json, 'w', encoding='utf-8') as f:
+                    json.dump([r.json() for r in results], f, indent=1)
+    print(score(results))
+    if options.curve:
+        print(curve(results))
+    tell(results)
+    return status()
+
+
+if __name__ == '__main__':
+    sys.exit(main())
