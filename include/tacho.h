@@ -249,7 +249,8 @@ static inline uint32_t tacho__id(struct tacho_name *name)
 /* -------------------------------------------------------- loops, workers */
 
 /* This thread runs `loop` from now on (NULL: none). Optional where the thread parks on
-   it; a worker that never parks says so here. */
+   it; a worker that never parks says so here. Under `tacho run`, blocking calls, CPU samples and
+   scheduling are recorded of threads that say so, park or poll tasks. */
 static inline void tacho_loop(struct tacho_name *loop)
 {
 	if (tacho__recording())

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/hash.h"
 #include "format/copy.h"
 #include "format/definition.h"
 #include "format/underway.h"
@@ -35,13 +36,23 @@ struct seen {
 	uint64_t told[2]; /* by way in which it was stalled: since when, once that was told */
 };
 
+/* What threads that wait with the same loop serve. */
+struct queue {
+	uint32_t loop; /* 0: this place is free */
+	uint32_t waits;
+	bool served;	/* one of them is parked in it, or may be */
+	uint64_t since; /* ticks at which the last of them unparked; 0: none did */
+};
+
 struct tacho__stall {
 	int fd;
 	pid_t pid;
 	struct tacho_box_super super;
 	struct seen *seen;
 	uint32_t count, capacity;
-	uint64_t pause; /* ticks of the last known moment without recording */
+	struct queue *queues; /* by a hash of the loop: more places than threads */
+	uint32_t places;      /* a power of two */
+	uint64_t pause;	      /* ticks of the last known moment without recording */
 	uint64_t now_ticks, now_ns;
 	uint64_t buffer[TACHO_SLOT_SIZE / 8];
 };
@@ -62,6 +73,7 @@ void tacho__stall_free(struct tacho__stall *s)
 	if (!s)
 		return;
 	free(s->seen);
+	free(s->queues);
 	free(s);
 }
 
@@ -376,10 +388,61 @@ static uint64_t poll_since(const struct seen *t, uint32_t *kind)
 	return o ? o->since : t->pending;
 }
 
-/* Ticks since when the loop has not come back, 0: it waits, or never did. */
+/* ---------------------------------------------------------- queues of work */
+
+/* Its place: that of the loop, or a free one. */
+static struct queue *queue_of(const struct tacho__stall *s, uint32_t loop)
+{
+	uint32_t i = (uint32_t)(tacho__mix(loop) >> 32);
+
+	while (s->queues[i & (s->places - 1)].loop && s->queues[i & (s->places - 1)].loop != loop)
+		i++;
+	return &s->queues[i & (s->places - 1)];
+}
+
+static void join_queue(struct tacho__stall *s, struct seen *t)
+{
+	struct queue *q = queue_of(s, t->now.loop);
+	uint64_t unpark = unpark_of(t);
+
+	q->loop = t->now.loop;
+	q->waits += t->waits;
+	if (unpark > q->since)
+		q->since = unpark;
+	/* Of one that could not be read nobody knows. One that died in its wait serves no more. */
+	if ((!t->sure || t->now.parked) && !q->served)
+		q->served = !is_gone(s, t);
+}
+
+static int find_queues(struct tacho__stall *s)
+{
+	uint32_t places = s->places ? s->places : 16;
+
+	while (places < 2 * s->count)
+		places *= 2;
+	if (places != s->places) {
+		struct queue *more = realloc(s->queues, places * sizeof(*more));
+
+		if (!more)
+			return -ENOMEM;
+		s->queues = more;
+		s->places = places;
+	}
+	memset(s->queues, 0, places * sizeof(*s->queues));
+	for (uint32_t i = 0; i < s->count; i++)
+		if (s->seen[i].live && s->seen[i].now.loop && !s->seen[i].gone)
+			join_queue(s, &s->seen[i]);
+	return 0;
+}
+
+/* Ticks since when the loop has not come back, 0: it waits, another serves its queue or came last,
+   or it never did. */
 static uint64_t turn_since(const struct tacho__stall *s, const struct seen *t)
 {
-	if (!unpark_of(t) || (t->level == TACHO_LEVEL_WAITS && t->waits < TACHO__LOOP_WAITS))
+	const struct queue *q = queue_of(s, t->now.loop);
+
+	if (!unpark_of(t) || q->served || unpark_of(t) < q->since ||
+	    (t->level == TACHO_LEVEL_WAITS && q->waits < TACHO__LOOP_WAITS))
 		return 0;
 	if (t->level != TACHO_LEVEL_API)
 		return unpark_of(t);
@@ -406,7 +469,9 @@ static void ways_of(struct tacho__stall *s, struct seen *t, uint64_t since[WAY_C
 		t->level_loop = t->now.loop;
 	}
 	since[WAY_TURN] = turn_since(s, t);
-	since[WAY_POLL] = poll_since(t, &kind);
+	/* A thread that is parked itself waits inside of its poll. */
+	since[WAY_POLL] =
+		t->now.parked || !queue_of(s, t->now.loop)->served ? poll_since(t, &kind) : 0;
 	/* A poll of this turn is part of it; one from before it is a loop around this one. */
 	if (since[WAY_TURN] && since[WAY_POLL] >= since[WAY_TURN])
 		since[WAY_POLL] = 0;
@@ -485,6 +550,8 @@ int tacho__stall_look(struct tacho__stall *s, uint64_t limit_ns, struct tacho__s
 	if (!err &&
 	    (s->super.state == TACHO_STATE_RECORDING || s->super.state == TACHO_STATE_PAUSED))
 		err = follow_threads(s, &busy);
+	if (!err)
+		err = find_queues(s);
 	if (err)
 		return err;
 	/* After the records: none of them is from the future. */

@@ -8,6 +8,11 @@
  * thread waits inside of it, on another loop, and for a loop that never parks. A loop of level
  * API that goes from poll to poll without parking comes back with each of them.
  *
+ * What threads wait for with the same loop, an epoll set that several of them serve, is one queue of
+ * work. While one of them is parked in it nobody is stalled, whatever the others do: those that idle
+ * on a condition, a futex, in a sleep or in accept until they are needed look like any that is
+ * blocked. When none is, the queue is stalled since the last of them unparked.
+ *
  * A thread is a loop if libuv, libevent or the program says so. Of others only their waits are
  * seen, and one that looks up a name waits as well, and then computes for as long as it likes:
  * they are loops from their TACHO__LOOP_WAITS'th wait on, which is more than a lookup or a short

@@ -20,14 +20,16 @@ _Static_assert(TACHO_REC_QUEUE_DEPTH == 0x47 && TACHO_REC_STEAL == 0x81 &&
 	       "record types as in the inline functions");
 _Static_assert(TACHO_SCHEMA_FIELDS == 16 && TACHO_RECORD_MAX_WORDS == 128, "as in TACHO_EVENT");
 
-void tacho__loop(uint32_t loop)
-{
-	tacho__record(tacho_record_head(TACHO_REC_LOOP, loop), NULL, 0);
-}
-
 static inline int watches(uint32_t what)
 {
 	return (tacho__load(&tacho__watching) & what) != 0;
+}
+
+void tacho__loop(uint32_t loop)
+{
+	tacho__record(tacho_record_head(TACHO_REC_LOOP, loop), NULL, 0);
+	if (tacho__unlikely(watches(TACHO__WATCH_HOOKS)))
+		tacho__watched_loop(loop);
 }
 
 void tacho__park(uint32_t loop)
@@ -50,6 +52,8 @@ static inline uint64_t unpark(uint32_t loop, uint32_t ready, uintptr_t frame)
 		ready = TACHO_ARG_MAX;
 	t = tacho__record_from(tacho_record_head(TACHO_REC_UNPARK, ready), NULL, 0, 0, frame);
 	tacho__unparked();
+	if (watches(TACHO__WATCH_HOOKS) && tacho__look_is_due(t))
+		tacho__watched_look(t, 0);
 	return t;
 }
 
@@ -70,15 +74,24 @@ void tacho__unpark_poll(uint32_t loop, uint32_t ready, uint32_t kind, uint64_t t
 
 void tacho__poll_begin(uint32_t kind, uint64_t task)
 {
-	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))))
-		tacho__watched_poll_begin(kind, task, tacho__frame());
-	else
-		tacho__record_poll_begin(kind, task, 0, tacho__frame());
+	if (tacho__unlikely(tacho__load(&tacho__watching))) {
+		/* The clock need not be read to look: the last record was just now. */
+		uint64_t last = tacho__self->stream[0].last;
+
+		if (watches(TACHO__WATCH_HOOKS) && tacho__look_is_due(last))
+			tacho__watched_look(last, 1);
+		if (watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))) {
+			tacho__watched_poll_begin(kind, task, tacho__frame());
+			return;
+		}
+	}
+	tacho__record_poll_begin(kind, task, 0, tacho__frame());
 }
 
 void tacho__poll_switch(uint32_t kind, uint64_t task)
 {
-	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE) | TACHO__WATCH(POLL))))
+	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE) | TACHO__WATCH(POLL) |
+				    TACHO__WATCH_HOOKS)))
 		tacho__watched_poll_switch(kind, task, tacho__frame());
 	else
 		tacho__record(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1);
@@ -86,23 +99,33 @@ void tacho__poll_switch(uint32_t kind, uint64_t task)
 
 void tacho__poll_end(uint32_t result)
 {
-	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL))))
+	uint64_t t;
+
+	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL)))) {
 		tacho__watched_poll_end(result & 3, tacho__frame());
-	else
-		tacho__record(tacho_record_head(TACHO_REC_POLL_END, result & 3), NULL, 0);
+		return;
+	}
+	t = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result & 3), NULL, 0);
+	if (tacho__unlikely(watches(TACHO__WATCH_HOOKS))) {
+		/* It is not open any more, but still where it was. */
+		const struct tacho_underway *now = &tacho__self->now;
+		const struct tacho_open *poll = &now->open[now->depth % TACHO_OPEN_MAX];
+
+		if (tacho__is_slow(poll->since, t))
+			tacho__watched_slow(t - poll->since, poll->id);
+	}
 }
 
 void tacho__poll_end_park(uint32_t result, uint32_t loop)
 {
 	uint32_t arg = loop | (result & 3) << TACHO_END_PARK_LOOP_BITS;
 
-	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL) | TACHO__WATCH(LAG)) ||
-			    loop >> TACHO_END_PARK_LOOP_BITS)) {
-		tacho__poll_end(result);
-		tacho__park(loop);
-	} else {
+	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL) | TACHO__WATCH(LAG) |
+				    TACHO__WATCH_HOOKS) ||
+			    loop >> TACHO_END_PARK_LOOP_BITS))
+		tacho__watched_poll_end_park(result & 3, loop, tacho__frame());
+	else
 		tacho__record(tacho_record_head(TACHO_REC_END_PARK, arg), NULL, 0);
-	}
 }
 
 void tacho__span_begin(uint32_t name)

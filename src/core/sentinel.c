@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "base/sys.h"
 #include "base/text.h"
 #include "core/control.h"
 #include "core/pool.h"
@@ -10,6 +11,7 @@
 #include "core/short_polls.h"
 #include "core/trigger.h"
 #include "core/wakes.h"
+#include "core/watched.h"
 
 /* Longer than any condition that means something, and far from where ticks overflow. */
 #define LIMIT_MAX (1ull << 60)
@@ -28,10 +30,17 @@ static uint32_t applying; /* a thread is at it */
 
 /* ------------------------------------------------------ what is asked for */
 
+/* What is watched whatever limits there are. */
+static uint32_t always_watched(void)
+{
+	return (tacho__load(&tacho__threshold_ticks) ? TACHO__WATCH_SHORT : 0) |
+	       (tacho__hooks ? TACHO__WATCH_HOOKS : 0);
+}
+
 /* Takes over the limits; 0 when the rate of the clock is not known yet. */
 static int read_limits(const struct tacho_box_control *c)
 {
-	uint32_t watching = tacho__load(&tacho__threshold_ticks) ? TACHO__WATCH_SHORT : 0;
+	uint32_t watching = always_watched();
 	uint64_t limit[TACHO_SENTINEL_COUNT], asked[TACHO_SENTINEL_COUNT];
 
 	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++) {
@@ -139,7 +148,7 @@ void tacho__sentinels_begin(void)
 	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++)
 		tacho__limit[i] = given[i] = NONE;
 	applied = applying = 0;
-	tacho__store(&tacho__watching, tacho__threshold_ticks ? TACHO__WATCH_SHORT : 0);
+	tacho__store(&tacho__watching, always_watched());
 	/* A process in its first two milliseconds does not know the rate of its clock. */
 	while (config && !apply(c, config))
 		;
@@ -295,6 +304,40 @@ void tacho__above(enum tacho_sentinel which, uint64_t value, uint32_t id)
 	}
 	tacho__leave(mask);
 	errno = saved;
+}
+
+/* When the last of the other threads that wait with `loop` was parked, before `until`; `since`: none
+   was after that. What others write is looked at as it is: a moment too early or late. */
+static __attribute__((no_sanitize("thread"))) uint64_t last_served(uint32_t loop, uint64_t since,
+								   uint64_t until)
+{
+	const struct tacho_box_super *super = tacho__rec->super;
+	uint32_t used = super ? tacho__load(&super->threads_used) : 0;
+
+	for (uint32_t i = 0; i < used && i < TACHO__THREADS_MAX; i++) {
+		const struct tacho__writer *w = &tacho__writers[i];
+		uint64_t time = tacho__load(&w->now.park_time);
+
+		if (w == tacho__self || tacho__load(&w->now.loop) != loop ||
+		    w->epoch != tacho__load(&tacho__rec->epoch))
+			continue;
+		/* Not one that died in its wait. */
+		if (tacho__load(&w->now.parked) &&
+		    !TACHO__SYS(SYS_tgkill, tacho__getpid(), w->tid, 0, 0, 0, 0))
+			return until;
+		if (time > since)
+			since = time;
+	}
+	return since < until ? since : until;
+}
+
+void tacho__turn_above(uint64_t since, uint64_t until, uint32_t loop, int whole, uint64_t ran)
+{
+	uint64_t unserved = until - last_served(loop, since, until);
+
+	tacho__took(TACHO_SENTINEL_LAG, unserved, loop);
+	if (whole)
+		tacho__took(TACHO_SENTINEL_POLL, unserved > ran ? unserved : ran, loop);
 }
 
 void tacho__above_ticks(enum tacho_sentinel which, uint64_t ticks, uint32_t id)

@@ -16,6 +16,7 @@
 
 #define TACHO__WATCH(sentinel) (1u << TACHO_SENTINEL_##sentinel)
 #define TACHO__WATCH_SHORT (1u << 31) /* there is a poll threshold */
+#define TACHO__WATCH_HOOKS (1u << 30) /* hooks look at threads that call the API (core/watched.h) */
 
 /* What calls of the API have to look at besides storing their record; 0: nothing. */
 extern uint32_t tacho__watching;
@@ -39,13 +40,19 @@ static inline void tacho__took(enum tacho_sentinel which, uint64_t ticks, uint32
 		tacho__above_ticks(which, ticks, id);
 }
 
-/* A turn of `loop` that took `ticks` has ended; `whole`: its callbacks are not seen, so that it
-   counts as one poll. */
-static inline void tacho__turn_took(uint64_t ticks, uint32_t loop, int whole)
+/*
+ * A turn of `loop` that lasted from `since` until `until`, at which the thread parks, has ended.
+ * `whole`: its callbacks are not seen, so that it counts as one poll. Threads that wait with the same
+ * loop serve one queue of work: what one of them did while another was parked in it kept nothing
+ * waiting, and may have been idling; as a poll counts at least what it `ran`, on a CPU.
+ */
+void tacho__turn_above(uint64_t since, uint64_t until, uint32_t loop, int whole, uint64_t ran)
+	__attribute__((cold, noinline));
+
+static inline int tacho__turn_is_above(uint64_t ticks, int whole)
 {
-	tacho__took(TACHO_SENTINEL_LAG, ticks, loop);
-	if (whole)
-		tacho__took(TACHO_SENTINEL_POLL, ticks, loop);
+	return ticks > tacho__load(&tacho__limit[TACHO_SENTINEL_LAG]) ||
+	       (whole && ticks > tacho__load(&tacho__limit[TACHO_SENTINEL_POLL]));
 }
 
 /* ------------------------------------------------------- control area */

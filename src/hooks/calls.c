@@ -257,8 +257,8 @@ static uint32_t define_path(const char *path)
 	return id;
 }
 
-/* The stack from the program's own frame on, which `caller` is in. */
-static __attribute__((noinline)) uint32_t stack_from(const void *caller)
+__attribute__((noinline)) uint32_t tacho__stack_from(const void *caller, const void *const *tails,
+						     unsigned count)
 {
 	uint64_t frames[TACHO_STACK_MAX];
 	int more;
@@ -276,6 +276,9 @@ static __attribute__((noinline)) uint32_t stack_from(const void *caller)
 	}
 	if (more)
 		tacho__count(TACHO_LOSS_STACK_CUT, 1);
+	/* There are frames of ours before. */
+	while (count && first)
+		frames[--first] = (uint64_t)(uintptr_t)tails[--count];
 	return tacho__define_stack(more ? TACHO_DEF_CUT : 0, frames + first,
 				   (n - first) * (uint32_t)sizeof(frames[0]));
 }
@@ -300,7 +303,7 @@ static void record(const struct tacho__blocking_call *c, uint64_t ns)
 	if (path)
 		id = define_path(path);
 	name = tacho__define_name(TACHO_DEF_TEXT, c->name, NULL, 0, 0, 0, NULL);
-	words[0] = 4 | (uint64_t)stack_from(c->caller) << 16;
+	words[0] = 4 | (uint64_t)tacho__stack_from(c->caller, NULL, 0) << 16;
 	words[1] = ns;
 	words[2] = c->number >= 0 ? (uint64_t)c->number : NO_NUMBER;
 	words[3] = id | (uint64_t)(c->error & 0xffff) << 32 | (uint64_t)kind << 48;

@@ -40,7 +40,7 @@ static __attribute__((noinline)) void signalled(const void *address, const void 
 	uint64_t waiters = tacho__recording() ? tacho__waiters_of(address) : 0;
 
 	if (waiters)
-		tacho__released(address, waiters, caller);
+		tacho__released(TACHO__FOR_SIGNAL, address, waiters, caller, NULL);
 }
 
 /* ----------------------------------------------------------- conditions */

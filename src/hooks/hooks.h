@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "core/recorder.h"
+#include "core/watched.h"
 #include "format/definition.h"
 #include "tacho.h"
 
@@ -71,9 +72,11 @@ struct tacho__hook_thread {
 	uint32_t uv_runs;     /* 1: a loop of libuv runs */
 	uint64_t edge;	      /* see tacho__edge; 0 none */
 	uint64_t turn;	      /* ticks of the unpark with which its turn began, 0 none */
-	uint64_t measured;    /* ticks of the last reading of sched.c */
-	uint64_t delayed;     /* ns runnable but not running between the last two; -1 not known */
-	int32_t listener;     /* socket from which listener_loop took a connection last */
+	uint64_t delayed;     /* ns runnable but not running between the last two readings of
+				 sched.c; -1 not known */
+	uint64_t ran;	      /* ns that it ran in a slow turn, 0: not known */
+	uint32_t said;	  /* 1: it says by tacho.h that it runs a loop or polls tasks (said.c) */
+	int32_t listener; /* socket from which listener_loop took a connection last */
 	uint32_t listener_loop;
 } __attribute__((aligned(64)));
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
@@ -153,11 +156,13 @@ const char *tacho__shell_begins(const char *command);
  * (TACHO_SLOW_POLL).
  */
 void tacho__sched_ended(uint64_t ticks, uint32_t id);
-extern uint64_t tacho__slow_ticks; /* UINT64_MAX: off; 0: not known yet */
 
-/* A turn begins at `ticks`; called when the last reading is older than that. */
-void tacho__sched_turn(uint64_t ticks);
-extern uint64_t tacho__measure_ticks; /* UINT64_MAX: off */
+/* A turn begins at `ticks`, after a wait or (0) without one; called when the last reading is older
+   than tacho__look_ticks. */
+void tacho__sched_turn(uint64_t ticks, int waited);
+
+/* said.c: what threads say of themselves from now on counts. */
+void tacho__said_begin(void);
 
 /* seccomp.c: the program is about to restrict the system calls of this process or thread, in mode
    SECCOMP_MODE_STRICT or SECCOMP_MODE_FILTER. errno stays. */
@@ -196,10 +201,11 @@ static inline int tacho__is_inside(void)
 	       (__builtin_expect(tacho__hook.outer != 0, 0) && tacho__inside_outer());
 }
 
-/* Whether the calling thread runs a loop: then its blocking calls are of interest. */
+/* Whether the calling thread runs a loop, as its waits show or as it says: then its blocking calls
+   are of interest, unless they are how it waits for work. */
 static inline int tacho__on_loop_thread(void)
 {
-	return tacho__hook.loop != 0;
+	return (tacho__hook.loop | tacho__hook.said) != 0 && !tacho__self->now.parked;
 }
 
 #endif

@@ -109,6 +109,9 @@ void tacho__listens(int fd)
 	if (h->loop_epoch != tacho__load(&tacho__rec->epoch))
 		return;
 	h->listener = fd;
+	/* What other loops are called is not for hooks to say. */
+	if (!h->loop)
+		return;
 	h->listener_loop = h->loop;
 	b = find(fd);
 	if (b) {

@@ -145,6 +145,34 @@ static int first_unlock(pthread_mutex_t *m)
 	return real(m);
 }
 
+/* Where this thread took the locks that it took last. */
+#define TAKEN 8u
+static __thread struct {
+	const void *lock, *code;
+} taken[TAKEN] __attribute__((tls_model("initial-exec")));
+
+static inline unsigned taken_slot(const void *lock)
+{
+	uintptr_t a = (uintptr_t)lock >> 3;
+
+	return (unsigned)(a ^ a >> 3) % TAKEN;
+}
+
+static inline void note_taken(const void *lock, const void *code)
+{
+	unsigned i = taken_slot(lock);
+
+	taken[i].lock = lock;
+	taken[i].code = code;
+}
+
+static const void *taken_at(const void *lock)
+{
+	unsigned i = taken_slot(lock);
+
+	return taken[i].lock == lock ? taken[i].code : NULL;
+}
+
 static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *caller)
 {
 	int tried = EBUSY;
@@ -158,9 +186,10 @@ static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *
 		       : WAIT(m, caller, owner_of(m), is_refused(m), REAL(pthread_mutex_lock)(m));
 }
 
-/* What is free is locked at the cost of one look more. */
+/* What is free is locked at the cost of one look and two stores more. */
 TACHO_HOOK int pthread_mutex_lock(pthread_mutex_t *m)
 {
+	note_taken(m, __builtin_return_address(0));
 	if (tacho__likely(!tacho__load(&m->__data.__lock)))
 		return tacho__load(&real_lock)(m);
 	return lock_taken(m, __builtin_return_address(0));
@@ -187,7 +216,7 @@ static __attribute__((noinline)) void released(const pthread_mutex_t *m, const v
 	uint64_t waiters = tacho__waiters_of(m);
 
 	if (waiters && tacho__recording() && will_be_free(m))
-		tacho__released(m, waiters, caller);
+		tacho__released(TACHO__FOR_LOCK, m, waiters, caller, taken_at(m));
 }
 
 void tacho__mutex_released(const pthread_mutex_t *m, const void *caller)
@@ -272,7 +301,8 @@ TACHO_HOOK int pthread_rwlock_unlock(pthread_rwlock_t *l)
 		uint64_t waiters = tacho__waiters_of(l);
 
 		if (waiters)
-			tacho__released(l, waiters, __builtin_return_address(0));
+			tacho__released(TACHO__FOR_LOCK, l, waiters, __builtin_return_address(0),
+					NULL);
 	}
 	return REAL(pthread_rwlock_unlock)(l);
 }

@@ -102,6 +102,8 @@ struct tacho__waiters {
 	uint64_t slot[TACHO__WAIT_BUCKETS][TACHO__WAIT_WAYS] __attribute__((aligned(64)));
 	/* Of each slot: who released it last, and when; 0 after somebody came to wait. */
 	uint64_t last[TACHO__WAIT_BUCKETS][TACHO__WAIT_WAYS];
+	/* Ticks since when somebody has stood in it and nobody got what he waits for. */
+	uint64_t since[TACHO__WAIT_BUCKETS][TACHO__WAIT_WAYS];
 };
 extern struct tacho__waiters *tacho__waiters; /* never NULL */
 
@@ -143,13 +145,19 @@ static inline int tacho__maybe_awaited(const void *address)
 
 /* How many wait for what is at `address`. */
 uint64_t tacho__waiters_of(const void *address);
-/* Records that they may go on soon. Before the release, as they may be faster. */
-void tacho__released(const void *address, uint64_t waiters, const void *caller);
+/* Records that they may go on soon. Before the release, as they may be faster. `taken`: where the
+   thread took it, NULL: not known. */
+void tacho__released(enum tacho__wait_for what, const void *address, uint64_t waiters,
+		     const void *caller, const void *taken);
 /* Both, for a mutex that a wait for a condition is about to unlock. */
 void tacho__mutex_released(const pthread_mutex_t *m, const void *caller);
 
 /* The definition of a place in the code. */
 uint32_t tacho__place(const void *code);
+
+/* calls.c: the stack from the program's own frame on, which `caller` is in; before it the functions
+   that jumped here, `count` of them (callers.h). */
+uint32_t tacho__stack_from(const void *caller, const void *const *tails, unsigned count);
 
 /* Stacks of long waits are taken only when this is set: getting ready for them allocates. */
 extern int tacho__stacks_ready;

@@ -71,6 +71,7 @@ __attribute__((constructor)) static void begin(void)
 	/* A program with more rights than its caller keeps to itself. */
 	record = !getauxval(AT_SECURE) && !is_listed(getenv("TACHO_EXCLUDE"), comm);
 	if (record) {
+		tacho__said_begin();
 		tacho__signals_begin();
 		tacho__samples_begin();
 		error = tacho__arm();

@@ -15,6 +15,7 @@
  * loop. A thread that blocks all signals and never waits in a loop is sampled until it
  * does. Timers belong to the process and are not inherited: a child makes its own.
  */
+#include "core/watched.h"
 #include "hooks/samples.h"
 
 #include <pthread.h>
@@ -471,7 +472,7 @@ void tacho__samples_thread(void)
 		return;
 	}
 	if (tacho__hook.sampled != number)
-		tacho__hook.measured = 0;
+		tacho__looked = 0;
 	if (tacho__load(&state) == ON) {
 		err = tacho__hook.sampled != number ? arm() : 0;
 		/* One thread of many without a timer is a loss; the first one a refusal. */

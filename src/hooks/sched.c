@@ -18,24 +18,33 @@
 #include "core/pool.h"
 #include "core/record.h"
 #include "core/sentinel.h"
+#include "core/watched.h"
 #include "hooks/hooks.h"
 
-TACHO__HOT uint64_t tacho__slow_ticks = UINT64_MAX;
-TACHO__HOT uint64_t tacho__measure_ticks = UINT64_MAX;
+#define LOOK_NS UINT64_C(10000000) /* where no poll is slow */
+
+static int unread = 1; /* 1: the totals are not wanted, or refused */
 
 struct totals {
-	uint64_t delay_ns, preempted, minor, major;
+	uint64_t ran_ns, delay_ns, preempted, minor, major;
 };
 
-/* Those of the last reading; tacho__hook.measured says when that was. */
+/* Those of the last reading; tacho__looked says when that was. */
 static __thread struct totals last __attribute__((tls_model("initial-exec")));
 
-/* The second number of /proc/thread-self/schedstat; 0 or a negative errno. */
-static int read_delay(uint64_t *out)
+static const char *take_number(const char *p, uint64_t *out)
+{
+	*out = 0;
+	for (p += *p == ' '; *p >= '0' && *p <= '9'; p++)
+		*out = *out * 10 + (uint64_t)(*p - '0');
+	return p;
+}
+
+/* The first two numbers of /proc/thread-self/schedstat; 0 or a negative errno. */
+static int read_times(struct totals *t)
 {
 	int fd = tacho__openat(AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY, 0);
 	char text[96];
-	const char *p = text;
 	long n;
 
 	if (fd < 0)
@@ -45,17 +54,13 @@ static int read_delay(uint64_t *out)
 	if (n <= 0)
 		return n ? (int)n : -ENODATA;
 	text[n] = 0;
-	while (*p >= '0' && *p <= '9')
-		p++;
-	*out = 0;
-	for (p += *p == ' '; *p >= '0' && *p <= '9'; p++)
-		*out = *out * 10 + (uint64_t)(*p - '0');
+	take_number(take_number(text, &t->ran_ns), &t->delay_ns);
 	return 0;
 }
 
 static void turn_off(void)
 {
-	tacho__store(&tacho__measure_ticks, UINT64_MAX);
+	tacho__store(&unread, 1);
 	tacho__store(&tacho__slow_ticks, UINT64_MAX);
 }
 
@@ -73,7 +78,7 @@ static void describe(int err)
 static int measure(struct totals *t)
 {
 	struct rusage usage;
-	int err = read_delay(&t->delay_ns);
+	int err = read_times(t);
 
 	if (!err)
 		err = (int)TACHO__SYS(SYS_getrusage, RUSAGE_THREAD, &usage, 0, 0, 0, 0);
@@ -96,22 +101,23 @@ static uint64_t least(uint64_t value, uint64_t most)
 /* Totals are of the thread, and a child's thread begins with new ones. */
 static int totals_are_mine(void)
 {
-	return tacho__hook.measured && tacho__hook.sampled &&
+	return tacho__looked && tacho__hook.sampled &&
 	       tacho__hook.sampled == tacho__load(&tacho__rec->process);
 }
 
 /* The rate of the clock is known only some time after the box was made. */
 static int rate_known(void)
 {
-	uint64_t slow;
+	uint64_t slow = tacho__slow_poll_ns();
 
-	if (tacho__load(&tacho__slow_ticks))
+	if (tacho__load(&tacho__look_ticks))
 		return 1;
-	slow = tacho__ticks_of_ns(tacho__slow_poll_ns());
+	slow = tacho__ticks_of_ns(slow ? slow : LOOK_NS);
 	if (slow == UINT64_MAX)
 		return 0;
-	tacho__store(&tacho__slow_ticks, slow);
-	tacho__store(&tacho__measure_ticks, slow);
+	if (!tacho__load(&tacho__slow_ticks))
+		tacho__store(&tacho__slow_ticks, slow);
+	tacho__store(&tacho__look_ticks, slow + !slow);
 	return 1;
 }
 
@@ -142,7 +148,8 @@ void tacho__sched_ended(uint64_t ticks, uint32_t id)
 	if (!totals_are_mine() || measure(&now))
 		goto out;
 	delay = now.delay_ns - last.delay_ns;
-	tacho__hook.measured = record_since(&last, &now);
+	tacho__hook.ran = now.ran_ns - last.ran_ns;
+	tacho__looked = record_since(&last, &now);
 	last = now;
 	tacho__throttle_read();
 	if (delay && tacho__load(&tacho__watching) & TACHO__WATCH(SCHED))
@@ -151,25 +158,30 @@ out:
 	errno = saved;
 }
 
-void tacho__sched_turn(uint64_t ticks)
+void tacho__sched_turn(uint64_t ticks, int waited)
 {
 	struct totals before = last;
 	int mine = totals_are_mine();
 
 	rate_known();
-	if (!tacho__hook.measured)
+	if (tacho__load(&unread)) {
+		tacho__looked = ticks;
+		tacho__hook.delayed = UINT64_MAX;
+		return;
+	}
+	if (!tacho__looked)
 		tacho__throttle_read();
-	tacho__hook.measured = measure(&last) ? 0 : ticks;
+	tacho__looked = ticks;
 	tacho__hook.delayed = UINT64_MAX;
-	if (!mine || !tacho__hook.measured)
+	if (measure(&last) || !mine)
 		return;
 	tacho__hook.delayed = last.delay_ns - before.delay_ns;
-	if (tacho__hook.delayed >= tacho__slow_poll_ns())
+	if (waited && tacho__hook.delayed >= tacho__slow_poll_ns())
 		record_since(&before, &last);
 }
 
 void tacho__sched_begin(void)
 {
-	if (tacho__slow_poll_ns())
-		tacho__measure_ticks = tacho__slow_ticks = 0;
+	unread = !tacho__slow_poll_ns();
+	tacho__slow_ticks = unread ? UINT64_MAX : 0;
 }

@@ -1,5 +1,6 @@
 /* The table of who waits for which lock, and the records of it. See locks.h. */
 #include "base/hash.h"
+#include "hooks/callers.h"
 #include "hooks/locks.h"
 
 #include <dlfcn.h>
@@ -140,6 +141,12 @@ static uint64_t *last_of(struct tacho__waiters *t, const uint64_t *slot)
 	return &t->last[0][slot - t->slot[0]];
 }
 
+/* Since when who stands in this slot have waited, and nobody of them got it. */
+static uint64_t *since_of(struct tacho__waiters *t, const uint64_t *slot)
+{
+	return &t->since[0][slot - t->slot[0]];
+}
+
 /* Adds one waiter where the address stands, else in a free slot; NULL if there is none. */
 static uint64_t *join(uint64_t *slots, uint64_t address)
 {
@@ -174,6 +181,8 @@ static void enter_table(struct tacho__wait *w)
 	if (!w->slot)
 		return;
 	tacho__store(last_of(t, w->slot), 0);
+	if ((tacho__load(w->slot) & WAITERS_MAX) == 1)
+		tacho__store(since_of(t, w->slot), w->begun);
 	__atomic_fetch_add(tacho__waits_counter(t, w->what, w->address), 1, __ATOMIC_SEQ_CST);
 }
 
@@ -190,6 +199,8 @@ static void leave_table(const struct tacho__wait *w)
 			return;
 	} while (!__atomic_compare_exchange_n(w->slot, &v, (v & WAITERS_MAX) > 1 ? v - 1 : 0, 0,
 					      __ATOMIC_RELAXED, __ATOMIC_RELAXED));
+	if ((v & WAITERS_MAX) > 1)
+		tacho__store(since_of(tacho__waiters, w->slot), tacho__ticks());
 	__atomic_fetch_sub(tacho__waits_counter(tacho__waiters, w->what, w->address), 1,
 			   __ATOMIC_RELAXED);
 }
@@ -320,25 +331,55 @@ static int is_repeated(uint64_t before, uint64_t now)
 	       (time & 0x7fffffff) < REPEAT_NS / 64;
 }
 
-/* Where the last release of what is at `address` is kept; NULL when nobody waits any more. */
-static uint64_t *last_release(uint64_t address)
+/* Where the last release of what is at `address` is kept, and since when somebody waits; NULL when
+   nobody does any more. */
+static uint64_t *last_release(uint64_t address, uint64_t **since)
 {
 	struct tacho__waiters *t = __atomic_load_n(&tacho__waiters, __ATOMIC_ACQUIRE);
 	const uint64_t *slots = bucket(t, address);
 
-	for (unsigned i = 0; i < TACHO__WAIT_WAYS; i++)
-		if (tacho__load(&slots[i]) >> 16 == address)
-			return last_of(t, &slots[i]);
+	for (unsigned i = 0; i < TACHO__WAIT_WAYS; i++) {
+		if (tacho__load(&slots[i]) >> 16 != address)
+			continue;
+		*since = since_of(t, &slots[i]);
+		return last_of(t, &slots[i]);
+	}
 	return NULL;
 }
 
-void tacho__released(const void *address, uint64_t waiters, const void *caller)
+/*
+ * Who releases a lock that others have waited for since then: its place, or if they waited for long
+ * its stack, as the place is often in a wrapper of the lock. A stack takes microseconds in which they
+ * go on waiting: of one lock there is none before they have waited for as long again.
+ */
+static uint32_t releaser(const void *caller, const void *taken, uint64_t *since)
 {
-	uint64_t words[2] = {(uint64_t)(uintptr_t)address, waiters};
-	uint64_t *last = last_release(words[0]);
+	uint64_t now = tacho__ticks();
+	int saved = errno;
+	const void *tails[2];
+	uint32_t id = 0;
+	unsigned count;
+
+	if (!tacho__load(since) || !is_long(now - tacho__load(since)) || !tacho__recorder_ready())
+		return tacho__place(caller);
+	count = tacho__tail_callers(caller, taken, tails);
+	if (tacho__load(&tacho__stacks_ready))
+		id = tacho__stack_from(caller, tails, count);
+	tacho__store(since, now);
+	errno = saved;
+	return id ? id : tacho__place(count ? tails[0] : caller);
+}
+
+void tacho__released(enum tacho__wait_for what, const void *address, uint64_t waiters,
+		     const void *caller, const void *taken)
+{
+	uint64_t words[2] = {(uint64_t)(uintptr_t)address, waiters}, *since;
+	uint64_t *last = last_release(words[0], &since);
+	uint32_t place;
 
 	if (!last || is_repeated(tacho__load(last), mark_of(words[0])))
 		return;
-	tacho__record(tacho_record_head(TACHO_REC_LOCK_RELEASE, tacho__place(caller)), words, 2);
+	place = what == TACHO__FOR_LOCK ? releaser(caller, taken, since) : tacho__place(caller);
+	tacho__record(tacho_record_head(TACHO_REC_LOCK_RELEASE, place), words, 2);
 	tacho__store(last, mark_of(words[0]));
 }

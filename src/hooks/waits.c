@@ -92,14 +92,33 @@ struct wait {
 	uint64_t since; /* ticks; 0: not known */
 };
 
-static inline void turn_ended(uint32_t loop, uint64_t ticks)
+/* How long the thread ran in a turn, as sched.c has just read; `looked`: when it did so before. 0:
+   not known. */
+static uint64_t ran_ticks(uint64_t since, uint64_t until, uint64_t looked)
 {
-	/* Where callbacks are seen, each speaks for itself. */
-	int whole = tacho__hook.level == TACHO_LEVEL_WAITS;
+	uint64_t ran = tacho__hook.ran ? tacho__ticks_of_ns(tacho__hook.ran) : 0;
+	uint64_t before = since > looked ? since - looked : 0;
 
+	if (ran == UINT64_MAX || ran < before)
+		return 0;
+	ran -= before;
+	return ran < until - since ? ran : until - since;
+}
+
+static inline void turn_ended(uint32_t loop, uint64_t since, uint64_t until)
+{
+	/* Where callbacks are seen, each speaks for itself; and so do polls that the program tells. The
+	   last one is over, but still where it was. */
+	int whole = tacho__hook.level == TACHO_LEVEL_WAITS &&
+		    tacho__self->now.open[0].since < tacho__hook.turn;
+
+	uint64_t looked = tacho__looked;
+
+	tacho__hook.ran = 0;
 	if (whole)
-		tacho__slow_poll(ticks, loop);
-	tacho__turn_took(ticks, loop, whole);
+		tacho__slow_poll(until - since, loop);
+	if (tacho__unlikely(tacho__turn_is_above(until - since, whole)))
+		tacho__turn_above(since, until, loop, whole, ran_ticks(since, until, looked));
 }
 
 /* Whether this wait is recorded, and the loop: not inside hooks, and not the waits that a
@@ -123,7 +142,7 @@ static struct wait park(int fd, const char *what)
 	w.since = tacho__record_from(tacho_record_head(TACHO_REC_PARK, w.loop), NULL, 0,
 				     tacho__shared(), tacho__frame());
 	if (h->turn && w.since > h->turn)
-		turn_ended(w.loop, w.since - h->turn);
+		turn_ended(w.loop, h->turn, w.since);
 	h->turn = 0;
 	return w;
 }
@@ -135,8 +154,8 @@ static void unparked(uint64_t ticks)
 
 	tacho__hook.turn = ticks;
 	tacho__edge(ticks, tacho__hook.level == TACHO_LEVEL_CALLBACKS);
-	if (tacho__unlikely(ticks - tacho__hook.measured >= tacho__measure_ticks))
-		tacho__sched_turn(ticks);
+	if (tacho__unlikely(ticks - tacho__looked >= tacho__look_ticks))
+		tacho__sched_turn(ticks, 1);
 	tacho__unparked();
 	errno = saved;
 }
@@ -225,7 +244,7 @@ static void look_overslept(const struct wait *w, uint64_t ticks, int timeout)
 	uint64_t ns, due;
 
 	/* A wait of that length is measured when it ends. */
-	if (timeout < 0 || tacho__likely(tacho__hook.measured != ticks) || !w->since ||
+	if (timeout < 0 || tacho__likely(tacho__looked != ticks) || !w->since ||
 	    tacho__hook.level != TACHO_LEVEL_WAITS || tacho__hook.delayed == UINT64_MAX)
 		return;
 	ns = tacho__ns_of_ticks(ticks - w->since);

@@ -141,6 +141,9 @@ int tacho__place_is_own(const struct tacho__place *place)
 	/* Some programs have libuv in them. */
 	if (strncmp(place->function, "uv__", 4) == 0 || strstr(place->file, "/uv/src/"))
 		return 0;
+	/* Templates of the C++ library, such as a guard of a lock, are in the program. */
+	if (strstr(place->file, "/include/") && strstr(place->file, "/c++/"))
+		return 0;
 	for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strncmp(name, others[i], strlen(others[i])) == 0)
 			return 0;

@@ -383,6 +383,40 @@ static void one_that_spins_is_found_among_a_hundred(void **state)
 	subject_end(&s);
 }
 
+static void nobody_is_stalled_while_one_waits_for_the_same(void **state)
+{
+	struct subject s;
+	struct tacho__stalled out;
+	uint64_t deadline = now_ns() + 60 * SECOND;
+
+	(void)state;
+	subject_start(&s, NULL);
+	say(&s, "iiiG");
+	/* None of them waits, and what one of them waited for last before it ended is not served. */
+	do {
+		out = look(&s, 0);
+		sleep_ms(5);
+	} while ((!out.found || out.loops < 4) && now_ns() < deadline);
+	assert_true(out.found);
+	assert_int_equal(out.stalled, 1);
+	say(&s, "h");
+	assert_true(none_found(&s).idle);
+	assert_true(none_found(&s).loops >= 4);
+	/* When the one has something to do, nobody waits: since then. */
+	say(&s, "k");
+	out = look(&s, 1000 * SECOND);
+	assert_false(out.found);
+	assert_true(out.due_ns + SLACK >= s.before + 1000 * SECOND);
+	out = found_now(&s);
+	assert_true(out.fresh);
+	assert_int_equal(out.tid, s.pid);
+	assert_int_equal(out.stalled, 1);
+	assert_true(out.idle);
+	say(&s, "h");
+	assert_true(none_found(&s).idle);
+	subject_end(&s);
+}
+
 static void each_stall_is_told_once_the_worst_first(void **state)
 {
 	struct subject s;
@@ -455,6 +489,7 @@ int main(void)
 		cmocka_unit_test(a_stopped_process_is_stalled_unless_it_was_parked),
 		cmocka_unit_test(a_deadlocked_callback_is_found),
 		cmocka_unit_test(one_that_spins_is_found_among_a_hundred),
+		cmocka_unit_test(nobody_is_stalled_while_one_waits_for_the_same),
 		cmocka_unit_test(each_stall_is_told_once_the_worst_first),
 		cmocka_unit_test(a_thread_that_vanished_is_not_stalled),
 	};

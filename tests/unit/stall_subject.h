@@ -34,8 +34,9 @@
 #define SLACK UINT64_C(2000000) /* of the conversion of ticks; pauses between commands are longer */
 
 /* Loops of which only waits, or also callbacks are seen, as the hooks define them, and one of the
-   API. */
-static struct tacho_name waits = TACHO__NAME(3, 1, "waits", 0, 0);
+   API. Each thread has one for its waits, and all serve a shared one. */
+static __thread struct tacho_name waits = TACHO__NAME(3, 1, "waits", 0, 0);
+static struct tacho_name shared = TACHO__NAME(3, 1, "shared", 0, 0);
 static struct tacho_name inner = TACHO__NAME(3, 1, "inner", 0, 0);
 static struct tacho_name callbacks = TACHO__NAME(3, 2, "callbacks", 0, 0);
 static struct tacho_name api = TACHO_LOOP("api");
@@ -111,6 +112,24 @@ static inline void *vanishing_thread(void *arg)
 	return arg;
 }
 
+/* Serves the shared loop, and idles then elsewhere. */
+static inline void *idle_thread(void *arg)
+{
+	for (unsigned i = 0; i < TACHO__LOOP_WAITS; i++) {
+		tacho_park(&shared);
+		tacho_unpark(&shared, 1);
+	}
+	return forever(arg);
+}
+
+/* Ends in its wait, as one that is cancelled there. */
+static inline void *ending_thread(void *arg)
+{
+	tacho_park(&shared);
+	syscall(SYS_exit, 0);
+	return arg;
+}
+
 static inline void begin_thread(void *(*body)(void *))
 {
 	pthread_attr_t a;
@@ -140,6 +159,14 @@ static inline void obey(char command)
 		return tacho_park(&waits);
 	case 'U':
 		return tacho_unpark(&waits, 1);
+	case 'h':
+		return tacho_park(&shared);
+	case 'k':
+		return tacho_unpark(&shared, 1);
+	case 'i':
+		return begin_thread(idle_thread);
+	case 'G':
+		return begin_thread(ending_thread);
 	case 'Q':
 		return tacho_park(&callbacks);
 	case 'R':
