@@ -120,6 +120,13 @@ static void charge(struct tacho__ledger_book *b, const struct tacho__worker *w,
 	o->waiting_ns = tacho__add(o->waiting_ns, waiting);
 }
 
+static int has_ended_in_order(const struct tacho__ledger_book *b, uint32_t process)
+{
+	const struct tacho_process *p = tacho_read_process(b->l->reader, process);
+
+	return p && p->state == TACHO_STATE_STOPPED;
+}
+
 static void end_workers(struct tacho__ledger_book *b)
 {
 	uint64_t halves = b->halves, none = b->relieved;
@@ -129,6 +136,8 @@ static void end_workers(struct tacho__ledger_book *b)
 		uint64_t owed = w->owed;
 
 		tacho__book_count(b, w);
+		if (has_ended_in_order(b, w->process))
+			tacho__book_forget_left(b, w);
 		/* A thread that had ended, and was taken to be busy still. */
 		if (q && w->standing == TACHO__BUSY && q->cost > w->cost)
 			owed = tacho__add(owed, q->cost - w->cost);

@@ -112,7 +112,10 @@ struct tacho__function {
 	uint32_t owned;
 	uint32_t samples;
 	uint64_t ns;
-	uint64_t long_ns[TACHO__SIZES]; /* of that: in callbacks and turns of these sizes but the first */
+	/* Callbacks and turns, all but the shortest, that it had most of; and its part of these. */
+	struct tacho__size size[TACHO__SIZES];
+	uint64_t size_cpu_ns[TACHO__SIZES];
+	uint64_t longest_ns, longest_at_ns;
 	double cost;
 	struct tacho__place place;
 	/* One of the stacks, the one picked at random. */

@@ -62,8 +62,12 @@ struct tacho__paid {
 	uint32_t owned;		    /* index; TACHO__NONE: not looked up yet */
 	uint64_t ns, waiting_ns;    /* its own code */
 	uint64_t off_ns;	    /* runnable, seen by switches */
-	uint64_t begin_ns, end_ns, sample_ns;
+	uint64_t begin_ns, sample_ns;
 	uint32_t ready;		    /* of a turn: things that there were to do */
+	/* The function that most of its samples are in, if one has more than half: each sample of it
+	   is a vote, each other one against it. */
+	uint32_t function; /* index + 1; 0: none */
+	uint64_t votes_ns;
 	uint32_t block;		    /* its largest call or lock: index; TACHO__NONE */
 	uint64_t block_ns, block_waiting;
 };
@@ -72,6 +76,19 @@ struct tacho__book_process;
 struct tacho__recent_sample {
 	uint64_t at, ns;
 	uint32_t owned, function; /* indexes */
+};
+
+struct tacho__blocked {
+	uint32_t owned;
+	uint64_t ns, waiting_ns;
+};
+
+struct tacho__left_turn {
+	uint32_t loop, owned; /* index; TACHO__NONE: there is none */
+	uint32_t function;    /* that had most of it: index + 1; 0 */
+	uint64_t ns, waiting_ns;
+	uint32_t block_count;
+	struct tacho__blocked blocks[TACHO__BOOK_BLOCKS];
 };
 
 struct tacho__worker {
@@ -102,6 +119,9 @@ struct tacho__worker {
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t turn_from;				  /* 0: not known */
 	uint64_t turn_before; /* begin of the one before */
+	uint32_t turn_loop;   /* that it came from */
+	/* The last turn from which the thread did not come back to its loop. */
+	struct tacho__left_turn left;
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
@@ -114,10 +134,7 @@ struct tacho__worker {
 	uint32_t idle_owned; /* index; TACHO__NONE */
 	/* Where it was blocked in this turn: if it does not end, its thread had left the loop. */
 	uint32_t block_count;
-	struct {
-		uint32_t owned;
-		uint64_t ns, waiting_ns;
-	} blocks[TACHO__BOOK_BLOCKS];
+	struct tacho__blocked blocks[TACHO__BOOK_BLOCKS];
 	uint32_t depth;
 	struct tacho__paid open[TACHO__BOOK_FRAMES];
 	uint32_t off_count;
@@ -287,6 +304,8 @@ void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, 
 			 uint64_t end_ns);
 /* It was none. */
 void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns);
+void tacho__book_unblock(struct tacho__ledger_book *b, const struct tacho__blocked *blocks,
+			 uint32_t count);
 /* Part of what one had belongs to another. */
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
 		       uint64_t waiting_ns);
@@ -306,10 +325,12 @@ struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b, struct tacho_
 
 /* ledger_code.c */
 void tacho__book_sample(void *arg, const struct tacho__sample *s);
-/* What was sampled in a callback or turn that counts as of this size. */
-void tacho__book_sample_long(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
-			     uint64_t to, uint64_t size_ns);
+/* A callback or turn, which counts as of this size, belongs to the function that had most of it. */
+void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__paid *p,
+			   uint64_t size_ns);
 uint32_t tacho__size_of(uint64_t ns);
+/* One of that length was none. */
+void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting_ns);
 void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
 			      uint64_t to, double each);
 
@@ -351,6 +372,8 @@ static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho_
 }
 
 /* ledger_steps.c */
+/* The process has ended in order: what a thread did after its loop kept no loop. */
+void tacho__book_forget_left(struct tacho__ledger_book *b, struct tacho__worker *w);
 void tacho__book_step(void *arg, const struct tacho__step *s);
 /* The poll or turn that ended last is counted, now that all is known of it. */
 void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w);

@@ -49,7 +49,11 @@ static void resolve(struct tacho__ledger_book *b, const struct tacho__sample *s,
 	if (!n)
 		return;
 	own = tacho__places_own(places, n);
-	r->place = places[own < n ? own : 0];
+	own = own < n ? own : 0;
+	/* Addresses in code without names are all different; where it was called is one. */
+	if (!places[own].function[0] && own + 1 < n)
+		own++;
+	r->place = places[own];
 	r->function = r->is_recorder ? 1
 		      : r->place.function[0]
 			      ? tacho__hash_bytes(r->place.function, strlen(r->place.function), 0)
@@ -134,6 +138,14 @@ void tacho__book_sample(void *arg, const struct tacho__sample *s)
 						f ? f->entry.index : TACHO__NONE};
 	if (!f)
 		return;
+	if (p->function == f->entry.index + 1) {
+		p->votes_ns += s->cpu_ns;
+	} else if (p->votes_ns >= s->cpu_ns) {
+		p->votes_ns -= s->cpu_ns;
+	} else {
+		p->function = f->entry.index + 1;
+		p->votes_ns = s->cpu_ns - p->votes_ns;
+	}
 	cost = rate(b, w) * (double)s->cpu_ns;
 	f->ns = tacho__add(f->ns, s->cpu_ns);
 	f->cost += cost;
@@ -159,20 +171,21 @@ void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker
 	}
 }
 
-void tacho__book_sample_long(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
-			     uint64_t to, uint64_t size_ns)
+void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__paid *p,
+			   uint64_t size_ns)
 {
-	uint32_t kept =
-		w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
 	uint32_t size = tacho__size_of(size_ns);
+	struct tacho__function *f =
+		size && p->function ? tacho__table_at(&b->l->functions, p->function - 1) : NULL;
 
-	for (uint32_t i = 0; size && i < kept; i++) {
-		const struct tacho__recent_sample *r = &w->samples[i];
-		struct tacho__function *f;
-
-		if (r->at <= from || r->at > to || r->function == TACHO__NONE)
-			continue;
-		f = tacho__table_at(&b->l->functions, r->function);
-		f->long_ns[size] = tacho__add(f->long_ns[size], r->ns);
+	if (!f)
+		return;
+	f->size[size].count++;
+	f->size[size].ns = tacho__add(f->size[size].ns, p->ns);
+	f->size[size].waiting_ns = tacho__add(f->size[size].waiting_ns, p->waiting_ns);
+	f->size_cpu_ns[size] = tacho__add(f->size_cpu_ns[size], p->sample_ns);
+	if (p->ns > f->longest_ns) {
+		f->longest_ns = p->ns;
+		f->longest_at_ns = p->begin_ns;
 	}
 }

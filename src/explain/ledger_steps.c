@@ -82,7 +82,7 @@ void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
 		tacho__book_note_as(tacho__owned_at(b->l, e->owned), e->ns, size, e->waiting_ns,
 				    e->begin_ns + e->ns);
 		if (size >= LONG_NS)
-			tacho__book_sample_long(b, w, e->begin_ns, e->end_ns, size);
+			tacho__book_dominated(b, e, size);
 	}
 	w->ended.kind = TACHO__NONE;
 }
@@ -104,7 +104,6 @@ static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	/* The kernel is asked about long ones alone. */
 	if (p->ns + p->block_ns + p->off_ns >= SHORT_NS) {
 		w->ended = *p;
-		w->ended.end_ns = ns;
 	} else if (p->ns && p->owned != TACHO__NONE) {
 		tacho__book_note(tacho__owned_at(b->l, p->owned), p->ns, p->waiting_ns, ns);
 		if (!p->kind)
@@ -161,6 +160,37 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 	open_frame(w, s->kind, ns);
 }
 
+/* From a turn of one loop to a wait of another; or back. */
+static void leave(struct tacho__worker *w, uint32_t to)
+{
+	const struct tacho__paid *p = &w->open[0];
+
+	if (w->left.owned != TACHO__NONE && to == w->left.loop)
+		w->left.owned = TACHO__NONE;
+	if (w->depth || to == w->turn_loop)
+		return;
+	w->left = (struct tacho__left_turn){.loop = w->turn_loop,
+					    .owned = p->owned,
+					    .function = p->function,
+					    .ns = p->ns,
+					    .waiting_ns = p->waiting_ns,
+					    .block_count = w->block_count};
+	memcpy(w->left.blocks, w->blocks, sizeof(w->left.blocks));
+}
+
+void tacho__book_forget_left(struct tacho__ledger_book *b, struct tacho__worker *w)
+{
+	if (w->left.owned == TACHO__NONE)
+		return;
+	tacho__book_unnote(tacho__owned_at(b->l, w->left.owned), w->left.ns, w->left.waiting_ns);
+	if (w->left.function)
+		tacho__size_less(((struct tacho__function *)tacho__table_at(&b->l->functions,
+									    w->left.function - 1))
+					 ->size,
+				 w->left.ns, w->left.waiting_ns);
+	tacho__book_unblock(b, w->left.blocks, w->left.block_count);
+}
+
 static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		  const struct tacho__step *s, uint64_t ns)
 {
@@ -169,6 +199,7 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		tacho__book_charge(b, w, w->turn_from, ns,
 				   tacho__times(w->halves / 2, ns - w->turn_from), TACHO__RELIEVED);
 	w->halves = 0;
+	leave(w, s->loop);
 	w->block_count = 0;
 	w->turn_size = UINT64_MAX;
 	w->turn_parked =
@@ -233,6 +264,7 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	q = tacho__queue_at(b, w);
 	if (waited) {
 		w->turn_before = w->turn_from;
+		w->turn_loop = s->loop;
 		w->turn_from = ns;
 	}
 	w->turn_parked_then = q ? q->parked_ns : 0;
@@ -330,13 +362,8 @@ static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t 
 		return;
 	/* How long what is cut took is not known. */
 	tacho__book_count(b, w);
-	while (w->block_count) {
-		w->block_count--;
-		if (w->blocks[w->block_count].owned != TACHO__NONE)
-			tacho__book_unnote(tacho__owned_at(b->l, w->blocks[w->block_count].owned),
-					   w->blocks[w->block_count].ns,
-					   w->blocks[w->block_count].waiting_ns);
-	}
+	tacho__book_unblock(b, w->blocks, w->block_count);
+	w->block_count = 0;
 	w->depth = 0;
 	close_frame(b, w, ns);
 	w->ended.kind = TACHO__NONE;

@@ -163,14 +163,28 @@ void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, 
 	}
 }
 
-void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting)
+void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting)
 {
-	struct tacho__size *s = size_of(o, ns);
+	struct tacho__size *s = &sizes[tacho__size_of(ns)];
 
-	o->count -= o->count > 0;
 	s->count -= s->count > 0;
 	s->ns -= ns < s->ns ? ns : s->ns;
 	s->waiting_ns -= waiting < s->waiting_ns ? waiting : s->waiting_ns;
+}
+
+void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting)
+{
+	o->count -= o->count > 0;
+	tacho__size_less(o->size, ns, waiting);
+}
+
+void tacho__book_unblock(struct tacho__ledger_book *b, const struct tacho__blocked *blocks,
+			 uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (blocks[i].owned != TACHO__NONE)
+			tacho__book_unnote(tacho__owned_at(b->l, blocks[i].owned), blocks[i].ns,
+					   blocks[i].waiting_ns);
 }
 
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,

@@ -116,7 +116,7 @@ void tacho__book_call(void *arg, const struct tacho__call *c)
 	o = tacho__owned_at(b->l, index);
 	o->name = c->name;
 	o->place = c->stack;
-	if (o->longest_ns > longest) {
+	if (o->longest_ns > longest || c->cut & TACHO__CUT_END) {
 		o->is_open = (c->cut & TACHO__CUT_END) != 0;
 		o->code = c->code;
 	}

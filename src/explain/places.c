@@ -27,20 +27,14 @@ void tacho__where_id(const struct tacho__explaining *x, struct tacho__finding *f
 		   tacho__places_of_id(x->reader, f->process, id, ns, places, TACHO__PLACES_MAX));
 }
 
-void tacho__where_frames(const struct tacho__explaining *x, struct tacho__finding *f,
-			 const uint64_t *frames, uint32_t count, uint64_t ns)
+void tacho__where_code(const struct tacho__explaining *x, struct tacho__finding *f, uint64_t code,
+		       uint64_t ns)
 {
 	struct tacho__place places[TACHO__PLACES_MAX];
 
 	put_places(f, places,
-		   tacho__places_of_frames(x->reader, f->process, frames, count, 1, ns, places,
+		   tacho__places_of_frames(x->reader, f->process, &code, code != 0, 1, ns, places,
 					   TACHO__PLACES_MAX));
-}
-
-void tacho__where_code(const struct tacho__explaining *x, struct tacho__finding *f, uint64_t code,
-		       uint64_t ns)
-{
-	tacho__where_frames(x, f, &code, code != 0, ns);
 }
 
 static uint32_t places_of_sample(const struct tacho__explaining *x, uint32_t process,
@@ -70,6 +64,23 @@ static uint32_t find_function(const struct tacho__place *places, uint32_t count,
 	while (i < count && !same_function(&places[i], function))
 		i++;
 	return i;
+}
+
+void tacho__where_function(const struct tacho__explaining *x, struct tacho__finding *f,
+			   const struct tacho__function *function)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n, from;
+
+	if (function->stack)
+		n = tacho__places_of_id(x->reader, f->process, function->stack, function->at_ns,
+					places, TACHO__PLACES_MAX);
+	else
+		n = tacho__places_of_frames(x->reader, f->process, function->frames,
+					    function->frame_count, 1, function->at_ns, places,
+					    TACHO__PLACES_MAX);
+	from = find_function(places, n, &function->place);
+	put_places(f, places + from, n - from);
 }
 
 void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__finding *f,

@@ -68,9 +68,9 @@ void tacho__where_id(const struct tacho__explaining *x, struct tacho__finding *f
 /* The same for an address in the code. */
 void tacho__where_code(const struct tacho__explaining *x, struct tacho__finding *f, uint64_t code,
 		       uint64_t ns);
-/* The same for a stack of code, innermost first, that was interrupted. */
-void tacho__where_frames(const struct tacho__explaining *x, struct tacho__finding *f,
-			 const uint64_t *frames, uint32_t count, uint64_t ns);
+/* The same for a function of the ledger, and what called it. */
+void tacho__where_function(const struct tacho__explaining *x, struct tacho__finding *f,
+			   const struct tacho__function *function);
 /* The same for the place that was sampled most. */
 void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__finding *f,
 			  const struct tacho__hottest *h, uint64_t ns);

@@ -16,6 +16,7 @@
 #include "explain/rules.h"
 
 #define GROUPS 256u
+#define FUNCTION (UINT64_C(1) << 63) /* in keys of code: by function */
 /* Code that is no longer than usual is load: longer than all shorter ones by so much is not. */
 #define OUTLYING 5
 #define ONE_CLIENT 0.01
@@ -34,7 +35,11 @@ struct group {
 	enum tacho__owns owns;
 	uint64_t key;
 	const struct tacho__owned *worst; /* with the longest */
-	const struct tacho__owned *dearest;
+	/* Of code, where it was sampled: the function that had most of these. */
+	const struct tacho__function *function;
+	uint64_t cpu_ns, function_ns; /* of these; of the function in all */
+	uint32_t samples;
+	uint64_t longest_ns, longest_at_ns;
 	uint32_t threads;
 	int several; /* clients wait for it, or may */
 	struct tacho__size size[TACHO__SIZES];
@@ -108,18 +113,19 @@ static int has_one_client(const struct tacho__explaining *x, const struct tacho_
 }
 
 static void add_owned(const struct tacho__explaining *x, struct group *g,
-		      const struct tacho__owned *o)
+		      const struct tacho__owned *o, const struct tacho__size *size)
 {
 	g->several |= !has_one_client(x, o);
-	if (!g->worst || o->longest_ns > g->worst->longest_ns)
+	if (!g->worst || o->longest_ns > g->longest_ns) {
 		g->worst = o;
-	if (!g->dearest || o->waiting_ns > g->dearest->waiting_ns)
-		g->dearest = o;
+		g->longest_ns = o->longest_ns;
+		g->longest_at_ns = o->longest_at_ns;
+	}
 	g->threads++;
 	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
-		g->size[i].count += o->size[i].count;
-		g->size[i].ns += o->size[i].ns;
-		g->size[i].waiting_ns += o->size[i].waiting_ns;
+		g->size[i].count += size[i].count;
+		g->size[i].ns += size[i].ns;
+		g->size[i].waiting_ns += size[i].waiting_ns;
 	}
 }
 
@@ -143,19 +149,108 @@ double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread)
 
 /*
  * From which size on occurrences count. Code of less than 10 ms does where it is far longer than
- * usual, and the loop has time for all else.
+ * usual, if the loop has time for all else, and if it is of a function that is not in what is short.
  */
 static uint32_t counts_from(const struct tacho__explaining *x, const struct group *g)
 {
+	const struct tacho__size *all = g->worst->size;
 	uint32_t thread = x->out->ledger->threads[g->worst->thread].thread;
 
 	if (g->owns != TACHO__OWNS_CODE)
 		return 1;
-	return g->size[0].count >= OUTLYING * g->size[1].count &&
-			       mean(&g->size[1]) >= OUTLYING * mean(&g->size[0]) &&
-			       tacho__busy_share(x, thread) < FULL
+	return all[0].count >= OUTLYING * all[1].count &&
+			       mean(&all[1]) >= OUTLYING * mean(&all[0]) &&
+			       tacho__busy_share(x, thread) < FULL && g->function &&
+			       (double)g->cpu_ns >= SPECIFIC * (double)g->function_ns
 		       ? 1
 		       : 2;
+}
+
+static struct group *group_of(struct group *groups, uint32_t *count, enum tacho__owns owns,
+			      uint64_t key)
+{
+	uint32_t at = 0;
+
+	while (at < *count && !(groups[at].owns == owns && groups[at].key == key))
+		at++;
+	if (at == GROUPS)
+		return NULL;
+	if (at == *count)
+		groups[(*count)++] = (struct group){.owns = owns, .key = key};
+	return &groups[at];
+}
+
+/* Its part of what waited in callbacks that it had most of. */
+static uint64_t waited(const struct tacho__owned *o, const struct tacho__function *f, uint32_t size)
+{
+	const struct tacho__size *all = &o->size[size];
+
+	return all->ns ? (uint64_t)((double)all->waiting_ns *
+				    ((double)f->size[size].ns / (double)all->ns))
+		       : 0;
+}
+
+static void add_function(const struct tacho__explaining *x, struct group *g,
+			 const struct tacho__owned *o, const struct tacho__function *f)
+{
+	g->several |= !has_one_client(x, o);
+	if (!g->worst || f->longest_ns > g->longest_ns) {
+		g->worst = o;
+		g->function = f;
+		g->longest_ns = f->longest_ns;
+		g->longest_at_ns = f->longest_at_ns;
+	}
+	g->threads++;
+	g->samples += f->samples;
+	g->function_ns += f->ns;
+	for (uint32_t i = 1; i < TACHO__SIZES; i++) {
+		g->size[i].count += f->size[i].count;
+		g->size[i].ns += f->size[i].ns;
+		g->size[i].waiting_ns += waited(o, f, i);
+		g->cpu_ns += f->size_cpu_ns[i];
+	}
+}
+
+static int is_long(const struct tacho__size *size)
+{
+	return size[1].count || size[2].count || size[3].count;
+}
+
+/* Code by function, as far as it was sampled; the rest by callback. */
+static void group_code(const struct tacho__explaining *x, struct group *groups, uint32_t *count)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	struct group *g;
+
+	for (const struct tacho__function *f = NULL; (f = tacho__table_next(&l->functions, f));) {
+		const struct tacho__owned *o = tacho__table_at(&l->owned, f->owned);
+
+		if (!o || o->process != x->process || !l->threads[o->thread].is_loop ||
+		    f->is_recorder || !is_long(f->size))
+			continue;
+		g = group_of(groups, count, TACHO__OWNS_CODE, f->entry.key[1] | FUNCTION);
+		if (g)
+			add_function(x, g, o, f);
+	}
+}
+
+/* Without what functions had of it. */
+static struct tacho__owned unsampled(const struct tacho__explaining *x,
+				     const struct tacho__owned *o)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	struct tacho__owned rest = *o;
+
+	for (const struct tacho__function *f = NULL; (f = tacho__table_next(&l->functions, f));)
+		for (uint32_t i = 1; f->owned == o->entry.index && i < TACHO__SIZES; i++) {
+			uint64_t waiting = waited(o, f, i);
+			struct tacho__size *s = &rest.size[i];
+
+			s->count -= f->size[i].count < s->count ? f->size[i].count : s->count;
+			s->ns -= f->size[i].ns < s->ns ? f->size[i].ns : s->ns;
+			s->waiting_ns -= waiting < s->waiting_ns ? waiting : s->waiting_ns;
+		}
+	return rest;
 }
 
 static uint32_t group_all(const struct tacho__explaining *x, struct group *groups)
@@ -163,24 +258,23 @@ static uint32_t group_all(const struct tacho__explaining *x, struct group *group
 	const struct tacho__ledger *l = x->out->ledger;
 	uint32_t n = 0;
 
+	group_code(x, groups, &n);
 	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
 		enum tacho__owns owns = kind_of(o);
-		uint64_t key;
-		uint32_t at = 0;
+		struct tacho__owned rest;
+		struct group *g;
 
 		/* What threads of a pool do may take long: that is what they are for. */
-		if (o->process != x->process || !owns || !l->threads[o->thread].is_loop ||
-		    (owns == TACHO__OWNS_CODE &&
-		     !(o->size[1].count + o->size[2].count + o->size[3].count)))
+		if (o->process != x->process || !owns || !l->threads[o->thread].is_loop)
 			continue;
-		key = key_of(x, o);
-		while (at < n && !(groups[at].owns == owns && groups[at].key == key))
-			at++;
-		if (at == GROUPS)
-			continue;
-		if (at == n)
-			groups[n++] = (struct group){.owns = owns, .key = key};
-		add_owned(x, &groups[at], o);
+		if (owns == TACHO__OWNS_CODE) {
+			rest = unsampled(x, o);
+			if (!is_long(rest.size))
+				continue;
+		}
+		g = group_of(groups, &n, owns, key_of(x, o));
+		if (g)
+			add_owned(x, g, o, owns == TACHO__OWNS_CODE ? rest.size : o->size);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		groups[i].from = counts_from(x, &groups[i]);
@@ -240,7 +334,7 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 	double lost = 100 * (double)lost_ns(g) / window / peers(x, g);
 	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count") ||
 		     (g->owns == TACHO__OWNS_STOPPED &&
-		      (double)g->worst->longest_ns >= tacho__limit(x, "process-pause.ns"));
+		      (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
 
 	if (share < least && !stalls && lost < tacho__limit(x, "lost.share"))
 		return (enum tacho__severity)0;
@@ -279,9 +373,9 @@ static void show(struct tacho__finding *f, const struct group *g, const char *wh
 	const struct tacho__owned *o = g->worst;
 	char ns[TACHO__TEXT], all[TACHO__TEXT], waited[TACHO__TEXT];
 
-	tacho__say_evidence(f, f->thread, o->longest_at_ns, o->longest_at_ns + o->longest_ns,
-			    (double)o->longest_ns, "ns", "%s took %s", what,
-			    tacho__ns_text(ns, (double)o->longest_ns));
+	tacho__say_evidence(f, f->thread, g->longest_at_ns, g->longest_at_ns + g->longest_ns,
+			    (double)g->longest_ns, "ns", "%s took %s", what,
+			    tacho__ns_text(ns, (double)g->longest_ns));
 	tacho__say_evidence(f, f->thread, o->first_ns, o->last_ns, (double)g->ns, "ns",
 			    "%llu times, %s in all", (unsigned long long)g->count,
 			    tacho__ns_text(all, (double)g->ns));
@@ -289,49 +383,6 @@ static void show(struct tacho__finding *f, const struct group *g, const char *wh
 		tacho__say_evidence(f, f->thread, o->first_ns, o->last_ns, (double)g->waiting_ns,
 				    "ns", "what was ready meanwhile waited %s in all",
 				    tacho__ns_text(waited, (double)g->waiting_ns));
-}
-
-struct hottest {
-	const struct tacho__function *function; /* NULL: there are no samples */
-	double share;				/* of all samples */
-	uint64_t ns, most;			/* of all, of the function */
-	uint32_t samples;
-};
-
-/* What of its time counts. What also runs in all that is short is no reason for the rest. */
-static uint64_t counted(const struct group *g, const struct tacho__function *f)
-{
-	uint64_t ns = f->long_ns[2] + f->long_ns[3];
-
-	if (g->from == 1 && (double)(ns + f->long_ns[1]) >= SPECIFIC * (double)f->ns)
-		ns += f->long_ns[1];
-	return ns;
-}
-
-/* The function that most of the samples in long callbacks of the group are in. */
-static struct hottest hottest(const struct tacho__explaining *x, const struct group *g)
-{
-	const struct tacho__ledger *l = x->out->ledger;
-	struct hottest h = {.function = NULL};
-
-	for (const struct tacho__function *f = NULL; (f = tacho__table_next(&l->functions, f));) {
-		const struct tacho__owned *o = tacho__table_at(&l->owned, f->owned);
-		uint64_t ns;
-
-		if (!o || o->process != x->process || o->owns != TACHO__OWNS_CODE ||
-		    key_of(x, o) != g->key || f->is_recorder)
-			continue;
-		ns = counted(g, f);
-		h.ns += ns;
-		h.samples += ns ? f->samples : 0;
-		if (ns > h.most) {
-			h.function = f;
-			h.most = ns;
-		}
-	}
-	if (h.ns)
-		h.share = (double)h.most / (double)h.ns;
-	return h;
 }
 
 /* Whether the loop has several clients, as far as it was seen. */
@@ -346,11 +397,10 @@ static int has_several(const struct tacho__explaining *x, const struct group *g)
 
 /* Long ones that hardly ran where code that runs is sampled were kept by something that nobody saw:
    a CPU that a virtual machine did not have, say. */
-static int was_seen(const struct tacho__explaining *x, const struct group *g,
-		    const struct hottest *h)
+static int was_seen(const struct tacho__explaining *x, const struct group *g)
 {
 	return !tacho__source_is_on(x, x->process, "cpu_samples") ||
-	       (h->samples >= SEEN_SAMPLES && h->ns >= g->ns / SEEN_SHARE) ||
+	       (g->samples >= SEEN_SAMPLES && g->cpu_ns >= g->ns / SEEN_SHARE) ||
 	       (g->size[3].count && (g->worst->kind || has_several(x, g)));
 }
 
@@ -358,30 +408,23 @@ static void find_code(struct tacho__explaining *x, const struct group *g,
 		      enum tacho__severity severity)
 {
 	char ns[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
-	const struct hottest h = hottest(x, g);
-	const struct tacho__function *hot = h.function;
+	const struct tacho__function *hot = g->function;
 	struct tacho__finding *f;
 
-	if (!was_seen(x, g, &h))
+	if (!was_seen(x, g))
 		return;
 	f = begin(x, g, severity, "long-callback");
-	if (hot && hot->stack)
-		tacho__where_id(x, f, hot->stack, hot->at_ns);
-	else if (hot)
-		tacho__where_frames(x, f, hot->frames, hot->frame_count, hot->at_ns);
+	if (hot)
+		tacho__where_function(x, f, hot);
 	if (!f->where_count && g->worst->kind)
 		tacho__where_id(x, f, g->worst->kind, g->worst->last_ns);
 	tacho__say_summary(f, "%s keeps its loop busy for up to %s%s%s", callback(x, name, g),
-			   tacho__ns_text(ns, (double)g->worst->longest_ns),
+			   tacho__ns_text(ns, (double)g->longest_ns),
 			   hot && f->where_count ? ", in " : "; what it did was not seen",
 			   hot && f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(f, "Split the work, or give it to a pool of threads, so that other "
 			     "callbacks of the loop can run in between.");
 	show(f, g, name);
-	if (hot)
-		tacho__say_evidence(
-			f, f->thread, g->worst->first_ns, g->worst->last_ns, 100 * h.share, "%",
-			"%.0f %% of the CPU samples in long ones are in this place", 100 * h.share);
 }
 
 static void find_call(struct tacho__explaining *x, const struct group *g,
@@ -495,7 +538,7 @@ static void find_sched(struct tacho__explaining *x, const struct group *g,
 			   "the kernel does not run %s when it could: %s in %llu times of up to %s",
 			   tacho__thread_text(x, name, x->process, f->thread),
 			   tacho__ns_text(all, (double)g->ns), (unsigned long long)g->count,
-			   tacho__ns_text(ns, (double)g->worst->longest_ns));
+			   tacho__ns_text(ns, (double)g->longest_ns));
 	tacho__say_advice(f, "Other threads or processes take its CPU: give it more CPUs or a "
 			     "higher priority, pin it, or move its neighbours elsewhere.");
 	show(f, g, "the longest time without a CPU");
@@ -510,7 +553,7 @@ static void find_pause(struct tacho__explaining *x, const struct group *g,
 	tacho__say_summary(f,
 			   "nothing of the process ran for up to %s: it was stopped, or waited in "
 			   "the kernel where tacho does not see why",
-			   tacho__ns_text(ns, (double)g->worst->longest_ns));
+			   tacho__ns_text(ns, (double)g->longest_ns));
 	tacho__say_advice(f, "Look for SIGSTOP, a debugger, a frozen cgroup, a snapshot of the "
 			     "machine, a clock that jumped, fork of a large process, or page "
 			     "faults that read from disk at that time.");
