@@ -134,7 +134,7 @@ static enum tacho__owns_reason overslept(const struct tacho__worker *w, uint64_t
 {
 	uint64_t turn = w->wait_from > w->turn_before ? w->wait_from - w->turn_before : 0;
 
-	return late >= TACHO__QUIET_NS + turn ? TACHO__LATE_STOPPED : TACHO__LATE_TIMER;
+	return late >= 2 * TACHO__QUIET_NS + turn ? TACHO__LATE_STOPPED : TACHO__LATE_TIMER;
 }
 
 static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,

@@ -109,7 +109,7 @@ static int has_one_client(const struct tacho__explaining *x, const struct tacho_
 	}
 	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));)
 		clients += r->process == x->process && (double)r->count >= ONE_CLIENT * (double)all;
-	return told ? clients <= 1 : t->level == TACHO_LEVEL_WAITS && t->most_ready <= 1;
+	return told ? clients <= 1 : t->level == TACHO_LEVEL_WAITS && t->most_ready == 1;
 }
 
 static void add_owned(const struct tacho__explaining *x, struct group *g,
