@@ -362,6 +362,7 @@ void tacho__explanation_free(struct tacho__explanation *e)
 		return;
 	for (uint32_t i = 0; e->processes && i < e->process_count; i++)
 		tacho__hist_free(&e->processes[i].callbacks);
+	tacho__at_end_free(&e->at_ends);
 	tacho__ledger_free(e->ledger);
 	tacho__at_end_free(&e->at_ends);
 	free(e->processes);

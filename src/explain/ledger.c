@@ -147,6 +147,7 @@ static void end_workers(struct tacho__ledger_book *b)
 							   ? w->at
 							   : b->l->threads[w->thread].first_ns;
 		none = tacho__add(none, tacho__book_idle_place(b, w));
+		tacho__book_unsampled(b, w);
 	}
 	halves = tacho__add(b->waited, halves / 2);
 	b->l->waiting_ns = tacho__add(b->l->waiting_ns, halves - (none < halves ? none : halves));

@@ -59,9 +59,9 @@ enum tacho__doing { TACHO__UNBORN, TACHO__UNSEEN, TACHO__WAITING, TACHO__RUNNING
 /* A poll that is open, or the turn around all of them. */
 struct tacho__paid {
 	uint32_t kind;
-	uint32_t owned;		    /* index; TACHO__NONE: not looked up yet */
-	uint64_t ns, waiting_ns;    /* its own code */
-	uint64_t off_ns;	    /* runnable, seen by switches */
+	uint32_t owned;		 /* index; TACHO__NONE: not looked up yet */
+	uint64_t ns, waiting_ns; /* its own code */
+	uint64_t off_ns;	 /* runnable, seen by switches */
 	uint64_t begin_ns, sample_ns;
 	uint32_t ready;		    /* of a turn: things that there were to do */
 	/* The function that most of its samples are in, if one has more than half: each sample of it
@@ -125,6 +125,7 @@ struct tacho__worker {
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
+	uint64_t code_parked;	  /* of its turns: others were parked at its queue */
 	struct tacho__paid ended; /* not counted yet, if kind is not TACHO__NONE */
 	/* Since the quota was last read. */
 	uint64_t off_ns, off_waiting, late_off_ns;
@@ -306,6 +307,14 @@ void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, 
 void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns);
 void tacho__book_unblock(struct tacho__ledger_book *b, const struct tacho__blocked *blocks,
 			 uint32_t count);
+/* From here on it works: what is ready when it comes back became ready since. */
+static inline void tacho__book_turns(struct tacho__worker *w, uint64_t ns)
+{
+	w->turn_from = ns;
+	w->turn_parked_then = w->parked_ns;
+}
+/* At the end: what of its code, by its samples, can not have run. */
+void tacho__book_unsampled(struct tacho__ledger_book *b, struct tacho__worker *w);
 /* Part of what one had belongs to another. */
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
 		       uint64_t waiting_ns);

@@ -297,8 +297,11 @@ static void give_code(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	uint64_t waiting;
 
 	if (!w->off_count) {
+		uint64_t parked = w->parked_ns;
+
 		p->ns += to > w->at ? to - w->at : 0;
 		waiting = tacho__book_give(b, w, p->owned, to);
+		w->code_parked += w->parked_ns - parked;
 	} else {
 		p->ns += give_on(b, w, p->owned, to, &waiting);
 	}
@@ -347,6 +350,25 @@ static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	ran = ns - ran < parked ? ns - ran : parked;
 	tacho__book_note(owned_of(b, w, idle_of(b, w)), ran,
 			 tacho__book_give(b, w, idle_of(b, w), w->at + ran), w->at);
+	tacho__book_turns(w, w->at);
+}
+
+/* The same for waits that are too short to miss a sample each, all together. */
+void tacho__book_unsampled(struct tacho__ledger_book *b, struct tacho__worker *w)
+{
+	for (uint32_t i = 0; w->code_parked && w->of->is_sampled && i < b->l->owned.used; i++) {
+		struct tacho__owned *o = tacho__table_at(&b->l->owned, i);
+		uint64_t ran, more;
+
+		if (!o || o->thread != w->thread || o->owns != TACHO__OWNS_CODE || o->kind)
+			continue;
+		ran = 2 * o->sample_ns + 2 * UNSAMPLED_NS;
+		if (o->ns < 10 * UNSAMPLED_NS || ran >= o->ns / 2)
+			continue;
+		more = o->ns - ran < w->code_parked ? o->ns - ran : w->code_parked;
+		w->code_parked -= more;
+		tacho__book_shift(b, i, idle_of(b, w), more, 0);
+	}
 }
 
 void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)

@@ -17,6 +17,9 @@ static void signalled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, TACHO__NONE, place);
 	tacho__book_block(b, w, index, ns);
 	w->signal_owned = index;
+	/* One of those that serve a queue may have been waiting to be handed something. */
+	if (w->standing == TACHO__IDLING)
+		tacho__book_turns(w, ns);
 	if (index != TACHO__NONE) {
 		tacho__owned_at(b->l, index)->is_signal = 1;
 		tacho__owned_at(b->l, index)->place = place;
@@ -56,7 +59,7 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 	if (!w || w->doing != TACHO__RUNNING)
 		return;
 	/* What an open wait is for shows when it ends. */
-	if (w->in_lock && l->cut && w->signal_guess) {
+	if (w->in_lock && l->cut && (w->signal_guess || l->for_signal)) {
 		w->in_lock = 0;
 		signalled(b, w, l->place, l->end_ns);
 	}

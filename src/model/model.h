@@ -223,6 +223,19 @@ struct tacho__hole {
 	uint64_t from_ns, to_ns, missing, dropped;
 };
 
+/* What a thread was in where its process ends: no part of it need be known. */
+struct tacho__left {
+	struct tacho__at
+		at;	  /* with the poll that it is in, or the turn, if callbacks are not seen */
+	uint64_t end_ns;  /* of the process */
+	uint8_t parked;	  /* it waits for events of its loop */
+	uint64_t park_ns; /* since then; 0: not known */
+	uint32_t work;	  /* kind of the work of a pool that it does; 0 */
+	uint64_t work_ns; /* when that began */
+	const struct tacho__call *call; /* that has not returned; NULL: none is known */
+	const struct tacho__lock *lock; /* that it waits for; NULL */
+};
+
 /*
  * What happens on a thread, when it happens and so in the order of time: for those who keep an
  * account of all that goes on at once. Facts above say the same with more, but later.
@@ -258,19 +271,6 @@ struct tacho__step {
 	uint64_t ns, value, lock;
 };
 
-/* What a thread was in where its process ends: no part of it need be known. */
-struct tacho__left {
-	struct tacho__at
-		at;	  /* with the poll that it is in, or the turn, if callbacks are not seen */
-	uint64_t end_ns;  /* of the process */
-	uint8_t parked;	  /* it waits for events of its loop */
-	uint64_t park_ns; /* since then; 0: not known */
-	uint32_t work;	  /* kind of the work of a pool that it does; 0 */
-	uint64_t work_ns; /* when that began */
-	const struct tacho__call *call; /* that has not returned; NULL: none is known */
-	const struct tacho__lock *lock; /* that it waits for; NULL */
-};
-
 /* A subscriber: what it wants; NULL: not. */
 struct tacho__facts {
 	void *arg;
@@ -288,9 +288,9 @@ struct tacho__facts {
 	void (*counter)(void *arg, const struct tacho__counter *counter);
 	void (*ready)(void *arg, const struct tacho__ready *ready);
 	void (*hole)(void *arg, const struct tacho__hole *hole);
-	void (*step)(void *arg, const struct tacho__step *step);
 	/* At the end, of each thread that recorded something and has not ended. */
 	void (*left)(void *arg, const struct tacho__left *left);
+	void (*step)(void *arg, const struct tacho__step *step);
 	/* Logs and custom events, as they are. */
 	void (*other)(void *arg, const struct tacho__at *at, const struct tacho_event *event);
 };

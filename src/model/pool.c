@@ -74,9 +74,9 @@ void tacho__work_event(struct tacho__tracker *t, struct tacho__thread *s,
 		k->work.kind = e->arg;
 		k->work.begin_ns = e->ns;
 		k->work.worker = s->number;
+		s->work = e->word[0];
 		*tacho__learned(t->begun_kinds, e->arg) = (uint64_t)s->process << 32 | e->arg;
 		TACHO__STEP(t, s, .type = TACHO__STEP_WORKS, .ns = e->ns, .kind = e->arg);
-		s->work = e->word[0];
 		break;
 	default:
 		TACHO__STEP(t, s, .type = TACHO__STEP_WORKED, .ns = e->ns, .kind = k->work.kind);

@@ -394,8 +394,8 @@ struct tacho__tracker *tacho__tracker_new(struct tacho_reader *reader,
 	t->reader = reader;
 	t->subscribers = subscribers;
 	t->subscriber_count = count;
-	for (uint32_t i = 0; i < count; i++)
-		t->steps |= subscribers[i].step != NULL;
+	for (uint32_t i = count; i--;)
+		t->steppers = subscribers[i].step ? &subscribers[i] : t->steppers;
 	t->process_count = tacho_read_process_count(reader);
 	t->processes = calloc(t->process_count + 1, sizeof(*t->processes));
 	if (!t->processes) {

@@ -21,6 +21,7 @@
 #define TACHO__WORKS_MODELLED (1u << 18)
 #define TACHO__SPANS_MODELLED (1u << 18)
 #define TACHO__RECENT 16u
+#define TACHO__RECENT_TASKS_BITS 11u
 #define TACHO__LEARNED 256u /* places and kinds that something is known of */
 
 enum tacho__frame_type {
@@ -114,7 +115,9 @@ struct tacho__tracker {
 	/* Where conditions are waited for, and work whose begin is seen: process << 32 | definition.
 	   One may drive out another. */
 	uint64_t conditions[TACHO__LEARNED], begun_kinds[TACHO__LEARNED];
-	int steps; /* 1: somebody wants them */
+	const struct tacho__facts *steppers; /* the first that wants steps; NULL: nobody does */
+	/* Tasks that were looked up lately, by a part of their hash: index + 1; 0 none. */
+	uint32_t recent_tasks[1u << TACHO__RECENT_TASKS_BITS];
 	uint64_t depth_missed;
 	struct tacho__tracked_process *processes; /* one more than there are, for what is none */
 	uint32_t process_count;
@@ -140,18 +143,22 @@ static inline uint64_t *tacho__learned(uint64_t *list, uint32_t id)
 
 /* A step of a thread, to all that want it. Signal handlers take no part in what their thread
    does. */
-#define TACHO__STEP(t, s, ...)                                                            \
-	do {                                                                              \
-		if ((t)->steps && !(s)->entry.key[1]) {                                   \
-			const struct tacho__step tacho__one = {.process = (s)->process,   \
-							       .thread = (s)->number,     \
-							       .index = (s)->entry.index, \
-							       .loop = (s)->loop,         \
-							       .level = (s)->level,       \
-							       __VA_ARGS__};              \
-                                                                                          \
-			TACHO__GIVE(t, step, &tacho__one);                                \
-		}                                                                         \
+#define TACHO__STEP(t, s, ...)                                                                    \
+	do {                                                                                      \
+		const struct tacho__facts *tacho__to = (t)->steppers;                             \
+                                                                                                  \
+		if (tacho__to && !(s)->entry.key[1]) {                                            \
+			const struct tacho__step tacho__one = {.process = (s)->process,           \
+							       .thread = (s)->number,             \
+							       .index = (s)->entry.index,         \
+							       .loop = (s)->loop,                 \
+							       .level = (s)->level,               \
+							       __VA_ARGS__};                      \
+                                                                                                  \
+			for (; tacho__to < (t)->subscribers + (t)->subscriber_count; tacho__to++) \
+				if (tacho__to->step)                                              \
+					tacho__to->step(tacho__to->arg, &tacho__one);             \
+		}                                                                                 \
 	} while (0)
 
 static inline uint64_t tacho__later(uint64_t a, uint64_t b)
