@@ -106,10 +106,14 @@ static __attribute__((noinline)) tacho__word run_recorded(tacho__word a, tacho__
 {
 	tacho__word base = tacho__event_self.base;
 	uint32_t kind = kind_of(t, fired_of(t->use, b));
-	uint64_t begin = tacho__original_begins(kind, task_of(t->use, a, b, c, f), 0);
+	tacho__word task = task_of(t->use, a, b, c, f);
+	uint64_t begin = tacho__original_begins(kind, task, 0);
 	struct tacho__writer *writer = tacho__self;
 	tacho__word result;
 
+	/* It is not added any more. */
+	if (t->use == TACHO__EVENT)
+		tacho__alive_end_of(tacho__event_key(task), TACHO__ALIVE_BIT(EVENT_ONCE));
 	if (t->use == TACHO__EVENT_FINALIZER)
 		tacho__event_self.base = 0;
 	result = ((tacho__event_function)t->function)(a, b, c, d, e, f);
