@@ -191,8 +191,10 @@ void tacho__rules_leak(struct tacho__explaining *x)
 
 	for (const struct tacho__counter_sum *k = NULL;
 	     (k = tacho__table_next(&x->sum->counters, k));) {
-		if (!take_place(x, k, &p) || is_connection(&p) || growth(&p) < limit ||
-		    !keeps_growing(x, &p))
+		if (!take_place(x, k, &p))
+			continue;
+		hooked = 1;
+		if (is_connection(&p) || growth(&p) < limit || !keeps_growing(x, &p))
 			continue;
 		take_counts(x, &p);
 		if (growth(&p) <= PER_CONNECTION * open)
