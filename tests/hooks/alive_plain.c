@@ -84,11 +84,13 @@ static __attribute__((noinline)) void watch_event(int keep)
 	int fd = eventfd(0, 0);
 
 	epoll_ctl(set, EPOLL_CTL_ADD, fd, &e);
-	if (!keep) {
-		if (ticks & 1)
-			epoll_ctl(set, EPOLL_CTL_DEL, fd, &e);
-		close(fd);
-	}
+	if (keep)
+		return;
+	/* No number comes twice. */
+	if (ticks & 1)
+		epoll_ctl(set, EPOLL_CTL_DEL, fd, &e);
+	else if (close(fd) || dup(set) != fd)
+		abort();
 }
 
 static void *run_session(void *arg)

@@ -31,10 +31,13 @@ static __attribute__((noinline)) uv_timer_t *begin_session(void)
 	return timer;
 }
 
+/* No address comes twice. */
 static __attribute__((noinline)) void begin_and_end(void)
 {
 	uv_async_t *async = malloc(sizeof(*async));
+	void *kept = malloc(sizeof(*async));
 
+	__asm__ volatile("" : : "r"(kept) : "memory");
 	uv_async_init(loop, async, NULL);
 	uv_close((uv_handle_t *)async, gone);
 }
