@@ -97,14 +97,14 @@ static double growth(const struct place *p)
 	return p->floor[3] > p->floor[0] ? p->floor[3] - p->floor[0] : 0;
 }
 
-/* In each quarter, and to the end: in the last eighth a quarter of what is usual at least. */
+/* In each quarter, and to the end: in the last eighth an eighth of what is usual at least. */
 static int keeps_growing(const struct tacho__explaining *x, const struct place *p)
 {
 	const double *q = p->floor;
 	double ns = (double)(x->sum->last_ns - p->gauge->first_ns);
 
 	return ns >= LEAST_NS && ns >= tacho__window_ns(x) / 2 && q[1] > q[0] && q[2] > q[1] &&
-	       q[3] - q[2] >= (q[3] - q[0]) / 6 && p->gauge->last - p->late >= growth(p) / 6 / 4;
+	       q[3] - q[2] >= (q[3] - q[0]) / 6 && p->gauge->last - p->late >= growth(p) / 6 / 8;
 }
 
 static double connections(const struct tacho__explaining *x)

@@ -6,16 +6,16 @@
 #include <string.h>
 #include <sys/eventfd.h>
 
-#define TICKS 800 /* of 5 ms */
+#include "alive.h"
 
 /* Memory of the program's. */
 struct session {
 	struct event event;
+	char rest[400]; /* of no other size */
 };
 
 static const char *what;
 static struct event_base *base;
-static unsigned ticks;
 static const struct timeval minute = {60, 0}, at_once = {0, 1000};
 
 static void nothing(evutil_socket_t fd, short events, void *arg)
@@ -51,24 +51,24 @@ static __attribute__((noinline)) void begin_connection(void)
 static __attribute__((noinline)) void begin_and_end(void)
 {
 	struct event *event = event_new(base, -1, 0, nothing, NULL);
+	void *kept = malloc(sizeof(struct session)); /* takes what was freed */
 	struct session *s = malloc(sizeof(*s));
-	void *kept = malloc(sizeof(*s));
 
 	event_add(event, &minute);
 	event_free(event);
-	event_assign(&s->event, base, -1, EV_PERSIST, nothing, s);
-	event_add(&s->event, &minute);
-	event_del(&s->event);
-	event_assign(&s->event, base, -1, 0, free_session, s);
-	event_add(&s->event, &at_once);
+	event_assign(&s->event, base, -1, ticks & 1 ? EV_PERSIST : 0, free_session, s);
+	event_add(&s->event, ticks & 1 ? &minute : &at_once);
+	if (ticks & 1) {
+		event_del(&s->event);
+		free(s);
+	}
 	bufferevent_free(bufferevent_socket_new(base, -1, 0));
 	/* So that no address comes twice. */
 	__asm__ volatile("" : : "r"(kept) : "memory");
 }
 
-static void on_tick(evutil_socket_t fd, short events, void *arg)
+static void tick(void)
 {
-	(void)fd, (void)events, (void)arg;
 	if (!strcmp(what, "new"))
 		begin_new();
 	if (!strcmp(what, "added"))
@@ -79,7 +79,14 @@ static void on_tick(evutil_socket_t fd, short events, void *arg)
 		begin_and_end();
 	if (!strcmp(what, "pool") && ticks < TICKS / 2)
 		begin_new();
-	if (++ticks == TICKS)
+}
+
+static void on_timer(evutil_socket_t fd, short events, void *arg)
+{
+	(void)fd, (void)events, (void)arg;
+	while (tick_due())
+		tick();
+	if (ticks == TICKS)
 		event_base_loopbreak(base);
 }
 
@@ -89,6 +96,6 @@ int main(int argc, char **argv)
 
 	what = argc > 1 ? argv[1] : "";
 	base = event_base_new();
-	event_add(event_new(base, -1, EV_PERSIST, on_tick, NULL), &period);
+	event_add(event_new(base, -1, EV_PERSIST, on_timer, NULL), &period);
 	return event_base_dispatch(base) < 0;
 }

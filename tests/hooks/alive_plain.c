@@ -11,12 +11,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#define TICKS 800 /* of 5 ms */
+#include "alive.h"
 
 static const char *what;
 static int set, listener;
 static struct sockaddr_in address;
-static unsigned ticks;
 
 static int is(const char *name)
 {
@@ -93,16 +92,18 @@ static __attribute__((noinline)) void watch_event(int keep)
 		abort();
 }
 
+enum session { WAITS, RETURNS, EXITS };
+
 static void *run_session(void *arg)
 {
-	if (arg && ticks & 1)
-		pthread_exit(NULL);
-	while (!arg)
+	while ((uintptr_t)arg == WAITS)
 		pause();
+	if ((uintptr_t)arg == EXITS)
+		pthread_exit(NULL);
 	return NULL;
 }
 
-static __attribute__((noinline)) void begin_thread(int ends)
+static __attribute__((noinline)) void begin_thread(enum session what_then)
 {
 	pthread_attr_t attr;
 	pthread_t thread;
@@ -110,7 +111,7 @@ static __attribute__((noinline)) void begin_thread(int ends)
 	pthread_attr_init(&attr);
 	pthread_attr_setstacksize(&attr, 64 * 1024);
 	pthread_attr_setdetachstate(&attr, PTHREAD_CREATE_DETACHED);
-	if (pthread_create(&thread, &attr, run_session, ends ? &ticks : NULL))
+	if (pthread_create(&thread, &attr, run_session, (void *)(uintptr_t)what_then))
 		abort();
 	pthread_attr_destroy(&attr);
 }
@@ -127,12 +128,11 @@ static void tick(void)
 	if (is("descriptors-pool") && ticks < TICKS / 2)
 		watch_event(1);
 	if (is("threads") && ticks % 4 == 0)
-		begin_thread(0);
+		begin_thread(WAITS);
 	if (is("threads-come-and-go"))
-		begin_thread(1);
+		begin_thread(ticks & 1 ? RETURNS : EXITS);
 	if (is("threads-pool") && ticks < TICKS / 2 && ticks % 4 == 0)
-		begin_thread(0);
-	ticks++;
+		begin_thread(WAITS);
 }
 
 int main(int argc, char **argv)
@@ -147,7 +147,8 @@ int main(int argc, char **argv)
 	while (ticks < TICKS) {
 		int n;
 
-		tick();
+		while (tick_due())
+			tick();
 		usleep(4000);
 		while ((n = epoll_wait(set, e, 16, 1)) > 0)
 			for (int i = 0; i < n; i++)

@@ -3,13 +3,13 @@
 #include <string.h>
 #include <uv.h>
 
-#define TICKS 800 /* of 5 ms */
-#define RESTARTED 200
+#include "alive.h"
+
+#define RESTARTED 200u
 
 static const char *what;
 static uv_loop_t *loop;
 static uv_timer_t restarted[RESTARTED];
-static unsigned ticks;
 
 static void nothing(uv_timer_t *timer)
 {
@@ -51,7 +51,7 @@ static __attribute__((noinline)) void fill_pool(void)
 		uv_idle_init(loop, idle);
 }
 
-static void on_tick(uv_timer_t *timer)
+static void tick(void)
 {
 	if (!strcmp(what, "leak"))
 		begin_session();
@@ -61,7 +61,7 @@ static void on_tick(uv_timer_t *timer)
 	if (!strcmp(what, "pool"))
 		fill_pool();
 	if (!strcmp(what, "restarted"))
-		for (int i = 0; i < RESTARTED; i++) {
+		for (unsigned i = 0; i < RESTARTED; i++) {
 			uv_timer_again(&restarted[i]);
 			uv_timer_stop(&restarted[i]);
 			uv_timer_start(&restarted[i], nothing, 60000, 60000);
@@ -70,28 +70,33 @@ static void on_tick(uv_timer_t *timer)
 	if (!strcmp(what, "ended")) {
 		static uv_timer_t *sessions[TICKS];
 
-		sessions[ticks] = begin_session();
-		for (unsigned i = 0; ticks == TICKS - 1 && i < TICKS; i++)
+		sessions[ticks - 1] = begin_session();
+		for (unsigned i = 0; ticks == TICKS && i < TICKS; i++)
 			uv_close((uv_handle_t *)sessions[i], gone);
 	}
-	if (++ticks == TICKS) {
-		uv_timer_stop(timer);
+}
+
+static void on_timer(uv_timer_t *timer)
+{
+	(void)timer;
+	while (tick_due())
+		tick();
+	if (ticks == TICKS)
 		uv_stop(loop);
-	}
 }
 
 int main(int argc, char **argv)
 {
-	static uv_timer_t tick;
+	static uv_timer_t timer;
 
 	what = argc > 1 ? argv[1] : "";
 	loop = uv_default_loop();
-	for (int i = 0; i < RESTARTED; i++) {
+	for (unsigned i = 0; i < RESTARTED; i++) {
 		uv_timer_init(loop, &restarted[i]);
 		uv_timer_start(&restarted[i], nothing, 60000, 60000);
 	}
-	uv_timer_init(loop, &tick);
-	uv_timer_start(&tick, on_tick, 5, 5);
+	uv_timer_init(loop, &timer);
+	uv_timer_start(&timer, on_timer, 5, 5);
 	uv_run(loop, UV_RUN_DEFAULT);
 	return 0;
 }
