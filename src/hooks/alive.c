@@ -12,7 +12,6 @@
  */
 #include "hooks/alive.h"
 
-#include <link.h>
 #include <string.h>
 #include <sys/mman.h>
 
@@ -38,10 +37,9 @@ struct place {
 	uint64_t begun, ended;
 	uint64_t told;	     /* ticks */
 	uint32_t told_alive; /* saturated; 0: nothing was told, or none alive */
-	uint32_t
-		is_library; /* libuv and libevent begin what belongs to something of the program's */
-	uint64_t gauge;	    /* epoch << 32 | definition */
-	uint64_t counter;   /* definition */
+	uint32_t is_library; /* what libuv and libevent begin is part of something else */
+	uint64_t gauge;	     /* epoch << 32 | definition */
+	uint64_t counter;    /* definition */
 } __attribute__((aligned(64)));
 
 static struct place places[PLACES];
@@ -62,14 +60,11 @@ static enum tacho__alive kind_of(const struct place *p)
 
 static int in_library(const void *caller)
 {
-	Dl_info info;
-	const char *name;
+	const char *path = tacho__code_path((uintptr_t)caller);
+	const char *slash = path ? strrchr(path, '/') : NULL;
 
-	if (!dladdr(caller, &info) || !info.dli_fname)
-		return 0;
-	name = strrchr(info.dli_fname, '/');
-	name = name ? name + 1 : info.dli_fname;
-	return !strncmp(name, "libuv.", 6) || !strncmp(name, "libevent", 8);
+	return (slash && !strncmp(slash, "/libuv.", 7)) ||
+	       tacho__event_is_libevent((uintptr_t)caller);
 }
 
 static __attribute__((cold, noinline)) uint32_t make_place(uint64_t code, const void *caller)
@@ -234,6 +229,7 @@ struct bucket {
 	uint64_t word[WAYS]; /* key << PLACE_BITS | place; 0: free */
 } __attribute__((aligned(64)));
 
+uint32_t tacho__alive_any;
 static struct bucket first[1u << FIRST_BITS];
 static struct bucket *levels[LEVELS] = {first};
 
@@ -333,7 +329,7 @@ static inline void end(uint64_t *at)
 	uncount(&places[word & (PLACES - 1)]);
 }
 
-void tacho__alive_end(uint64_t key)
+void tacho__alive_ended(uint64_t key)
 {
 	uint64_t *at = is_key(key) ? find(key) : NULL;
 
@@ -341,7 +337,7 @@ void tacho__alive_end(uint64_t key)
 		end(at);
 }
 
-void tacho__alive_end_of(uint64_t key, uint32_t which)
+void tacho__alive_ended_of(uint64_t key, uint32_t which)
 {
 	uint64_t *at = is_key(key) ? find(key) : NULL;
 
@@ -360,8 +356,10 @@ void tacho__alive_begin(enum tacho__alive kind, uint64_t key, const void *caller
 	at = find(key);
 	if (tacho__unlikely(at != NULL))
 		end(at);
-	if (!tacho__load(&places[place].is_library) && put(key, place))
+	if (!tacho__load(&places[place].is_library) && put(key, place)) {
+		tacho__store(&tacho__alive_any, 1);
 		count(&places[place], caller);
+	}
 }
 
 int tacho__is_alive(uint64_t key)

@@ -64,10 +64,23 @@ static inline uint64_t tacho__alive_connection(int fd)
 
 /* errno stays. */
 void tacho__alive_begin(enum tacho__alive kind, uint64_t key, const void *caller);
-void tacho__alive_end(uint64_t key);
+void tacho__alive_ended(uint64_t key);
 /* If it is of one of the kinds whose bits are set. */
-void tacho__alive_end_of(uint64_t key, uint32_t kinds);
+void tacho__alive_ended_of(uint64_t key, uint32_t kinds);
 #define TACHO__ALIVE_BIT(kind) (1u << TACHO__ALIVE_##kind)
+
+extern uint32_t tacho__alive_any; /* 1: something was begun */
+static inline void tacho__alive_end(uint64_t key)
+{
+	if (tacho__load(&tacho__alive_any))
+		tacho__alive_ended(key);
+}
+static inline void tacho__alive_end_of(uint64_t key, uint32_t kinds)
+{
+	if (tacho__load(&tacho__alive_any))
+		tacho__alive_ended_of(key, kinds);
+}
+
 /* Whether it is known to be. */
 int tacho__is_alive(uint64_t key);
 

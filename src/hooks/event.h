@@ -50,7 +50,9 @@ struct tacho__event_real {
 /* Looks the function up, once; 1 when it is libevent's. */
 int tacho__event_find(struct tacho__event_real *real);
 
-/* Whether the code at this address is libevent's. */
+/* The file that holds the code at this address, or NULL. */
+const char *tacho__code_path(tacho__word address);
+/* Whether that is libevent's. */
 int tacho__event_is_libevent(tacho__word address);
 
 /* What to hand to libevent instead of `function`. */

@@ -145,12 +145,12 @@ int main(int argc, char **argv)
 	set = epoll_create1(0);
 	listen_here();
 	while (ticks < TICKS) {
-		int n;
+		int due = tick_due(), n;
 
-		while (tick_due())
+		if (due)
 			tick();
-		usleep(4000);
-		while ((n = epoll_wait(set, e, 16, 1)) > 0)
+		/* After each: the listener has room for so many. */
+		while ((n = epoll_wait(set, e, 16, due ? 0 : 5)) > 0)
 			for (int i = 0; i < n; i++)
 				serve(e[i].data.fd);
 	}
