@@ -1,11 +1,12 @@
 /*
  * Places that begin something, and the table of what is alive. See alive.h.
  *
- * The table has buckets of eight words, a cache line; a word is a key and the number of its place.
- * A key is in the one bucket that its hash says, of the first level that had room. A full bucket
- * makes the next level, with four times the buckets. Levels never go away, and words change with one
- * store each: so keys are found, put and removed without a lock. Two threads at one key are a race
- * of the program; they leave a count that is off by one.
+ * The table has buckets of a cache line: seven words, each a key and the number of its place, and how
+ * many keys of the bucket are elsewhere. A key is at the one word that its hash says; if that is
+ * taken, anywhere in its bucket, or in that of the next level, which has four times the buckets.
+ * Levels never go away, and words change with one store each: so keys are found, put and removed
+ * without a lock. Two threads at one key are a race of the program; they leave a count that is off by
+ * one.
  *
  * After fork a child has what its parent had, and counts on from there; only that its parent's
  * threads are not in it is not known.
@@ -217,16 +218,17 @@ void tacho__alive_uncount(uint32_t place)
 
 /* ----------------------------------------------------------------- table */
 
-#define WAYS 8u
-#define FIRST_BITS 9u /* 512 buckets, 4096 words, 32 KiB if they are all touched */
+#define WAYS 7u
+#define FIRST_BITS 9u /* 512 buckets, 3584 words, 32 KiB if they are all touched */
 #define LEVEL_BITS 2u
-#define LEVELS 8u /* the last has 64 M words */
+#define LEVELS 8u /* the last has 58 M words */
 #define PLACE_BITS 16u
 
 _Static_assert(PLACES <= 1u << PLACE_BITS, "a place fits");
 
 struct bucket {
 	uint64_t word[WAYS]; /* key << PLACE_BITS | place; 0: free */
+	uint64_t elsewhere;  /* first level: keys that are not at the word that their hash says */
 } __attribute__((aligned(64)));
 
 uint32_t tacho__alive_any;
@@ -254,15 +256,15 @@ static inline struct bucket *bucket_in(uint32_t level, struct bucket *buckets, u
 	return &buckets[tacho__mix(key) >> (64 - FIRST_BITS - LEVEL_BITS * level)];
 }
 
-/* Where in its bucket a key is put if there is room: most are found there at once. */
-static inline uint32_t way_of(uint64_t key)
+/* The word that the hash of a key says. */
+static inline uint64_t *word_of(struct bucket *b, uint64_t key)
 {
-	return (uint32_t)(tacho__mix(key) >> 32) % WAYS;
+	return &b->word[(uint32_t)(tacho__mix(key) >> 32) % WAYS];
 }
 
-static __attribute__((noinline)) uint64_t *search(uint64_t key, uint32_t level)
+static __attribute__((noinline)) uint64_t *search(uint64_t key)
 {
-	for (; level < LEVELS; level++) {
+	for (uint32_t level = 0; level < LEVELS; level++) {
 		struct bucket *b = __atomic_load_n(&levels[level], __ATOMIC_ACQUIRE);
 
 		if (!b)
@@ -277,9 +279,12 @@ static __attribute__((noinline)) uint64_t *search(uint64_t key, uint32_t level)
 
 static inline uint64_t *find(uint64_t key)
 {
-	uint64_t *word = &bucket_in(0, first, key)->word[way_of(key)];
+	struct bucket *b = bucket_in(0, first, key);
+	uint64_t *word = word_of(b, key);
 
-	return tacho__likely(tacho__load(word) >> PLACE_BITS == key) ? word : search(key, 0);
+	if (tacho__likely(tacho__load(word) >> PLACE_BITS == key))
+		return word;
+	return tacho__load(&b->elsewhere) ? search(key) : NULL;
 }
 
 static inline int claim(uint64_t *at, uint64_t word)
@@ -290,7 +295,7 @@ static inline int claim(uint64_t *at, uint64_t word)
 	       __atomic_compare_exchange_n(at, &none, word, 0, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
-static __attribute__((noinline)) int put_anywhere(uint64_t key, uint64_t word)
+static __attribute__((noinline)) int put_elsewhere(uint64_t key, uint64_t word)
 {
 	for (uint32_t level = 0; level < LEVELS; level++) {
 		struct bucket *b = __atomic_load_n(&levels[level], __ATOMIC_ACQUIRE);
@@ -301,8 +306,11 @@ static __attribute__((noinline)) int put_anywhere(uint64_t key, uint64_t word)
 			break;
 		b = bucket_in(level, b, key);
 		for (uint32_t i = 0; i < WAYS; i++)
-			if (claim(&b->word[i], word))
+			if (claim(&b->word[i], word)) {
+				__atomic_add_fetch(&bucket_in(0, first, key)->elsewhere, 1,
+						   __ATOMIC_RELAXED);
 				return 1;
+			}
 	}
 	return 0;
 }
@@ -312,8 +320,8 @@ static inline int put(uint64_t key, uint32_t place)
 {
 	uint64_t word = key << PLACE_BITS | place;
 
-	return tacho__likely(claim(&bucket_in(0, first, key)->word[way_of(key)], word)) ||
-	       put_anywhere(key, word);
+	return tacho__likely(claim(word_of(bucket_in(0, first, key), key), word)) ||
+	       put_elsewhere(key, word);
 }
 
 static inline int is_key(uint64_t key)
@@ -323,9 +331,12 @@ static inline int is_key(uint64_t key)
 
 static inline void end(uint64_t *at)
 {
-	uint64_t word = tacho__load(at);
+	uint64_t word = tacho__load(at), key = word >> PLACE_BITS;
+	struct bucket *b = bucket_in(0, first, key);
 
 	tacho__store(at, 0);
+	if (tacho__unlikely(at != word_of(b, key)))
+		__atomic_sub_fetch(&b->elsewhere, 1, __ATOMIC_RELAXED);
 	uncount(&places[word & (PLACES - 1)]);
 }
 

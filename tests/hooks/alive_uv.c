@@ -66,6 +66,15 @@ static void tick(void)
 			uv_timer_stop(&restarted[i]);
 			uv_timer_start(&restarted[i], nothing, 60000, 60000);
 		}
+	/* More than fit into the first part of the table; 10,050 stay. */
+	if (!strcmp(what, "many")) {
+		static uv_timer_t *sessions[50 * 1000];
+
+		for (unsigned i = 0; ticks == 1 && i < 50 * 1000; i++)
+			sessions[i] = begin_session();
+		for (unsigned i = 0; ticks > 1 && i < 50; i++)
+			uv_close((uv_handle_t *)sessions[50 * (ticks - 2) + i], gone);
+	}
 	/* All are ended in one moment, up to which they grew. */
 	if (!strcmp(what, "ended")) {
 		static uv_timer_t *sessions[TICKS];
