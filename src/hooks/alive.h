@@ -15,7 +15,7 @@
 /* X(kind, name of the gauge, how often the clock is read: after each 2^n-th change). What takes a
    system call by itself can afford it each time. */
 #define TACHO__ALIVE_KINDS(X)                    \
-	X(OTHERS, "others", 3) /* places full */ \
+	X(OTHERS, "handle", 3) /* places full */ \
 	X(CONNECTION, "connection", 0)           \
 	X(DESCRIPTOR, "epoll descriptor", 0)     \
 	X(THREAD, "thread", 0)                   \
