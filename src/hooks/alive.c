@@ -126,13 +126,14 @@ static int is_defined(const struct place *p)
 static void define(struct place *p, const void *caller)
 {
 	const char *name = kinds[kind_of(p)].name;
-	uint32_t at, epoch;
+	uint32_t at = 0, epoch;
 
 	if (p == places)
 		at = tacho__define_name(TACHO_DEF_PLACE, "other places", NULL, 0, 0, 0, NULL);
 	else if (tacho__on_loop_thread() || tacho__load(&tacho__stacks_ready))
 		at = tacho__stack_from(caller, NULL, 0);
-	else
+	/* Stacks may have no room left. */
+	if (!at)
 		at = tacho__place(caller);
 	epoch = tacho__load(&tacho__rec->epoch);
 	tacho__store(&p->counter, (uint64_t)tacho__define_name(TACHO_DEF_COUNTER, name, NULL, 0, at,
