@@ -44,6 +44,8 @@ const struct tacho__threshold tacho__thresholds[] = {
 	{"worker-imbalance.ratio", "count",
 	 "load of the busiest loop, divided by the median of its peers", 3},
 	{"task-leak.count", "count", "tasks that are alive at the end of the window", 100},
+	{"handle-leak.count", "count",
+	 "handles, events, descriptors or threads by which those of a place grow", 100},
 	{"stuck-task.ns", "ns", "time that a task waits without a poll", 1 * SECOND},
 	{"never-yields.ns", "ns", "time that a poll has been running", 1 * SECOND},
 	{"deadlock.ns", "ns", "time that threads have waited for each other", 100 * MS},
@@ -84,6 +86,8 @@ const struct tacho__rule tacho__rules[] = {
 	{"fd-flood", "one descriptor takes most of a busy loop", "waits"},
 	{"worker-imbalance", "one loop works while its peers idle", ""},
 	{"task-leak", "tasks are spawned and never end", "API"},
+	{"handle-leak", "handles, events, descriptors or threads are begun and never ended",
+	 "hooks"},
 	{"stuck-task", "a task waits for a wake that does not come", "API"},
 	{"never-yields", "a poll does not end", ""},
 	{"self-wake", "a task wakes itself over and over", "wakes"},
@@ -422,6 +426,7 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 	x->sum = tacho__summary_make(reader, &facts, options ? options->progress : NULL,
 				     options ? options->progress_arg : NULL, &error);
 	if (!error) {
+		tacho__rules_leak(x);
 		tacho__rules_process(x);
 		tacho__rules_loop(x);
 		tacho__rules_stuck(x);

@@ -33,6 +33,7 @@ static const struct fold folds[] = {
 	{"wake-storm", "overload", 0, 1, 0},
 	{"fd-flood", "overload", 0, 1, 0},
 	{"task-leak", "leak", 0, 0, 0},
+	{"handle-leak", "leak", 0, 0, 0},
 	{"stuck-task", "stuck", 0, 0, 0},
 	{"memory-growth", "leak", 0, 0, 2},
 	{"write-backlog", "overload", 0, 1, 0},

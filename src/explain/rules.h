@@ -5,6 +5,7 @@
  *   rules_loop.c     what keeps a loop from coming back; groups.c: which of it is one finding
  *   rules_short.c    waits that are short, and many
  *   rules_wait.c     wakes, queues, tasks, pools
+ *   rules_leak.c     what is begun and not ended
  *   rules_io.c       timers, descriptors, futile waits, load
  *   rules_stuck.c    what has not come back when the records end
  *   rules_process.c  crashes, spans, outliers, quotas, and what was recorded at all
@@ -125,6 +126,7 @@ int tacho__is_idle(const struct tacho__explaining *x);
 /* Whether a wait is what threads do that have nothing to do. */
 int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l);
 
+void tacho__rules_leak(struct tacho__explaining *x); /* before rules_process */
 void tacho__rules_loop(struct tacho__explaining *x);
 void tacho__rules_stuck(struct tacho__explaining *x);
 void tacho__rules_short(struct tacho__explaining *x); /* after rules_loop */
