@@ -303,8 +303,10 @@ struct tacho_definition {
 	const char *name;   /* "" for STACK; MODULE: path */
 	const char *file;   /* "" not given */
 	const char *unit;
-	uint32_t line;	/* 0 not given */
-	uint64_t value; /* LOOP: its number; KIND: function or 0; PLACE: return address or 0 */
+	uint32_t line; /* 0 not given */
+	/* LOOP: its number; KIND: function or 0; PLACE: return address or 0; COUNTER, GAUGE: definition
+	   of the place or stack that begins what it counts, or 0 */
+	uint64_t value;
 	uint32_t count; /* SCHEMA: fields; STACK: frames */
 	const struct tacho_field *fields;
 	const uint64_t *frames;		       /* innermost first */

@@ -16,19 +16,12 @@
 #define FINDINGS_MAX 256u /* of one process */
 
 const struct tacho__threshold tacho__thresholds[] = {
-	{"long-callback.warn", "ns", "a callback of this length is long", 10 * MS},
-	{"long-callback.critical", "ns", "a callback of this length is critical, even a single one",
-	 50 * MS},
 	{"waiting.share", "%",
 	 "what waited because of a cause, in all, as a share of the window", 2},
 	{"stall.count", "count", "stalls of 50 ms or more that matter, whatever waited", 3},
 	{"lost.share", "%", "share of a loop's capacity that is lost in calls and locks", 2},
-	{"blocked.share", "%", "least share of the window that long callbacks take in all", 1},
-	{"blocked.count", "count", "least number of long callbacks", 3},
 	{"lock-contention.share", "%",
 	 "time that all threads wait for locks, as a share of the window", 50},
-	{"kernel-scheduling-delay.share", "%",
-	 "share of the window in which loops could run but did not", 3},
 	{"process-pause.ns", "ns", "time in which nothing of the process ran", 100 * MS},
 	{"loop-saturated.share", "%", "median utilisation of a loop", 95},
 	{"wake-latency.warn", "ns", "99th percentile of the time from wake to poll", 5 * MS},
@@ -48,6 +41,8 @@ const struct tacho__threshold tacho__thresholds[] = {
 	{"worker-imbalance.ratio", "count",
 	 "load of the busiest loop, divided by the median of its peers", 3},
 	{"task-leak.count", "count", "tasks that are alive at the end of the window", 100},
+	{"handle-leak.count", "count",
+	 "handles, events, descriptors or threads by which those of a place grow", 100},
 	{"stuck-task.ns", "ns", "time that a task waits without a poll", 1 * SECOND},
 	{"never-yields.ns", "ns", "time that a poll has been running", 1 * SECOND},
 	{"deadlock.ns", "ns", "time that threads have waited for each other", 100 * MS},
@@ -88,6 +83,8 @@ const struct tacho__rule tacho__rules[] = {
 	{"fd-flood", "one descriptor takes most of a busy loop", "waits"},
 	{"worker-imbalance", "one loop works while its peers idle", ""},
 	{"task-leak", "tasks are spawned and never end", "API"},
+	{"handle-leak", "handles, events, descriptors or threads are begun and never ended",
+	 "hooks"},
 	{"stuck-task", "a task waits for a wake that does not come", "API"},
 	{"never-yields", "a poll does not end", ""},
 	{"self-wake", "a task wakes itself over and over", "wakes"},
@@ -421,8 +418,7 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 	int error = 0;
 
 	x->room = x->out->count + FINDINGS_MAX;
-	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "long-callback.warn"),
-			   (uint64_t)tacho__limit(x, "wake-latency.warn"));
+	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "wake-latency.warn"));
 	x->gathered.at_ends = &x->out->at_ends;
 	facts[0] = tacho__gather_facts(&x->gathered);
 	facts[1] = tacho__ledger_facts(x->out->ledger);
@@ -432,8 +428,10 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 	if (!error)
 		error = tacho__ledger_turn_page(x->out->ledger);
 	if (!error) {
+		tacho__rules_leak(x);
 		tacho__rules_process(x);
 		tacho__rules_ledger(x);
+		tacho__rules_locks(x);
 		tacho__rules_stuck(x);
 		tacho__rules_end(x);
 		tacho__rules_wait(x);

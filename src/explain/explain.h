@@ -24,7 +24,7 @@
 
 /* A number that a rule compares with; `tacho report --threshold NAME=VALUE`. */
 struct tacho__threshold {
-	const char *name; /* such as "long-callback.warn" */
+	const char *name; /* such as "waiting.share" */
 	const char *unit; /* "ns", "%", "count", "per-second" */
 	const char *text; /* what it means */
 	double value;	  /* the default */

@@ -33,6 +33,7 @@ static const struct fold folds[] = {
 	{"wake-storm", "overload", 0, 1, 0},
 	{"fd-flood", "overload", 0, 1, 0},
 	{"task-leak", "leak", 0, 0, 0},
+	{"handle-leak", "leak", 0, 0, 0},
 	{"stuck-task", "stuck", 0, 0, 0},
 	{"memory-growth", "leak", 0, 0, 2},
 	{"write-backlog", "overload", 0, 1, 0},
@@ -61,6 +62,13 @@ static int first_of(const struct tacho__finding *f)
 	return f->severity == TACHO__SEVERITY_CRITICAL ? fold_of(f)->first : 0;
 }
 
+/* A symptom comes after all causes, so that the cause that explains it comes before it. A loop that
+   is full, or gets no CPU, costs what waits for it, as causes do. */
+static int tier_of(const struct tacho__finding *f)
+{
+	return f->waiting_ns > 0 ? 0 : fold_of(f)->symptom;
+}
+
 static int by_rank(const void *a, const void *b)
 {
 	const struct tacho__finding *f = a, *g = b;
@@ -70,9 +78,8 @@ static int by_rank(const void *a, const void *b)
 		return first;
 	if ((f->severity >= TACHO__SEVERITY_WARNING) != (g->severity >= TACHO__SEVERITY_WARNING))
 		return f->severity >= TACHO__SEVERITY_WARNING ? -1 : 1;
-	/* A symptom comes after all causes, so that the cause that explains it comes before it. */
-	if (fold_of(f)->symptom != fold_of(g)->symptom)
-		return fold_of(f)->symptom - fold_of(g)->symptom;
+	if (tier_of(f) != tier_of(g))
+		return tier_of(f) - tier_of(g);
 	return (f->rank_ns < g->rank_ns) - (f->rank_ns > g->rank_ns);
 }
 

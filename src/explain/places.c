@@ -161,18 +161,6 @@ static uint64_t sum_through(const struct tacho__explaining *x, uint32_t process,
 	return sum;
 }
 
-int tacho__goes_through(const struct tacho__explaining *x, uint32_t process,
-			const struct tacho__samples *samples, const struct tacho__place *function,
-			uint64_t ns)
-{
-	uint64_t all = 0;
-
-	for (uint32_t i = 0; i < samples->count; i++)
-		all += samples->at[i].ns;
-	return all && (function->function[0] || function->address) &&
-	       sum_through(x, process, samples, function, ns) >= all / 2;
-}
-
 /* The innermost function of the stack that three quarters of all go through, into `place`. */
 static uint64_t find_common(const struct tacho__explaining *x, uint32_t process,
 			    const struct tacho__samples *samples, uint64_t all, uint64_t ns,

@@ -77,13 +77,20 @@ static const char *mostly_text(char out[3 * TACHO__TEXT], const struct tacho__fi
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	double more = with_short_waits(l), share = more * median_share(x, l);
+	const struct tacho__own_time own = tacho__own_time(x, l->thread);
 	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
 	if (l->turns < TURNS_FULL || share < tacho__limit(x, "loop-saturated.share") ||
 	    more * utilisation(x, l) * 100 < tacho__limit(x, "loop-saturated.share"))
 		return;
+	/* Others have its time, or it waits where nobody sees it. */
+	if (own.off_ns > own.code_ns / 2 ||
+	    (tacho__source_is_on(x, l->process, "cpu_samples") && own.cpu_ns < own.code_ns / 4))
+		return;
 	f = find_loop(x, "loop-saturated", l, (double)l->busy_ns / 2);
+	f->waiting_ns = own.waiting_ns;
+	f->rank_ns = f->waiting_ns > 0 ? f->waiting_ns : f->rank_ns;
 	if (share > 100)
 		share = 100;
 	tacho__where_busy(x, f, l);

@@ -147,6 +147,26 @@ double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread)
 	return 0;
 }
 
+struct tacho__own_time tacho__own_time(const struct tacho__explaining *x, uint32_t thread)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	struct tacho__own_time t = {0, 0, 0, 0};
+
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
+		if (o->process != x->process || l->threads[o->thread].thread != thread)
+			continue;
+		if (o->owns == TACHO__OWNS_CODE) {
+			t.code_ns += (double)o->ns;
+			t.cpu_ns += (double)o->sample_ns;
+			t.waiting_ns += (double)o->waiting_ns;
+		} else if (o->owns == TACHO__OWNS_DESCHEDULED || o->owns == TACHO__OWNS_THROTTLED ||
+			   o->owns == TACHO__OWNS_STOPPED) {
+			t.off_ns += (double)o->ns;
+		}
+	}
+	return t;
+}
+
 /*
  * From which size on occurrences count. Code of less than 10 ms does where it is far longer than
  * usual, if the loop has time for all else, and if it is of a function that is not in what is short.
@@ -358,6 +378,15 @@ static struct tacho__finding *begin(struct tacho__explaining *x, const struct gr
 	f->kind = g->worst->kind;
 	f->thread = x->out->ledger->threads[g->worst->thread].thread;
 	return f;
+}
+
+const char *tacho__callback_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
+				 const struct tacho__poll *p)
+{
+	if (p->kind)
+		return tacho__id_text(x, out, p->at.process, p->kind);
+	strcpy(out, "a turn of the loop");
+	return out;
 }
 
 static const char *callback(const struct tacho__explaining *x, char out[TACHO__TEXT],

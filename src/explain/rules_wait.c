@@ -127,6 +127,14 @@ static int grows(const struct tacho__task_sum *k, double *alive)
 	       quarter[3] >= 2 * quarter[0];
 }
 
+/* The hooks tell when a thread begins, and count those that end: rules_leak.c. */
+static int is_thread(const struct tacho__explaining *x, const struct tacho__task_sum *k)
+{
+	const struct tacho_definition *d = tacho_read_definition(x->reader, k->process, k->kind);
+
+	return d && d->value && strcmp(d->name, "thread") == 0;
+}
+
 /* Tasks that wait for something and live on; those that were woken wait for their loop. 1: found */
 static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_sum *k)
 {
@@ -134,7 +142,7 @@ static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_
 	char name[TACHO__TEXT];
 	double alive;
 
-	if (!grows(k, &alive) || alive < tacho__limit(x, "task-leak.count") ||
+	if (is_thread(x, k) || !grows(k, &alive) || alive < tacho__limit(x, "task-leak.count") ||
 	    alive < 0.02 * (double)k->spawned || (double)k->woken_at_end > alive / 2)
 		return 0;
 	f = tacho__find(x, "task-leak", TACHO__SEVERITY_WARNING, k->process,

@@ -11,7 +11,9 @@
  *   0  u64  value   LOOP: number that tells two loops of one name apart;
  *                   TEXT: the loop that listens at the address that it is, or 0;
  *                   KIND: address of its function or 0; PLACE: return address
- *                   of a call that was made there or 0; else 0
+ *                   of a call that was made there or 0; COUNTER, GAUGE:
+ *                   definition of the place or stack that begins what it
+ *                   counts, or 0; else 0
  *   8  u32  line    0: not given
  *   12 u16  name bytes
  *   14 u16  file bytes

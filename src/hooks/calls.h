@@ -18,8 +18,10 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
 
 #include "core/recorder.h"
+#include "hooks/alive.h"
 #include "hooks/hooks.h"
 
 /* A call that returned. */
@@ -111,6 +113,12 @@ static inline void tacho__descriptor_changed(int fd)
 {
 	if ((unsigned)fd < TACHO__DESCRIPTORS)
 		tacho__store(&tacho__never_blocks[fd], 0);
+}
+
+static inline void tacho__descriptor_closed(int fd)
+{
+	tacho__descriptor_changed(fd);
+	tacho__alive_closed(fd);
 }
 
 static inline int tacho__transfer_counts(int fd)
@@ -207,8 +215,8 @@ void tacho__listens(int fd) __attribute__((cold));
 #define TACHO__FD_CALL(type, name, params, args) \
 	TACHO__CALL_ON(type, name, params, args, fd, result < 0 ? errno : 0, TACHO__FD(fd))
 
-/* The same for one that reads or writes on the descriptor `fd`. */
-#define TACHO__TRANSFER(type, name, params, args)                                                 \
+/* The same for one that reads or writes on the descriptor `fd`, and what is done after it. */
+#define TACHO__TRANSFER_AND(type, name, params, args, after)                                      \
 	TACHO__HOOKED(type, name, params)                                                         \
 	{                                                                                         \
 		uint64_t since = TACHO__CALL_BEGINS_AS(tacho__transfer_counts(fd), #name, fd, 0); \
@@ -217,8 +225,21 @@ void tacho__listens(int fd) __attribute__((cold));
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));            \
 		if (tacho__unlikely(since > TACHO__NOTED))                                        \
 			tacho__descriptor_used(fd);                                               \
+		after;                                                                            \
 		return result;                                                                    \
 	}
+#define TACHO__TRANSFER(type, name, params, args) \
+	TACHO__TRANSFER_AND(type, name, params, args, (void)0)
+
+/* A connection whose peer has closed it, or is gone, is load no more, whether the program closes it
+   or not. */
+static inline void tacho__received(int fd, ssize_t result)
+{
+	if (tacho__unlikely(result == 0 || (result < 0 && errno == ECONNRESET)))
+		tacho__alive_end(tacho__alive_connection(fd));
+}
+#define TACHO__RECEIVE(name, params, args) \
+	TACHO__TRANSFER_AND(ssize_t, name, params, args, tacho__received(fd, result))
 
 /* The same for one that makes a descriptor, or fails. */
 #define TACHO__CALL_MAKING(name, params, args, on, ...)                               \

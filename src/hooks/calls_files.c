@@ -18,12 +18,11 @@
 
 /* -------------------------------------------------------- read and write */
 
-TACHO__TRANSFER(ssize_t, read, (int fd, void *buf, size_t size), (fd, buf, size))
+TACHO__RECEIVE(read, (int fd, void *buf, size_t size), (fd, buf, size))
 TACHO__TRANSFER(ssize_t, write, (int fd, const void *buf, size_t size), (fd, buf, size))
-TACHO__TRANSFER(ssize_t, readv, (int fd, const void *parts, int count), (fd, parts, count))
+TACHO__RECEIVE(readv, (int fd, const void *parts, int count), (fd, parts, count))
 TACHO__TRANSFER(ssize_t, writev, (int fd, const void *parts, int count), (fd, parts, count))
-TACHO__TRANSFER(ssize_t, __read_chk, (int fd, void *buf, size_t size, size_t room),
-		(fd, buf, size, room))
+TACHO__RECEIVE(__read_chk, (int fd, void *buf, size_t size, size_t room), (fd, buf, size, room))
 
 #define READ_AT(name)                                                             \
 	TACHO__FD_CALL(ssize_t, name, (int fd, void *buf, size_t size, off_t at), \
@@ -91,7 +90,7 @@ TACHO__HOOKED(int, close, (int fd))
 	uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), "close", fd);
 	int result;
 
-	tacho__descriptor_changed(fd);
+	tacho__descriptor_closed(fd);
 	result = TACHO__NEXT(close)(fd);
 	TACHO__CALL_ENDS(since, "close", result < 0 ? errno : 0, TACHO__NUMBER(fd));
 	return result;
@@ -131,14 +130,14 @@ CONTROL(fcntl64)
 /* --------------------------------------------------------------- opening */
 
 /* Descriptors that come into being, or become others, where close is not called. */
-#define MAKING(name, params, args, fd)                 \
-	TACHO__HOOKED(int, name, params)               \
-	{                                              \
-		int result = TACHO__NEXT(name) args;   \
-                                                       \
-		if (result >= 0)                       \
-			tacho__descriptor_changed(fd); \
-		return result;                         \
+#define MAKING(name, params, args, fd)                \
+	TACHO__HOOKED(int, name, params)              \
+	{                                             \
+		int result = TACHO__NEXT(name) args;  \
+                                                      \
+		if (result >= 0)                      \
+			tacho__descriptor_closed(fd); \
+		return result;                        \
 	}
 MAKING(dup2, (int from, int to), (from, to), to)
 MAKING(dup3, (int from, int to, int flags), (from, to, flags), to)

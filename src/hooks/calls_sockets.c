@@ -9,19 +9,19 @@
 
 /* --------------------------------------------------------------- sockets */
 
-TACHO__TRANSFER(ssize_t, recv, (int fd, void *buf, size_t size, int flags), (fd, buf, size, flags))
-TACHO__TRANSFER(ssize_t, recvfrom,
-		(int fd, void *buf, size_t size, int flags, void *from, socklen_t *from_size),
-		(fd, buf, size, flags, from, from_size))
-TACHO__TRANSFER(ssize_t, recvmsg, (int fd, void *message, int flags), (fd, message, flags))
+TACHO__RECEIVE(recv, (int fd, void *buf, size_t size, int flags), (fd, buf, size, flags))
+TACHO__RECEIVE(recvfrom,
+	       (int fd, void *buf, size_t size, int flags, void *from, socklen_t *from_size),
+	       (fd, buf, size, flags, from, from_size))
+TACHO__RECEIVE(recvmsg, (int fd, void *message, int flags), (fd, message, flags))
 TACHO__TRANSFER(int, recvmmsg, (int fd, void *messages, unsigned count, int flags, void *timeout),
 		(fd, messages, count, flags, timeout))
-TACHO__TRANSFER(ssize_t, __recv_chk, (int fd, void *buf, size_t size, size_t room, int flags),
-		(fd, buf, size, room, flags))
-TACHO__TRANSFER(ssize_t, __recvfrom_chk,
-		(int fd, void *buf, size_t size, size_t room, int flags, void *from,
-		 socklen_t *from_size),
-		(fd, buf, size, room, flags, from, from_size))
+TACHO__RECEIVE(__recv_chk, (int fd, void *buf, size_t size, size_t room, int flags),
+	       (fd, buf, size, room, flags))
+TACHO__RECEIVE(__recvfrom_chk,
+	       (int fd, void *buf, size_t size, size_t room, int flags, void *from,
+		socklen_t *from_size),
+	       (fd, buf, size, room, flags, from, from_size))
 
 TACHO__TRANSFER(ssize_t, send, (int fd, const void *buf, size_t size, int flags),
 		(fd, buf, size, flags))
@@ -48,6 +48,10 @@ static inline int is_known_listener(int fd)
                                                                                        \
 		tacho__descriptor_changed(result);                                     \
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
+		if (result >= 0)                                                       \
+			tacho__alive_begin(TACHO__ALIVE_CONNECTION,                    \
+					   tacho__alive_connection(result),            \
+					   __builtin_return_address(0));               \
 		if (since > TACHO__NOTED && result >= 0 &&                             \
 		    tacho__unlikely(!is_known_listener(fd)))                           \
 			tacho__listens(fd);                                            \

@@ -37,7 +37,7 @@ TACHO__HOOKED(long, syscall, (long number, long a, long b, long c, long d, long 
 		return uring_enter(number, a, b, c, d, e, f);
 	/* libuv closes so. */
 	if (number == SYS_close)
-		tacho__descriptor_changed((int)a);
+		tacho__descriptor_closed((int)a);
 	if (tacho__unlikely(number == SYS_seccomp || number == SYS_prctl))
 		restricts(number, a, b, c);
 	return TACHO__NEXT(syscall)(number, a, b, c, d, e, f);

@@ -15,6 +15,33 @@
 #include "core/sentinel.h"
 #include "core/wakes.h"
 
+/* ----------------------------------------------------------------- alive */
+
+/* An event of event_new is alive until it is freed, one that the program has the memory of while it
+   is added. */
+#define begun(kind, event) \
+	tacho__alive_begin(kind, tacho__event_key(event), __builtin_return_address(0))
+
+#define EV_PERSIST 0x10u
+
+static enum tacho__alive added_kind(tacho__word event)
+{
+	static struct tacho__event_real real = {"event_get_events", 0, 0};
+
+	return tacho__event_find(&real) && real.function(event, 0, 0, 0, 0, 0) & EV_PERSIST
+		       ? TACHO__ALIVE_EVENT_ADDED
+		       : TACHO__ALIVE_EVENT_ONCE;
+}
+
+TACHO__EVENT_HOOK(event_add, if (a && tacho__recording() && !tacho__is_alive(tacho__event_key(a)))
+				     begun(added_kind(a), a))
+
+static inline void deleted(tacho__word event)
+{
+	tacho__alive_end_of(tacho__event_key(event),
+			    TACHO__ALIVE_BIT(EVENT_ADDED) | TACHO__ALIVE_BIT(EVENT_ONCE));
+}
+
 /* ---------------------------------------------------------------- events */
 
 static tacho__word wrap_event(tacho__word function)
@@ -28,10 +55,12 @@ static tacho__word wrap_event(tacho__word function)
 }
 
 TACHO__EVENT_HOOK(event_assign, e = wrap_event(e))
-TACHO__EVENT_HOOK(event_new, d = wrap_event(d))
+TACHO__EVENT_HOOK_AND(event_new, d = wrap_event(d), begun(TACHO__ALIVE_EVENT, result))
 TACHO__EVENT_HOOK(event_set, d = wrap_event(d))
-TACHO__EVENT_HOOK(event_finalize, c = tacho__event_wrap_user(c, TACHO__EVENT_FINALIZER))
-TACHO__EVENT_HOOK(event_free_finalize, c = tacho__event_wrap_user(c, TACHO__EVENT_FINALIZER))
+TACHO__EVENT_HOOK(event_finalize, c = tacho__event_wrap_user(c, TACHO__EVENT_FINALIZER);
+		  tacho__alive_end(tacho__event_key(b)))
+TACHO__EVENT_HOOK(event_free_finalize, c = tacho__event_wrap_user(c, TACHO__EVENT_FINALIZER);
+		  tacho__alive_end(tacho__event_key(b)))
 
 tacho__word event_base_once(tacho__word base, tacho__word fd, tacho__word events,
 			    tacho__word function, tacho__word arg, tacho__word timeout);
@@ -100,11 +129,20 @@ static inline void forget(tacho__word task)
 		tacho__wake_forgotten(task);
 }
 
-TACHO__EVENT_HOOK(event_del, forget(a))
-TACHO__EVENT_HOOK(event_del_block, forget(a))
-TACHO__EVENT_HOOK(event_del_noblock, forget(a))
-TACHO__EVENT_HOOK(event_free, forget(a))
-TACHO__EVENT_HOOK(bufferevent_free, forget(a))
+static inline void freed(tacho__word object)
+{
+	forget(object);
+	tacho__alive_end(tacho__event_key(object));
+}
+
+TACHO__EVENT_HOOK(event_del, forget(a); deleted(a))
+TACHO__EVENT_HOOK(event_del_block, forget(a); deleted(a))
+TACHO__EVENT_HOOK(event_del_noblock, forget(a); deleted(a))
+TACHO__EVENT_HOOK(event_free, freed(a))
+TACHO__EVENT_HOOK(bufferevent_free, freed(a))
+TACHO__EVENT_HOOK_AND(bufferevent_socket_new, (void)0, begun(TACHO__ALIVE_BUFFEREVENT, result))
+/* (underlying, ...): that may be freed with the filter, inside of libevent. */
+TACHO__EVENT_HOOK(bufferevent_filter_new, tacho__alive_end(tacho__event_key(a)))
 
 /* -------------------------------------------------------------- the loop */
 

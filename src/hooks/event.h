@@ -11,6 +11,7 @@
 #ifndef TACHO_HOOKS_EVENT_H
 #define TACHO_HOOKS_EVENT_H
 
+#include "hooks/alive.h"
 #include "hooks/thunks.h"
 
 typedef tacho__word (*tacho__event_function)(tacho__word, tacho__word, tacho__word, tacho__word,
@@ -49,7 +50,9 @@ struct tacho__event_real {
 /* Looks the function up, once; 1 when it is libevent's. */
 int tacho__event_find(struct tacho__event_real *real);
 
-/* Whether the code at this address is libevent's. */
+/* The file that holds the code at this address, or NULL. */
+const char *tacho__code_path(tacho__word address);
+/* Whether that is libevent's. */
 int tacho__event_is_libevent(tacho__word address);
 
 /* What to hand to libevent instead of `function`. */
@@ -58,6 +61,11 @@ tacho__word tacho__event_wrap(tacho__word function, enum tacho__event_use use);
 tacho__word tacho__event_wrap_user(tacho__word function, enum tacho__event_use use);
 /* What the program handed to us. */
 tacho__word tacho__event_original(tacho__word function);
+
+static inline uint64_t tacho__event_key(tacho__word object)
+{
+	return tacho__alive_object((const void *)object);
+}
 
 /* The event_base that runs on this thread. */
 struct tacho__event_thread {
@@ -74,18 +82,26 @@ extern __thread struct tacho__event_thread tacho__event_self
  * A hook. `change` may use and change the arguments a to f and runs when the function
  * is libevent's.
  */
-#define TACHO__EVENT_HOOK(name_, change)                                                         \
+#define TACHO__EVENT_HOOK(name_, change) TACHO__EVENT_HOOK_AND(name_, change, (void)0)
+/* The same with what is done after it, where `result` is what it returned. */
+#define TACHO__EVENT_HOOK_AND(name_, change, after)                                              \
 	tacho__word name_(tacho__word a, tacho__word b, tacho__word c, tacho__word d,            \
 			  tacho__word e, tacho__word f);                                         \
 	TACHO_HOOK tacho__word name_(tacho__word a, tacho__word b, tacho__word c, tacho__word d, \
 				     tacho__word e, tacho__word f)                               \
 	{                                                                                        \
 		static struct tacho__event_real real = {#name_, 0, 0};                           \
+		int ours = tacho__event_find(&real);                                             \
+		tacho__word result;                                                              \
                                                                                                  \
-		if (tacho__event_find(&real)) {                                                  \
+		if (ours) {                                                                      \
 			change;                                                                  \
 		}                                                                                \
-		return real.function(a, b, c, d, e, f);                                          \
+		result = real.function(a, b, c, d, e, f);                                        \
+		if (ours) {                                                                      \
+			after;                                                                   \
+		}                                                                                \
+		return result;                                                                   \
 	}
 
 #endif

@@ -106,10 +106,14 @@ static __attribute__((noinline)) tacho__word run_recorded(tacho__word a, tacho__
 {
 	tacho__word base = tacho__event_self.base;
 	uint32_t kind = kind_of(t, fired_of(t->use, b));
-	uint64_t begin = tacho__original_begins(kind, task_of(t->use, a, b, c, f), 0);
+	tacho__word task = task_of(t->use, a, b, c, f);
+	uint64_t begin = tacho__original_begins(kind, task, 0);
 	struct tacho__writer *writer = tacho__self;
 	tacho__word result;
 
+	/* It is not added any more. */
+	if (t->use == TACHO__EVENT)
+		tacho__alive_end_of(tacho__event_key(task), TACHO__ALIVE_BIT(EVENT_ONCE));
 	if (t->use == TACHO__EVENT_FINALIZER)
 		tacho__event_self.base = 0;
 	result = ((tacho__event_function)t->function)(a, b, c, d, e, f);
@@ -187,8 +191,7 @@ static int is_libevent_path(const char *path)
 	return path && !strncmp(slash ? slash + 1 : path, "libevent", 8);
 }
 
-/* Whether the code at `address` is libevent's. */
-int tacho__event_is_libevent(tacho__word address)
+const char *tacho__code_path(tacho__word address)
 {
 	static int (*find_object)(void *, struct dl_find_object *);
 	static int looked;
@@ -202,9 +205,13 @@ int tacho__event_is_libevent(tacho__word address)
 		__atomic_store_n(&looked, 1, __ATOMIC_RELEASE);
 	}
 	if (find_object)
-		return !find_object((void *)address, &object) &&
-		       is_libevent_path(object.dlfo_link_map->l_name);
-	return dladdr((void *)address, &info) && is_libevent_path(info.dli_fname);
+		return find_object((void *)address, &object) ? NULL : object.dlfo_link_map->l_name;
+	return dladdr((void *)address, &info) ? info.dli_fname : NULL;
+}
+
+int tacho__event_is_libevent(tacho__word address)
+{
+	return is_libevent_path(tacho__code_path(address));
 }
 
 tacho__word tacho__event_wrap_user(tacho__word function, enum tacho__event_use use)

@@ -15,6 +15,7 @@
 #include "core/define.h"
 #include "core/record.h"
 #include "core/writer.h"
+#include "hooks/alive.h"
 #include "hooks/locks.h"
 
 /*
@@ -26,6 +27,7 @@ struct birth {
 	void *arg;
 	const void *caller;
 	uint32_t parent; /* tid */
+	uint32_t alive;	 /* place (alive.h) */
 	uint32_t used;
 };
 static struct birth births[256];
@@ -64,14 +66,24 @@ static void record_begin(const struct birth *b)
 	tacho__record(tacho_record_head(TACHO_REC_SPAWN, kind), words, 3);
 }
 
+/* However the thread ends: it returns, calls pthread_exit, or is cancelled. */
+static void ended(void *arg)
+{
+	tacho__alive_uncount(((const struct birth *)arg)->alive);
+}
+
 static void *begin(void *arg)
 {
 	struct birth b = *(struct birth *)arg;
+	void *result;
 
 	birth_done(arg);
 	record_begin(&b);
 	tacho__samples_thread();
-	return b.start(b.arg);
+	pthread_cleanup_push(ended, &b);
+	result = b.start(b.arg);
+	pthread_cleanup_pop(1);
+	return result;
 }
 
 TACHO_HOOK int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
@@ -98,9 +110,12 @@ TACHO_HOOK int pthread_create(pthread_t *thread, const pthread_attr_t *attr, voi
 	b->arg = arg;
 	b->caller = __builtin_return_address(0);
 	b->parent = (uint32_t)tacho__gettid();
+	b->alive = tacho__alive_count(TACHO__ALIVE_THREAD, b->caller);
 	error = REAL(pthread_create)(thread, attr, begin, b);
-	if (error)
+	if (error) {
+		tacho__alive_uncount(b->alive);
 		birth_done(b);
+	}
 	return error;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The part of libuv that the hooks know: every function that takes a callback, and the few
- * that they call themselves. Declared here, so that nothing of libuv is needed to build.
+ * The part of libuv that the hooks know: every function that takes a callback, those
+ * that begin handles, and the few that they call themselves. Declared here, so that nothing of libuv is needed to build.
  *
  * Handles and requests are addresses and nothing more: their memory belongs to the
  * program, their layout to libuv. Valid for all of libuv 1.x, whose ABI does not change.
@@ -47,6 +47,21 @@ struct uv_process_options {
 };
 
 /* Handles. */
+int uv_timer_init(void *loop, void *handle);
+int uv_idle_init(void *loop, void *handle);
+int uv_prepare_init(void *loop, void *handle);
+int uv_check_init(void *loop, void *handle);
+int uv_signal_init(void *loop, void *handle);
+int uv_fs_event_init(void *loop, void *handle);
+int uv_fs_poll_init(void *loop, void *handle);
+int uv_tcp_init(void *loop, void *handle);
+int uv_tcp_init_ex(void *loop, void *handle, unsigned flags);
+int uv_udp_init(void *loop, void *handle);
+int uv_udp_init_ex(void *loop, void *handle, unsigned flags);
+int uv_pipe_init(void *loop, void *handle, int ipc);
+int uv_poll_init(void *loop, void *handle, int fd);
+int uv_poll_init_socket(void *loop, void *handle, int fd);
+int uv_tty_init(void *loop, void *handle, int fd, int unused);
 int uv_timer_start(void *handle, uv_object_cb cb, uint64_t timeout, uint64_t repeat);
 int uv_async_init(void *loop, void *handle, uv_object_cb cb);
 int uv_async_send(void *handle);
@@ -155,6 +170,21 @@ UV_FS(UV_FS_DECLARE)
 
 /* All functions above but those of UV_FS, by name. */
 #define UV_FUNCTIONS(X)            \
+	X(uv_timer_init)           \
+	X(uv_idle_init)            \
+	X(uv_prepare_init)         \
+	X(uv_check_init)           \
+	X(uv_signal_init)          \
+	X(uv_fs_event_init)        \
+	X(uv_fs_poll_init)         \
+	X(uv_tcp_init)             \
+	X(uv_tcp_init_ex)          \
+	X(uv_udp_init)             \
+	X(uv_udp_init_ex)          \
+	X(uv_pipe_init)            \
+	X(uv_poll_init)            \
+	X(uv_poll_init_socket)     \
+	X(uv_tty_init)             \
 	X(uv_timer_start)          \
 	X(uv_async_init)           \
 	X(uv_async_send)           \

@@ -1,11 +1,47 @@
 /*
- * Callbacks of libuv's handles.
+ * libuv's handles: their callbacks, and which are alive.
  */
 #include "hooks/uv.h"
 
 #include "base/clock.h"
+#include "hooks/alive.h"
 
 #define NS_PER_MS 1000000ull
+
+/* --------------------------------------------------------- begin of handles */
+
+#define BEGUN(kind, handle)                                                     \
+	tacho__alive_begin(TACHO__ALIVE_UV_##kind, tacho__alive_object(handle), \
+			   __builtin_return_address(0))
+
+#define INIT(name, kind, params, args)                        \
+	TACHO_HOOK int name params                            \
+	{                                                     \
+		int result = UV_REAL(UV_CALLER(), name) args; \
+                                                              \
+		if (!result)                                  \
+			BEGUN(kind, handle);                  \
+		return result;                                \
+	}
+#define INIT_PLAIN(name, kind) INIT(name, kind, (void *loop, void *handle), (loop, handle))
+#define INIT_WITH(name, kind, type) \
+	INIT(name, kind, (void *loop, void *handle, type with), (loop, handle, with))
+
+INIT_PLAIN(uv_timer_init, TIMER)
+INIT_PLAIN(uv_idle_init, IDLE)
+INIT_PLAIN(uv_prepare_init, PREPARE)
+INIT_PLAIN(uv_check_init, CHECK)
+INIT_PLAIN(uv_signal_init, SIGNAL)
+INIT_PLAIN(uv_fs_event_init, FS_EVENT)
+INIT_PLAIN(uv_fs_poll_init, FS_POLL)
+INIT_PLAIN(uv_tcp_init, TCP)
+INIT_WITH(uv_tcp_init_ex, TCP, unsigned)
+INIT_PLAIN(uv_udp_init, UDP)
+INIT_WITH(uv_udp_init_ex, UDP, unsigned)
+INIT_WITH(uv_pipe_init, PIPE, int)
+INIT_WITH(uv_poll_init, POLL, int)
+INIT_WITH(uv_poll_init_socket, POLL, int)
+INIT(uv_tty_init, TTY, (void *loop, void *handle, int fd, int unused), (loop, handle, fd, unused))
 
 /* ------------------------------------------------------------- timers */
 
@@ -82,8 +118,10 @@ TACHO_HOOK int uv_async_init(void *loop, void *handle, uv_object_cb cb)
 
 	tacho__uv_real(uv, TACHO__UV_uv_async_send);
 	result = UV_REAL(uv, uv_async_init)(loop, handle, UV_WRAP(UV_USE(TACHO__UV_ASYNC, 0), cb));
-	if (!result)
+	if (!result) {
 		tacho__uv_put(handle, uv);
+		BEGUN(ASYNC, handle);
+	}
 	return result;
 }
 
@@ -144,12 +182,17 @@ TACHO_HOOK int uv_spawn(void *loop, void *process, const struct uv_process_optio
 {
 	struct tacho__uv *uv = UV_CALLER();
 	struct uv_process_options changed;
+	int result;
 
-	if (!options || !options->exit_cb)
-		return UV_REAL(uv, uv_spawn)(loop, process, options);
-	changed = *options;
-	changed.exit_cb = UV_WRAP(UV_USE(TACHO__UV_PROCESS, 0), options->exit_cb);
-	return UV_REAL(uv, uv_spawn)(loop, process, &changed);
+	if (options && options->exit_cb) {
+		changed = *options;
+		changed.exit_cb = UV_WRAP(UV_USE(TACHO__UV_PROCESS, 0), options->exit_cb);
+		options = &changed;
+	}
+	result = UV_REAL(uv, uv_spawn)(loop, process, options);
+	if (!result)
+		BEGUN(PROCESS, process);
+	return result;
 }
 
 /* -------------------------------------------------- streams and UDP */
@@ -184,6 +227,7 @@ RECEIVER(uv_udp_recv_start, uv_udp_recv_cb)
 static void forget(const void *handle)
 {
 	tacho__uv_remove(handle);
+	tacho__alive_end(tacho__alive_object(handle));
 	if (tacho__watches(TACHO__WATCH(WAKE)))
 		tacho__wake_forgotten((uint64_t)(uintptr_t)handle);
 }
@@ -199,7 +243,11 @@ TACHO_HOOK void uv_close(void *handle, uv_object_cb cb)
 TACHO_HOOK int uv_tcp_close_reset(void *handle, uv_object_cb cb)
 {
 	struct tacho__uv *uv = UV_CALLER();
-
-	return UV_REAL(uv, uv_tcp_close_reset)(
+	int result = UV_REAL(uv, uv_tcp_close_reset)(
 		handle, UV_WRAP(tacho__uv_use(uv, TACHO__UV_OP_CLOSE, handle), cb));
+
+	/* It is still open where that failed. */
+	if (!result)
+		forget(handle);
+	return result;
 }

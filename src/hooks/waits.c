@@ -21,6 +21,7 @@
 #include "core/pool.h"
 #include "core/record.h"
 #include "core/sentinel.h"
+#include "hooks/alive.h"
 
 #define NO_DESCRIPTOR (-1)
 #define READY_MAX 64 /* descriptors of one wait that are recorded one by one */
@@ -444,6 +445,20 @@ TACHO_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timesp
 	if (w.loop)
 		unpark(&w, n);
 	return n;
+}
+
+/* --------------------------------------------------------- what is waited for */
+
+TACHO_HOOK int epoll_ctl(int epfd, int what, int fd, struct epoll_event *event)
+{
+	int result = TACHO_REAL(epoll_ctl)(epfd, what, fd, event);
+
+	if (result == 0 && what == EPOLL_CTL_ADD)
+		tacho__alive_begin(TACHO__ALIVE_DESCRIPTOR, tacho__alive_descriptor(fd),
+				   __builtin_return_address(0));
+	else if (result == 0 && what == EPOLL_CTL_DEL)
+		tacho__alive_end(tacho__alive_descriptor(fd));
+	return result;
 }
 
 /* -------------------------------------------------------- waits of another kind */

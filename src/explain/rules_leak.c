@@ -1,0 +1,209 @@
+/*
+ * Handles, events, descriptors and threads that are begun and not ended. The hooks tell how many are
+ * alive by the place that begins them: a gauge in the unit "alive", a counter in "begun", and both
+ * have as their value where it is.
+ *
+ * What a program keeps, a pool that has become full, and what comes and goes do not grow to the end of
+ * the window. What belongs to connections grows with these: that is load, and no leak, as long as
+ * their peers have not closed them.
+ */
+#include <stdio.h>
+#include <string.h>
+
+#include "explain/rules.h"
+
+#define LEAST_NS 2e9	   /* what grows for less than that may be on its way to a bound */
+#define PER_CONNECTION 4.0 /* of one place */
+#define FULL_SHARE 0.95	   /* of a loop's time */
+
+/* What was told of a place. */
+struct place {
+	const struct tacho__counter_sum *gauge;
+	const struct tacho_definition *d;
+	double floor
+		[4]; /* the fewest that were alive, by quarters of the time since it was told first */
+	double late; /* in the last eighth */
+	double begun, ended;
+};
+
+static int is_told(const struct tacho_definition *d, uint8_t def_class, const char *unit)
+{
+	return d && d->def_class == def_class && d->value && strcmp(d->unit, unit) == 0;
+}
+
+static int is_connection(const struct place *p)
+{
+	return strcmp(p->d->name, "connection") == 0;
+}
+
+/* A value holds until the next is told. */
+static void take_floors(struct place *p)
+{
+	const struct tacho__counter_sum *k = p->gauge;
+	uint32_t from = 0, steps;
+	double now = k->first;
+
+	while (from < TACHO__SERIES - 1 && !k->set[from])
+		from++;
+	steps = TACHO__SERIES - from;
+	for (uint32_t i = 0; i < 4; i++)
+		p->floor[i] = -1;
+	p->late = -1;
+	for (uint32_t i = 0; i < steps; i++) {
+		double *floor = &p->floor[i * 4 / steps];
+
+		/* What it was at the begin of a step counts, where it grew in it. */
+		if (*floor < 0 || now < *floor)
+			*floor = now;
+		if (i >= steps - steps / 8 && (p->late < 0 || now < p->late))
+			p->late = now;
+		if (k->set[from + i])
+			now = k->series[from + i];
+		if (now < *floor)
+			*floor = now;
+	}
+}
+
+static void take_counts(const struct tacho__explaining *x, struct place *p)
+{
+	p->begun = p->ended = 0;
+	for (const struct tacho__counter_sum *k = NULL;
+	     (k = tacho__table_next(&x->sum->counters, k));) {
+		const struct tacho_definition *d =
+			tacho_read_definition(x->reader, k->process, k->name);
+
+		if (k->process == p->gauge->process && is_told(d, TACHO_DEF_COUNTER, "begun") &&
+		    d->value == p->d->value && strcmp(d->name, p->d->name) == 0)
+			p->begun = k->last - k->first;
+	}
+	p->ended = p->begun - (p->gauge->last - p->gauge->first);
+	if (p->ended < 0)
+		p->ended = 0;
+}
+
+static int take_place(const struct tacho__explaining *x, const struct tacho__counter_sum *k,
+		      struct place *p)
+{
+	p->gauge = k;
+	p->d = k->depth ? NULL : tacho_read_definition(x->reader, k->process, k->name);
+	if (!is_told(p->d, TACHO_DEF_GAUGE, "alive"))
+		return 0;
+	take_floors(p);
+	return 1;
+}
+
+static double growth(const struct place *p)
+{
+	return p->floor[3] > p->floor[0] ? p->floor[3] - p->floor[0] : 0;
+}
+
+/* In each quarter, and to the end: in the last eighth an eighth of what is usual at least. */
+static int keeps_growing(const struct tacho__explaining *x, const struct place *p)
+{
+	const double *q = p->floor;
+	double ns = (double)(x->sum->last_ns - p->gauge->first_ns);
+
+	return ns >= LEAST_NS && ns >= tacho__window_ns(x) / 2 && q[1] > q[0] && q[2] > q[1] &&
+	       q[3] - q[2] >= (q[3] - q[0]) / 6 && p->gauge->last - p->late >= growth(p) / 6 / 8;
+}
+
+static double connections(const struct tacho__explaining *x)
+{
+	struct place p;
+	double sum = 0;
+
+	for (const struct tacho__counter_sum *k = NULL;
+	     (k = tacho__table_next(&x->sum->counters, k));)
+		if (take_place(x, k, &p) && is_connection(&p))
+			sum += growth(&p);
+	return sum;
+}
+
+/* What waits for a loop that is full is alive until the loop comes to it. */
+static int is_full(const struct tacho__explaining *x)
+{
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));)
+		if ((double)l->busy_ns >= FULL_SHARE * (double)(l->busy_ns + l->parked_ns) &&
+		    (double)l->busy_ns >= tacho__window_ns(x) / 2)
+			return 1;
+	return 0;
+}
+
+/* "uv_timer handles", "threads". */
+static const char *many_text(char out[TACHO__TEXT], const struct place *p)
+{
+	if (strncmp(p->d->name, "uv_", 3) == 0)
+		snprintf(out, TACHO__TEXT, "%s handles", p->d->name);
+	else if (strcmp(p->d->name, "epoll descriptor") == 0)
+		snprintf(out, TACHO__TEXT, "descriptors of epoll sets");
+	else if (strncmp(p->d->name, "event added", 11) == 0)
+		snprintf(out, TACHO__TEXT, "added events");
+	else
+		snprintf(out, TACHO__TEXT, "%ss", p->d->name);
+	return out;
+}
+
+static const char *advice(const struct place *p)
+{
+	if (strncmp(p->d->name, "uv_", 3) == 0)
+		return "Close each with uv_close when it is done with: a timer that has fired, or "
+		       "a "
+		       "handle that was stopped, is still open.";
+	if (strcmp(p->d->name, "epoll descriptor") == 0)
+		return "Close each when its peer has closed it, after errors, and after a "
+		       "time-out.";
+	if (strcmp(p->d->name, "thread") == 0)
+		return "See what they wait for: give each a way to end, or use a pool of threads.";
+	return "Delete or free each when it is done with, on all paths: also when a session ends "
+	       "early.";
+}
+
+static void find(struct tacho__explaining *x, const struct place *p)
+{
+	const struct tacho__counter_sum *k = p->gauge;
+	double seconds = (double)(k->last_ns - k->first_ns) / 1e9;
+	struct tacho__finding *f = tacho__find(x, "handle-leak", TACHO__SEVERITY_WARNING,
+					       k->process, k->last * tacho__window_ns(x) / 1e6);
+	char many[TACHO__TEXT];
+
+	f->thread = k->thread;
+	tacho__where_id(x, f, (uint32_t)p->d->value, x->sum->last_ns);
+	tacho__say_summary(
+		f,
+		"%s pile up: %.0f were begun here, %.0f of them have ended, and the number "
+		"that is alive grows",
+		many_text(many, p), p->begun, p->ended);
+	tacho__say_advice(f, "%s", advice(p));
+	tacho__say_evidence(f, k->thread, k->first_ns, k->last_ns, k->last, "alive",
+			    "from %.0f to %.0f alive", k->first, k->last);
+	if (seconds > 0 && p->begun > 0)
+		tacho__say_evidence(f, k->thread, k->first_ns, k->last_ns, p->begun / seconds,
+				    "per second", "%.1f begun and %.1f ended per second",
+				    p->begun / seconds, p->ended / seconds);
+}
+
+void tacho__rules_leak(struct tacho__explaining *x)
+{
+	int hooked = tacho__source_is_on(x, x->process, "threads");
+	double limit = tacho__limit(x, "handle-leak.count"), open = connections(x);
+	const char *dropped = "";
+	struct place p;
+
+	for (const struct tacho__counter_sum *k = NULL;
+	     (k = tacho__table_next(&x->sum->counters, k));) {
+		if (!take_place(x, k, &p))
+			continue;
+		hooked = 1;
+		if (is_connection(&p) || growth(&p) < limit || !keeps_growing(x, &p))
+			continue;
+		take_counts(x, &p);
+		if (growth(&p) <= PER_CONNECTION * open)
+			dropped = "some grow in number as the open connections do";
+		else if (p.ended >= p.begun / 2 && is_full(x))
+			dropped = "some grow in number while their loop is full";
+		else
+			find(x, &p);
+	}
+	tacho__cover(x, "handle-leak", hooked, "%s",
+		     hooked ? dropped : "what is begun and ended was not recorded");
+}

@@ -1,0 +1,265 @@
+/* What the rule handle-leak says of traces that are made record by record. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "explain/explain.h"
+#include "model_help.h"
+
+/* Definitions beside those of every trace. */
+enum { PLACE_1 = 50, PLACE_2, TIMERS, TIMERS_BEGUN, CONNECTIONS, OWN, THREAD };
+
+#define WINDOW (10000 * MS)
+#define STEP (100 * MS)
+#define STEPS (WINDOW / STEP)
+
+/* How many are alive, begun and connected after so many steps; -1: that is not told. */
+typedef int64_t level(int64_t step);
+
+struct told {
+	level *alive, *begun, *open;
+	uint32_t gauge; /* of `alive` */
+	int full;	/* the loop has no time to wait */
+};
+
+static int64_t none(int64_t step)
+{
+	(void)step;
+	return -1;
+}
+
+static int64_t leaks(int64_t step)
+{
+	return 20 + 10 * step;
+}
+
+static int64_t begun_with_leak(int64_t step)
+{
+	return 20 + 40 * step;
+}
+
+static int64_t few(int64_t step)
+{
+	return 20 + 9 * step / 10;
+}
+
+/* Until the pool is full, at nine tenths of the window. */
+static int64_t fills_up(int64_t step)
+{
+	return step < 88 ? 20 + 10 * step : -1;
+}
+
+static int64_t comes_and_goes(int64_t step)
+{
+	return 1000 + (step % 7 != 5 ? 10 * step : 0);
+}
+
+static int64_t all_end(int64_t step)
+{
+	return step < 99 ? leaks(step) : 0;
+}
+
+static int64_t grows_at_last(int64_t step)
+{
+	return step < 70 ? 20 : 40 * (step - 69);
+}
+
+static int64_t begins_late(int64_t step)
+{
+	return step < 60 ? -1 : leaks(step);
+}
+
+static int64_t grows_as_load(int64_t step)
+{
+	return 5 + 3 * step;
+}
+
+static int64_t grows_little(int64_t step)
+{
+	return 5 + step;
+}
+
+static void define(struct trace *m)
+{
+	uint8_t payload[256];
+	struct tb p = {0};
+
+	tb_definition(&p, PLACE_1, TACHO_DEF_PLACE, payload,
+		      bb_name(payload, "begin_session", "server.c", 42, 0, 0, ""));
+	tb_definition(&p, PLACE_2, TACHO_DEF_PLACE, payload,
+		      bb_name(payload, "accept_one", "server.c", 7, 0, 0, ""));
+	tb_definition(&p, TIMERS, TACHO_DEF_GAUGE, payload,
+		      bb_name(payload, "uv_timer", "", 0, PLACE_1, TACHO_VALUE_I64, "alive"));
+	tb_definition(&p, TIMERS_BEGUN, TACHO_DEF_COUNTER, payload,
+		      bb_name(payload, "uv_timer", "", 0, PLACE_1, TACHO_VALUE_I64, "begun"));
+	tb_definition(&p, CONNECTIONS, TACHO_DEF_GAUGE, payload,
+		      bb_name(payload, "connection", "", 0, PLACE_2, TACHO_VALUE_I64, "alive"));
+	tb_definition(&p, OWN, TACHO_DEF_GAUGE, payload,
+		      bb_name(payload, "sessions", "", 0, 0, TACHO_VALUE_I64, "alive"));
+	tb_definition(&p, THREAD, TACHO_DEF_KIND, payload,
+		      bb_name(payload, "thread", "", 0, 0x401000, 0, ""));
+	tb_plain(&m->t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);
+	free(p.data);
+}
+
+static void put_level(struct trace *m, uint64_t at, uint32_t counter, int64_t value)
+{
+	if (value >= 0)
+		PUT(m, at, COUNTER, counter, (uint64_t)value);
+}
+
+static struct tacho__explanation *explain(struct trace *m, struct tacho_reader **reader)
+{
+	struct tacho__explanation *e;
+	int error;
+
+	*reader = trace_reader(m);
+	e = tacho__explain(*reader, NULL, &error);
+	assert_non_null(e);
+	assert_int_equal(tacho_read_problem_count(*reader), 0);
+	return e;
+}
+
+static const struct tacho__finding *found(const struct tacho__explanation *e, const char *rule)
+{
+	for (uint32_t i = 0; i < e->count; i++)
+		if (strcmp(e->findings[i].rule, rule) == 0)
+			return &e->findings[i];
+	return NULL;
+}
+
+static const char *why(const struct tacho__explanation *e)
+{
+	for (uint32_t i = 0; i < e->coverage_count; i++)
+		if (strcmp(e->coverage[i].rule, "handle-leak") == 0)
+			return e->coverage[i].why;
+	return "";
+}
+
+/* 1: it is a leak. */
+static int judge(const struct told *t, const char *summary, const char *evidence)
+{
+	struct tacho__explanation *e;
+	const struct tacho__finding *f;
+	struct tacho_reader *reader;
+	struct trace m;
+	int is_leak;
+
+	trace_begin(&m);
+	define(&m);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < STEPS; i++) {
+		uint64_t at = i * STEP + 10 * MS;
+
+		PUT(&m, at, UNPARK, 1);
+		put_level(&m, at + 1, t->gauge, t->alive((int64_t)i));
+		put_level(&m, at + 2, TIMERS_BEGUN, t->begun((int64_t)i));
+		put_level(&m, at + 3, CONNECTIONS, t->open((int64_t)i));
+		PUT(&m, at + (t->full ? STEP - 1 : MS), PARK, LOOP_1);
+	}
+	PUT(&m, WINDOW + 11 * MS, UNPARK, 0);
+	e = explain(&m, &reader);
+	f = found(e, "handle-leak");
+	is_leak = f != NULL;
+	print_message("%s; %s\n", f ? f->summary : "no leak", why(e));
+	if (is_leak) {
+		assert_int_equal(f->severity, TACHO__SEVERITY_WARNING);
+		assert_string_equal(e->verdict.category, "leak");
+		assert_true(f->where_count == 1);
+		assert_string_equal(f->where[0].function, "begin_session");
+		assert_int_equal(f->where[0].line, 42);
+		assert_non_null(strstr(f->summary, summary));
+		assert_true(f->evidence_count == 2);
+		assert_non_null(strstr(f->evidence[1].text, evidence));
+	} else {
+		assert_true(summary[0] ? strstr(why(e), summary) != NULL : !strstr(why(e), "grow"));
+	}
+	tacho__explanation_free(e);
+	tacho_read_close(reader);
+	tb_free(&m.t);
+	return is_leak;
+}
+
+static void what_grows_to_the_end_is_a_leak_with_its_place(void **state)
+{
+	(void)state;
+	assert_true(judge(&(struct told){leaks, leaks, none, TIMERS, 0},
+			  "uv_timer handles pile up: 990 were begun here, 0 of them have ended",
+			  "100.0 begun and 0.0 ended per second"));
+	assert_true(judge(&(struct told){leaks, begun_with_leak, none, TIMERS, 0},
+			  "3960 were begun here, 2970 of them have ended",
+			  "400.0 begun and 300.0 ended per second"));
+}
+
+static void what_does_not_grow_to_the_end_is_none(void **state)
+{
+	level *const cases[] = {few, fills_up, comes_and_goes, all_end, grows_at_last, begins_late};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+		assert_false(judge(&(struct told){cases[i], none, none, TIMERS, 0}, "", ""));
+}
+
+static void what_grows_as_connections_do_is_load(void **state)
+{
+	(void)state;
+	assert_false(judge(&(struct told){leaks, leaks, grows_as_load, TIMERS, 0},
+			   "as the open connections do", ""));
+	assert_true(judge(&(struct told){leaks, leaks, grows_little, TIMERS, 0}, "pile up", ""));
+}
+
+/* Ends come late there; without any they would come never. */
+static void what_waits_for_a_full_loop_is_no_leak(void **state)
+{
+	(void)state;
+	assert_false(judge(&(struct told){leaks, begun_with_leak, none, TIMERS, 1},
+			   "while their loop is full", ""));
+}
+
+static void connections_and_gauges_of_the_program_are_no_leaks(void **state)
+{
+	(void)state;
+	assert_false(judge(&(struct told){none, none, leaks, TIMERS, 0}, "", ""));
+	assert_false(judge(&(struct told){leaks, none, none, OWN, 0}, "", ""));
+}
+
+/* They have no end that is recorded. */
+static void threads_are_no_tasks_that_never_end(void **state)
+{
+	struct tacho__explanation *e;
+	struct tacho_reader *reader;
+
+	(void)state;
+	for (uint32_t kind = KIND_A;; kind = THREAD) {
+		struct trace m;
+
+		trace_begin(&m);
+		define(&m);
+		trace_stream(&m, 1, 0);
+		for (uint64_t i = 0; i < 2 * STEPS; i++)
+			PUT(&m, i * STEP / 2, SPAWN, kind, PLACE_1, 100 + i, 0);
+		e = explain(&m, &reader);
+		assert_int_equal(found(e, "task-leak") != NULL, kind == KIND_A);
+		tacho__explanation_free(e);
+		tacho_read_close(reader);
+		tb_free(&m.t);
+		if (kind == THREAD)
+			break;
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_grows_to_the_end_is_a_leak_with_its_place),
+		cmocka_unit_test(what_does_not_grow_to_the_end_is_none),
+		cmocka_unit_test(what_grows_as_connections_do_is_load),
+		cmocka_unit_test(what_waits_for_a_full_loop_is_no_leak),
+		cmocka_unit_test(connections_and_gauges_of_the_program_are_no_leaks),
+		cmocka_unit_test(threads_are_no_tasks_that_never_end),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
