@@ -100,9 +100,14 @@ static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__ow
 static int has_one_client(const struct tacho__explaining *x, const struct tacho__owned *o)
 {
 	const struct tacho__ledger_thread *t = &x->out->ledger->threads[o->thread];
+	const struct tacho__loop_sum *l = tacho__table_find(
+		&x->sum->loops, (uint64_t)t->process << 32 | t->loop, t->thread);
 	uint64_t all = 0, clients = 0;
 	int told = 0;
 
+	/* Others wait where connections come in. */
+	if (l && l->listens)
+		return 0;
 	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
 		all += r->process == x->process ? r->count : 0;
 		told |= r->process == x->process && r->loop == t->loop;

@@ -59,7 +59,9 @@ def dearest(name, ledger, planted):
     check(f"{name}: what is planted costs most", is_planted(first), ledger["owners"][:3])
     check(f"{name}: with the time that it took",
           0.99 * planted * PLANTED_NS <= first["ns"] <= 1.3 * planted * PLANTED_NS
-          and (first["owner"] == "code" or first["count"] == planted), (planted, first))
+          # One in the last turn, which the end of the program cuts, is none.
+          and (first["owner"] == "code" or planted - 1 <= first["count"] <= planted),
+          (planted, first))
     check(f"{name}: and with those that waited",
           3 * first["ns"] <= first["waiting_ns"] <= 9 * first["ns"], first)
 
