@@ -6,6 +6,8 @@
 #include "explain/rules.h"
 #include "read/memory.h"
 
+#define ONCE 2 /* as loop-saturated */
+
 struct fold {
 	const char *rule;
 	const char *category; /* of the verdict, when it comes first */
@@ -62,11 +64,13 @@ static int first_of(const struct tacho__finding *f)
 	return f->severity == TACHO__SEVERITY_CRITICAL ? fold_of(f)->first : 0;
 }
 
-/* A symptom comes after all causes, so that the cause that explains it comes before it. A loop that
-   is full, or gets no CPU, costs what waits for it, as causes do. */
+/* A symptom comes after all causes, so that the cause that explains it comes before it. A pause that
+   is not critical came once: what goes on all the time may cost more. */
 static int tier_of(const struct tacho__finding *f)
 {
-	return f->waiting_ns > 0 ? 0 : fold_of(f)->symptom;
+	if (strcmp(f->rule, "process-pause") == 0 && f->severity < TACHO__SEVERITY_CRITICAL)
+		return ONCE;
+	return fold_of(f)->symptom;
 }
 
 static int by_rank(const void *a, const void *b)

@@ -21,6 +21,7 @@
 #define OUTLYING 5
 #define ONE_CLIENT 0.01
 #define HARDLY 0.01
+#define SHARED 5
 #define SHORT_ONES 3 /* times what is lost must be lost, if short ones are a part of it */
 #define LOST_WEIGHT 10 /* capacity that is lost costs less than waiting */
 /* Of the time of long callbacks, the least part that samples must have seen run. */
@@ -343,6 +344,7 @@ static uint64_t lost_ns(const struct group *g)
 	case TACHO__OWNS_CODE:
 		return g->size[2].ns + g->size[3].ns;
 	case TACHO__OWNS_DESCHEDULED:
+		return g->ns / SHARED; /* CPUs are shared: a part of it is to be expected */
 	case TACHO__OWNS_STOPPED:
 		return 0;
 	default:
@@ -367,6 +369,8 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 	if (!g->several && g->owns != TACHO__OWNS_DESCHEDULED &&
 	    (share < least || asks_in_vain(x, g)))
 		return TACHO__SEVERITY_INFO;
+	if (g->owns == TACHO__OWNS_STOPPED && (double)g->count < tacho__limit(x, "stall.count"))
+		return TACHO__SEVERITY_WARNING;
 	return share >= 5 * least || stalls ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING;
 }
 
