@@ -16,8 +16,8 @@
 #define FINDINGS_MAX 256u /* of one process */
 
 const struct tacho__threshold tacho__thresholds[] = {
-	{"waiting.share", "%",
-	 "what waited because of a cause, in all, as a share of the window", 2},
+	{"waiting.share", "%", "what waited because of a cause, in all, as a share of the window",
+	 2},
 	{"stall.count", "count", "stalls of 50 ms or more that matter, whatever waited", 3},
 	{"lost.share", "%", "share of a loop's capacity that is lost in calls and locks", 2},
 	{"lock-contention.share", "%",

@@ -43,8 +43,8 @@ struct tacho__finding {
 	char advice[TACHO__SUMMARY_MAX];
 	char names[TACHO__SUMMARY_MAX]; /* how to get names of functions that a language hides; ""
 					   when none is hidden */
-	double cost_ns;	   /* time that it took */
-	double waiting_ns; /* of all that waited because of it, in all; 0: not known */
+	double cost_ns;			/* time that it took */
+	double waiting_ns;		/* of all that waited because of it, in all; 0: not known */
 	/* What it cost whoever uses the program: what findings are ranked by. */
 	double rank_ns;
 	/* What it is about, so that what explains what can be told: 0 when not. */

@@ -66,7 +66,7 @@ struct tacho__opened {
 
 struct tacho__gathered {
 	const struct tacho_reader *reader;
-	uint64_t late_ns; /* from a wake to its poll */
+	uint64_t late_ns;	     /* from a wake to its poll */
 	struct tacho__table open;    /* struct tacho__open_poll */
 	struct tacho__table late;    /* struct tacho__late */
 	struct tacho__table threads; /* what each did lately */

@@ -133,8 +133,8 @@ struct tacho__ledger_thread {
 	uint64_t first_ns, last_ns; /* its owners add up to what is between */
 	uint64_t turns, works;
 	uint64_t idle_ns;
-	uint32_t most_ready; /* that a wait of it reported */
-	uint64_t waiting_ns; /* cost of all its owners */
+	uint32_t most_ready;	  /* that a wait of it reported */
+	uint64_t waiting_ns;	  /* cost of all its owners */
 	struct tacho__owned rest; /* of those that found no room */
 };
 

@@ -38,18 +38,18 @@ struct tacho__queue {
 	uint32_t joined;	   /* index of the queue that it is one with now + 1; 0: itself */
 	uint32_t serving, parked, idle; /* threads; of these parked at it, idle elsewhere */
 	uint32_t most_serving;
-	uint32_t waiting;	 /* things */
-	uint32_t last_worker;	 /* that served; TACHO__NONE */
-	uint64_t at;		 /* until when the sums go */
-	uint64_t cost;		 /* for each busy thread, ever */
-	uint64_t carried;	 /* too little to be shared out evenly */
-	uint64_t parked_ns;	 /* in which a thread was parked */
-	uint64_t late;		 /* cost that is for the next one to come back */
-	uint64_t late_since;	 /* 0: none */
-	uint32_t old;		 /* things that wait since before rest_ns */
-	uint64_t rest_ns;	 /* none of its threads was busy then */
-	uint64_t forgotten_ns;	 /* what waited before does not count any more */
-	uint32_t point_count;	 /* ever */
+	uint32_t waiting;      /* things */
+	uint32_t last_worker;  /* that served; TACHO__NONE */
+	uint64_t at;	       /* until when the sums go */
+	uint64_t cost;	       /* for each busy thread, ever */
+	uint64_t carried;      /* too little to be shared out evenly */
+	uint64_t parked_ns;    /* in which a thread was parked */
+	uint64_t late;	       /* cost that is for the next one to come back */
+	uint64_t late_since;   /* 0: none */
+	uint32_t old;	       /* things that wait since before rest_ns */
+	uint64_t rest_ns;      /* none of its threads was busy then */
+	uint64_t forgotten_ns; /* what waited before does not count any more */
+	uint32_t point_count;  /* ever */
 	struct tacho__point points[TACHO__BOOK_POINTS];
 };
 
@@ -63,12 +63,12 @@ struct tacho__paid {
 	uint64_t ns, waiting_ns; /* its own code */
 	uint64_t off_ns;	 /* runnable, seen by switches */
 	uint64_t begin_ns, sample_ns;
-	uint32_t ready;		    /* of a turn: things that there were to do */
+	uint32_t ready; /* of a turn: things that there were to do */
 	/* The function that most of its samples are in, if one has more than half: each sample of it
 	   is a vote, each other one against it. */
 	uint32_t function; /* index + 1; 0: none */
 	uint64_t votes_ns;
-	uint32_t block;		    /* its largest call or lock: index; TACHO__NONE */
+	uint32_t block; /* its largest call or lock: index; TACHO__NONE */
 	uint64_t block_ns, block_waiting;
 };
 
@@ -100,29 +100,31 @@ struct tacho__worker {
 	enum tacho__standing standing;
 	uint32_t queue; /* index; TACHO__NONE */
 	uint32_t loop, level;
-	uint64_t at;	    /* until when its time is shared out */
-	uint64_t cost;	    /* of its queue, paid until then */
-	uint64_t owed;	    /* of a queue that it was at */
-	uint64_t parked_ns; /* of its queue, at `at` */
-	uint32_t ready;	    /* as its last wait said */
+	uint64_t at;			  /* until when its time is shared out */
+	uint64_t cost;			  /* of its queue, paid until then */
+	uint64_t owed;			  /* of a queue that it was at */
+	uint64_t parked_ns;		  /* of its queue, at `at` */
+	uint32_t ready;			  /* as its last wait said */
 	uint64_t each[TACHO__BOOK_TURNS]; /* what one such thing took, in the last turns */
 	uint32_t each_count;		  /* ever */
-	uint64_t turn_size; /* what the last turn counts as */
-	uint32_t halves;    /* things that only this thread can serve, twice */
+	uint64_t turn_size;		  /* what the last turn counts as */
+	uint32_t halves;		  /* things that only this thread can serve, twice */
 	uint32_t half;
 	uint8_t halves_estimated, in_lock, gone, is_dead, signal_guess;
 	uint8_t is_cut; /* what it is blocked in has not ended: it is no occurrence yet */
-	uint8_t perf; /* it has samples of the kernel */
+	uint8_t perf;	/* it has samples of the kernel */
 	enum tacho__owns_reason why; /* it is not observed */
 	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
 	uint64_t touched;	     /* last seen */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t turn_from;				  /* 0: not known */
-	uint64_t turn_before; /* begin of the one before */
-	uint32_t turn_loop;   /* that it came from */
+	uint64_t turn_before;				  /* begin of the one before */
+	uint32_t turn_loop;				  /* that it came from */
 	/* The last turn from which the thread did not come back to its loop. */
 	struct tacho__left_turn left;
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
+	uint32_t blocked_on; /* a loop that it waits on in the middle of a turn of another; 0 */
+	uint32_t main_loop, main_waits, other_waits;
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
 	uint64_t code_parked;	  /* of its turns: others were parked at its queue */

@@ -22,7 +22,7 @@
 #define ONE_CLIENT 0.01
 #define HARDLY 0.01
 #define SHARED 5
-#define SHORT_ONES 3 /* times what is lost must be lost, if short ones are a part of it */
+#define SHORT_ONES 3   /* times what is lost must be lost, if short ones are a part of it */
 #define LOST_WEIGHT 10 /* capacity that is lost costs less than waiting */
 /* Of the time of long callbacks, the least part that samples must have seen run. */
 #define SEEN_SHARE 4
@@ -101,8 +101,8 @@ static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__ow
 static int has_one_client(const struct tacho__explaining *x, const struct tacho__owned *o)
 {
 	const struct tacho__ledger_thread *t = &x->out->ledger->threads[o->thread];
-	const struct tacho__loop_sum *l = tacho__table_find(
-		&x->sum->loops, (uint64_t)t->process << 32 | t->loop, t->thread);
+	const struct tacho__loop_sum *l =
+		tacho__table_find(&x->sum->loops, (uint64_t)t->process << 32 | t->loop, t->thread);
 	uint64_t all = 0, clients = 0;
 	int told = 0;
 

@@ -25,7 +25,8 @@ int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l)
 
 static void find_crowded(struct tacho__explaining *x, const struct tacho__lock_sum *k)
 {
-	double outside = (double)(k->ns.sum - (k->inside.sum < k->ns.sum ? k->inside.sum : k->ns.sum));
+	double outside =
+		(double)(k->ns.sum - (k->inside.sum < k->ns.sum ? k->inside.sum : k->ns.sum));
 	double share = 100.0 * outside / tacho__window_ns(x);
 	const struct tacho__lock *l = &k->worst_any.at[0];
 	char ns[TACHO__TEXT], all[TACHO__TEXT], where[2 * TACHO__TEXT];

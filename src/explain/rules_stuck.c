@@ -176,15 +176,15 @@ static void find_open(struct tacho__explaining *x, const struct tacho__open_poll
 
 	/* One that exited had come back, or out of its loop. */
 	if (!process || process->state == TACHO_STATE_STOPPED ||
-	    process->end_how == TACHO_END_EXITED || p->end_ns < x->sum->process[p->at.process].end_ns)
+	    process->end_how == TACHO_END_EXITED ||
+	    p->end_ns < x->sum->process[p->at.process].end_ns)
 		return;
 	/* A process that hangs records nothing: it did so until the window was taken from it. */
 	if (process->end_how == TACHO_END_UNTOLD && process->alive == TACHO_ALIVE_YES &&
 	    process->taken_mono_ns > end_ns)
 		end_ns = process->taken_mono_ns;
 	ns = (double)(end_ns - p->begin_ns);
-	sampled =
-		tacho__find_hottest(x, p->at.process, &o->samples, p->end_ns, p->kind != 0, &h);
+	sampled = tacho__find_hottest(x, p->at.process, &o->samples, p->end_ns, p->kind != 0, &h);
 	runs = sampled && !waits && !calls && (double)p->spent.sample_ns >= ns / 4;
 	if (ns < tacho__limit(x, runs ? "never-yields.ns" : "hang.ns") || has_left_loop(x, o, ns))
 		return;
@@ -234,6 +234,7 @@ void tacho__rules_stuck(struct tacho__explaining *x)
 {
 	for (uint32_t i = 0; i < x->gathered.stuck_count; i++)
 		find_deadlock(x, &x->gathered.stuck[i]);
-	for (const struct tacho__open_poll *o = NULL; (o = tacho__table_next(&x->gathered.open, o));)
+	for (const struct tacho__open_poll *o = NULL;
+	     (o = tacho__table_next(&x->gathered.open, o));)
 		find_open(x, o);
 }
