@@ -363,6 +363,7 @@ void tacho__explanation_free(struct tacho__explanation *e)
 	for (uint32_t i = 0; e->processes && i < e->process_count; i++)
 		tacho__hist_free(&e->processes[i].callbacks);
 	tacho__at_end_free(&e->at_ends);
+	tacho__ledger_free(e->ledger);
 	free(e->processes);
 	free(e->findings);
 	free(e->coverage);
@@ -415,16 +416,20 @@ static void name_loops(struct tacho__explaining *x)
 static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 		   const struct tacho__explain_options *options)
 {
-	struct tacho__facts facts;
+	struct tacho__facts facts[TACHO__SUMMARY_MORE];
 	int error = 0;
 
 	x->room = x->out->count + FINDINGS_MAX;
 	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "long-callback.warn"),
 			   (uint64_t)tacho__limit(x, "wake-latency.warn"));
 	x->gathered.at_ends = &x->out->at_ends;
-	facts = tacho__gather_facts(&x->gathered);
-	x->sum = tacho__summary_make(reader, &facts, options ? options->progress : NULL,
+	facts[0] = tacho__gather_facts(&x->gathered);
+	facts[1] = tacho__ledger_facts(x->out->ledger);
+	x->sum = tacho__summary_make(reader, facts, TACHO__SUMMARY_MORE,
+				     options ? options->progress : NULL,
 				     options ? options->progress_arg : NULL, &error);
+	if (!error)
+		error = tacho__ledger_turn_page(x->out->ledger);
 	if (!error) {
 		tacho__rules_leak(x);
 		tacho__rules_process(x);
@@ -454,7 +459,8 @@ static int explain_all(struct tacho__explaining *x, struct tacho_reader *reader,
 
 	e->process_count = tacho_read_process_count(reader);
 	e->processes = calloc(e->process_count + 1, sizeof(*e->processes));
-	if (!e->processes)
+	e->ledger = tacho__ledger_new(reader);
+	if (!e->processes || !e->ledger)
 		return -ENOMEM;
 	x->idle = 1;
 	tacho__at_end_init(&e->at_ends, reader);
@@ -464,6 +470,8 @@ static int explain_all(struct tacho__explaining *x, struct tacho_reader *reader,
 		error = explain(x, reader, options);
 	}
 	tacho__read_only(reader, UINT32_MAX);
+	if (!error)
+		error = tacho__ledger_close(e->ledger);
 	if (!error) {
 		tacho__name_scripts(x);
 		tacho__fold(x);

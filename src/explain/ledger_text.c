@@ -1,0 +1,221 @@
+/* Names and places of owners; and which of a thread's waits is where it waits for work. */
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "explain/ledger_book.h"
+
+#define LEAST_WAITS 3u /* to be where a thread waits for work */
+
+const char *tacho__owns_name(enum tacho__owns owns)
+{
+	static const char *const names[TACHO__OWNS_COUNT] = {
+		"",	   "idle",     "late",	      "code",
+		"call",	   "lock",     "descheduled", "throttled",
+		"stopped", "faulting", "recorder",    "not observed"};
+
+	return names[owns];
+}
+
+static const char *reason_text(enum tacho__owns_reason reason)
+{
+	static const char *const texts[] = {
+		"",
+		"woken, and others ran",
+		"woken, and held back by a CPU quota",
+		"overslept: the process did not run",
+		"a timer was due",
+		"something was woken, and it had not come back yet",
+		"recording was paused",
+		"records are missing",
+		"before its first record, or after its last",
+		"more owners than are told apart",
+	};
+
+	return texts[reason];
+}
+
+const struct tacho__owned *tacho__ledger_owned(const struct tacho__ledger *l,
+					       const struct tacho__ledger_line *line)
+{
+	return line->owned ? tacho__owned_at(l, line->owned - 1) : &l->threads[line->thread].rest;
+}
+
+static const struct tacho__function *function_of(const struct tacho__ledger *l,
+						 const struct tacho__ledger_line *line)
+{
+	return line->function ? tacho__table_at(&l->functions, line->function - 1) : NULL;
+}
+
+static void code_key(const struct tacho__ledger *l, const struct tacho__owned *o, char *out,
+		     size_t size)
+{
+	uint64_t ns = o->last_ns;
+	char name[160];
+
+	if (o->kind) {
+		tacho__name_of(out, size, l->reader, o->process, o->kind, ns);
+		return;
+	}
+	tacho__name_of(name, sizeof(name), l->reader, o->process, o->loop, ns);
+	if (o->loop)
+		snprintf(out, size, "%s itself", name);
+	else
+		snprintf(out, size, "outside of loops");
+}
+
+static void thread_name(const struct tacho__ledger *l, uint32_t process, uint32_t number, char *out,
+			size_t size)
+{
+	const struct tacho_thread *t = tacho_read_thread_by_number(l->reader, process, number);
+
+	snprintf(out, size, "%s (%" PRIu32 ")", t && t->name[0] ? t->name : "thread",
+		 t ? t->tid : number);
+}
+
+/* What an owner is called, in few words: of one that another waits for. */
+static void did_text(const struct tacho__ledger *l, const struct tacho__owned *o, char *out,
+		     size_t size)
+{
+	char name[160] = "";
+
+	if (o->owns == TACHO__OWNS_CODE)
+		code_key(l, o, name, sizeof(name));
+	else if (o->owns == TACHO__OWNS_CALL)
+		tacho__name_of(name, sizeof(name), l->reader, o->process, o->name, o->last_ns);
+	snprintf(out, size, "%s%s%s", tacho__owns_name(o->owns), name[0] ? " " : "", name);
+}
+
+static void lock_key(const struct tacho__ledger *l, const struct tacho__owned *o, char *out,
+		     size_t size)
+{
+	char holder[64], did[192] = "";
+
+	if (o->is_signal) {
+		snprintf(out, size, "a condition or semaphore");
+	} else if (!o->holder) {
+		snprintf(out, size, "0x%" PRIx64, o->lock);
+	} else {
+		thread_name(l, o->process, o->holder, holder, sizeof(holder));
+		if (o->did)
+			did_text(l, tacho__owned_at(l, o->did - 1), did, sizeof(did));
+		snprintf(out, size, "0x%" PRIx64 ", held by %s%s%s", o->lock, holder,
+			 did[0] ? " in " : "", did);
+	}
+}
+
+const char *tacho__ledger_key(const struct tacho__ledger *l, const struct tacho__ledger_line *line,
+			      char *out, size_t size)
+{
+	const struct tacho__owned *o = tacho__ledger_owned(l, line);
+	const struct tacho__function *f = function_of(l, line);
+
+	out[0] = 0;
+	switch (line->owns) {
+	case TACHO__OWNS_CODE:
+		if (f)
+			tacho__place_name(out, size, &f->place);
+		else
+			code_key(l, o, out, size);
+		break;
+	case TACHO__OWNS_CALL:
+		tacho__name_of(out, size, l->reader, o->process, o->name, o->last_ns);
+		break;
+	case TACHO__OWNS_LOCK:
+		lock_key(l, o, out, size);
+		break;
+	case TACHO__OWNS_LATE:
+	case TACHO__OWNS_NOT_OBSERVED:
+		snprintf(out, size, "%s", reason_text(o->reason));
+		break;
+	default:
+		break;
+	}
+	return out;
+}
+
+int tacho__ledger_place(const struct tacho__ledger *l, const struct tacho__ledger_line *line,
+			struct tacho__place *place)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	const struct tacho__owned *o = tacho__ledger_owned(l, line);
+	const struct tacho__function *f = function_of(l, line);
+	uint64_t ns = o->last_ns;
+	uint32_t n = 0, own;
+
+	if (f) {
+		*place = f->place;
+		return 1;
+	}
+	if (line->owns == TACHO__OWNS_CODE)
+		return o->kind && tacho__place_of_kind(l->reader, o->process, o->kind, ns, place);
+	if (line->owns != TACHO__OWNS_CALL && line->owns != TACHO__OWNS_LOCK)
+		return 0;
+	if (o->holder && o->held_place)
+		n = tacho__places_of_id(l->reader, o->process, o->held_place, ns, places,
+					TACHO__PLACES_MAX);
+	if (!n && o->place)
+		n = tacho__places_of_id(l->reader, o->process, o->place, ns, places,
+					TACHO__PLACES_MAX);
+	if (!n && o->code)
+		n = tacho__places_of_frames(l->reader, o->process, &o->code, 1, 0, ns, places,
+					    TACHO__PLACES_MAX);
+	if (!n)
+		return 0;
+	own = tacho__places_own(places, n);
+	*place = places[own < n ? own : 0];
+	return 1;
+}
+
+/* --------------------------------------------------------- where it waits for work */
+
+/* Calls in which a thread waits until there is something to do. */
+static int is_wait(const struct tacho_definition *d, int *sleeps)
+{
+	static const char *const names[] = {"accept", "accept4",	 "nanosleep", "usleep",
+					    "sleep",  "clock_nanosleep", "sigwait",   "sigwaitinfo",
+					    "pause",  "sigtimedwait"};
+
+	for (uint32_t i = 0; d && i < sizeof(names) / sizeof(names[0]); i++)
+		if (strcmp(d->name, names[i]) == 0) {
+			*sleeps = i >= 2 && i <= 5;
+			return 1;
+		}
+	return 0;
+}
+
+/*
+ * The place where a thread waits for work is the wait that most of its turns begin with. For one
+ * that takes connections and looks at each with poll that is accept; for one that looks each second
+ * whether there is something to do, its sleep: what it calls poll for finds nothing then.
+ */
+uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__worker *w)
+{
+	struct tacho__ledger *l = b->l;
+	const struct tacho__ledger_thread *t = &l->threads[w->thread];
+	uint64_t parked = w->idle_owned == TACHO__NONE ? 0 : tacho__owned_at(l, w->idle_owned)->ns;
+	uint32_t place = TACHO__NONE, idle;
+	uint64_t waiting;
+
+	for (struct tacho__owned *o = NULL; w->calls && t->turns && w->level == TACHO_LEVEL_WAITS &&
+					    (o = tacho__table_next(&l->owned, o));) {
+		int sleeps = 0;
+
+		if (o->thread != w->thread || o->owns != TACHO__OWNS_CALL ||
+		    o->count < LEAST_WAITS || o->ns < 4 * parked || o->count * 2 < t->turns ||
+		    !is_wait(tacho_read_definition(l->reader, o->process, o->name), &sleeps) ||
+		    (sleeps && w->empty_turns * 2 < t->turns))
+			continue;
+		place = o->entry.index;
+		parked = o->ns / 4;
+	}
+	if (place == TACHO__NONE)
+		return 0;
+	idle = tacho__book_owned(b, w, TACHO__OWNS_IDLE, 0, 0);
+	if (idle == TACHO__NONE)
+		return 0;
+	waiting = tacho__owned_at(l, place)->waiting_ns;
+	tacho__owned_at(l, place)->waiting_ns = tacho__owned_at(l, place)->estimated_ns = 0;
+	tacho__book_shift(b, place, idle, tacho__owned_at(l, place)->ns, 0);
+	return waiting;
+}
