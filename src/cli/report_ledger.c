@@ -19,8 +19,10 @@ static int of_interest(const struct tacho__ledger_thread *t)
 }
 
 /* "call clock_nanosleep at on_request (server.c:42)" */
-static void put_owner(const struct tacho__ledger *l, const struct tacho__ledger_line *line)
+static void put_owner(const struct tacho__ledger *l, const struct tacho__ledger_line *line,
+		      int with_callback)
 {
+	const struct tacho__owned *o = tacho__ledger_owned(l, line);
 	struct tacho__place place;
 	char key[KEY_MAX], name[KEY_MAX];
 	int placed = tacho__ledger_place(l, line, &place);
@@ -38,6 +40,11 @@ static void put_owner(const struct tacho__ledger *l, const struct tacho__ledger_
 		fputs(" (", stdout);
 		text_put(stdout, tacho__place_file(&place));
 		printf(":%" PRIu32 ")", place.line);
+	}
+	if (with_callback && line->function && o->kind) {
+		tacho__name_of(name, sizeof(name), l->reader, o->process, o->kind, o->last_ns);
+		fputs(" in ", stdout);
+		text_put(stdout, name);
 	}
 	putchar('\n');
 }
@@ -59,7 +66,7 @@ static void put_line(const struct tacho__ledger *l, const struct tacho__ledger_l
 	printf("  %9s %6.2f %%  %9s%s  ", tacho__ns_text(ns, (double)line->ns),
 	       span ? (double)line->ns * 100 / (double)span : 0.0,
 	       ns_or_none(waiting, line->waiting_ns), line->estimated_ns ? "~" : " ");
-	put_owner(l, line);
+	put_owner(l, line, 1);
 }
 
 /* The lines of a thread; returns the first that is not. */
@@ -126,7 +133,7 @@ static void put_owners(const struct tacho_reader *reader, const struct tacho__le
 			text_put(stdout, tacho__process_text(reader, process, o->process));
 			fputs(": ", stdout);
 		}
-		put_owner(l, &l->lines[o->line]);
+		put_owner(l, &l->lines[o->line], 0);
 	}
 	if (l->unserved_ns)
 		printf("  %9s   nobody was seen who could have served\n",

@@ -89,7 +89,7 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 	if (!w || w->doing != TACHO__RUNNING)
 		return;
 	/* What an open wait is for shows when it ends. */
-	if (w->in_lock && l->cut && w->signal_guess) {
+	if (w->in_lock && l->cut && (w->signal_guess || l->for_signal)) {
 		w->in_lock = 0;
 		signalled(b, w, l->place, l->end_ns);
 	}
