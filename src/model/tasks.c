@@ -1,13 +1,26 @@
 #include <string.h>
 
+#include "base/hash.h"
 #include "model/tracker.h"
 
+/* Where it was the last time it is most often still. */
 static struct tacho__tracked_task *task_of(struct tacho__tracker *t, uint32_t process,
 					   uint64_t task)
 {
-	struct tacho__tracked_task *k = tacho__table_get(&t->tasks, process, task, &t->error);
+	uint32_t *recent = &t->recent_tasks[tacho__mix(task) >> (64 - TACHO__RECENT_TASKS_BITS)];
+	struct tacho__tracked_task *k;
 
-	if (k && !k->task.task) {
+	if (*recent) {
+		k = (struct tacho__tracked_task *)(void *)(t->tasks.entries +
+							   (size_t)(*recent - 1) * sizeof(*k));
+		if (k->entry.live && k->entry.key[0] == process && k->entry.key[1] == task)
+			return k;
+	}
+	k = tacho__table_get(&t->tasks, process, task, &t->error);
+	if (!k)
+		return NULL;
+	*recent = k->entry.index + 1;
+	if (!k->task.task) {
 		k->task.process = process;
 		k->task.task = task;
 	}

@@ -21,6 +21,7 @@
 #define TACHO__WORKS_MODELLED (1u << 18)
 #define TACHO__SPANS_MODELLED (1u << 18)
 #define TACHO__RECENT 16u
+#define TACHO__RECENT_TASKS_BITS 11u
 #define TACHO__LEARNED 256u /* places and kinds that something is known of */
 
 enum tacho__frame_type {
@@ -115,6 +116,8 @@ struct tacho__tracker {
 	   One may drive out another. */
 	uint64_t conditions[TACHO__LEARNED], begun_kinds[TACHO__LEARNED];
 	const struct tacho__facts *steppers; /* the first that wants steps; NULL: nobody does */
+	/* Tasks that were looked up lately, by a part of their hash: index + 1; 0 none. */
+	uint32_t recent_tasks[1u << TACHO__RECENT_TASKS_BITS];
 	uint64_t depth_missed;
 	struct tacho__tracked_process *processes; /* one more than there are, for what is none */
 	uint32_t process_count;
