@@ -151,6 +151,11 @@ void report_ledger(const struct tacho_reader *reader, const struct tacho__ledger
 			line++;
 	}
 	put_owners(reader, l);
+	if (l->missed)
+		printf("\n%" PRIu64
+		       " owners or functions found no room: their time is with the others, or "
+		       "not observed.\n",
+		       l->missed);
 }
 
 /* --------------------------------------------------------------------- JSON */

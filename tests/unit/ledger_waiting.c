@@ -350,6 +350,59 @@ static void wakes_before_a_hole_are_forgotten(void **state)
 }
 
 /* Who serves it went to rest twice since: its poll was too short to be recorded. */
+/* Two ran the loop, and one of them ended long ago: it is known that it did, but not when. */
+static void a_thread_that_is_gone_does_not_pay(void **state)
+{
+	struct tacho_box_thread threads[2] = {
+		{.state = TACHO_THREAD_LIVE, .number = 1},
+		{.state = TACHO_THREAD_ENDED, .number = 2},
+	};
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_threads(&b.m, threads, 2);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, LOOP, LOOP_3);
+	run_task(&b.m, 0, 1);
+	run_task(&b.m, 1500 * MS, 1);
+	run_task(&b.m, 3000 * MS, 1);
+	PUT(&b.m, 3010 * MS, WAKE, 0, 1);
+	PUT(&b.m, 3011 * MS, POLL_BEGIN, KIND_B, 2);
+	PUT(&b.m, 3040 * MS, POLL_END, 1);
+	run_task(&b.m, 3040 * MS, 1);
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 0, LOOP, LOOP_3);
+	run_task(&b.m, 2 * MS, 3);
+	book_make(&b);
+	assert_int_equal(b.l->waiting_ns, 30 * MS);
+	COST_MS(&b, 1, CODE, 30);
+	assert_int_equal(had(&b, 2, TACHO__OWNS_CODE).ns, 3 * MS);
+	book_end(&b);
+}
+
+/* More calls at more places than are told apart. */
+static void owners_beyond_the_bound_are_summed_up(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, LOOP, LOOP_3);
+	for (uint64_t i = 1; i <= 70000; i++) {
+		/* A stretch of records has so much room. */
+		if (i % 1000 == 0)
+			trace_stream(&b.m, 1, 0);
+		PUT(&b.m, 1000 * i, CALL, NAME, i, 500, UINT64_MAX, 0);
+	}
+	book_make_silently(&b);
+	assert_true(b.l->missed > 0);
+	assert_true(b.l->threads[0].rest.ns > 0);
+	assert_int_equal(b.l->threads[0].last_ns - b.l->threads[0].first_ns, 70 * MS);
+	book_end(&b);
+}
+
 static void what_nobody_runs_before_it_rests_does_not_wait(void **state)
 {
 	struct booked b;
@@ -434,6 +487,8 @@ int main(void)
 		cmocka_unit_test(a_timer_waits_from_when_it_is_due),
 		cmocka_unit_test(work_waits_for_a_thread_of_the_pool),
 		cmocka_unit_test(wakes_before_a_hole_are_forgotten),
+		cmocka_unit_test(a_thread_that_is_gone_does_not_pay),
+		cmocka_unit_test(owners_beyond_the_bound_are_summed_up),
 		cmocka_unit_test(what_nobody_runs_before_it_rests_does_not_wait),
 		cmocka_unit_test(processes_have_their_own_queues),
 	};
