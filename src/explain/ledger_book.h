@@ -92,6 +92,8 @@ struct tacho__worker {
 	uint32_t idle_owned;	     /* index; TACHO__NONE */
 	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
 	enum tacho__owns_reason why; /* it is not observed */
+	uint32_t blocked_on; /* a loop that it waits on in the middle of a turn of another; 0 */
+	uint32_t main_loop, main_waits, other_waits;
 	uint32_t off_count;
 	uint32_t piece_count;  /* ever */
 	uint32_t sample_count; /* ever */

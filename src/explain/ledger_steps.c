@@ -106,9 +106,32 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 	open_frame(w, s->kind, ns);
 }
 
+/*
+ * A thread waits for work where it waits most often. Another wait, as with poll for one descriptor
+ * in the middle of a callback, is a call that blocks.
+ */
+static int is_in_the_middle(struct tacho__worker *w, uint32_t loop)
+{
+	if (loop == w->main_loop || !w->main_waits) {
+		w->main_loop = loop;
+		w->main_waits++;
+		return 0;
+	}
+	if (++w->other_waits * 4 < w->main_waits)
+		return 1;
+	w->main_loop = loop;
+	w->main_waits = 1;
+	w->other_waits = 0;
+	return 0;
+}
+
 static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		  const struct tacho__step *s, uint64_t ns)
 {
+	if (s->level == TACHO_LEVEL_WAITS && is_in_the_middle(w, s->loop)) {
+		w->blocked_on = s->loop;
+		return;
+	}
 	/* What never had a callback was not waiting for one. */
 	if (w->halves > 1 && !w->halves_estimated && w->turn_from)
 		tacho__book_charge(b, w, w->turn_from, ns,
@@ -132,6 +155,15 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->wait_off = 0;
 }
 
+/* Whether a wait had something to return when it began: it was short by itself, or beside the turn
+   before, in which there was far more time for things to become ready. */
+static int was_at_once(const struct tacho__worker *w, uint64_t ns)
+{
+	uint64_t turn = (w->wait_from - w->turn_from) / 50, waited = ns - w->wait_from;
+
+	return waited < AT_ONCE_NS || (waited < turn && waited < 10 * AT_ONCE_NS);
+}
+
 /* What the wait returned at once became ready in the turn before. */
 static void at_once(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready)
 {
@@ -145,6 +177,17 @@ static void at_once(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 	length -= parked < length ? parked : length;
 	amount = tacho__times(ready, length) / 2;
 	tacho__book_charge(b, w, w->turn_from, w->wait_from, amount, TACHO__ESTIMATED);
+}
+
+static void unblocks(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	uint32_t index = tacho__book_owned(b, w, TACHO__OWNS_CALL, w->blocked_on, 0);
+
+	if (index != TACHO__NONE)
+		tacho__owned_at(b->l, index)->name = w->blocked_on;
+	w->blocked_on = 0;
+	if (w->doing == TACHO__RUNNING)
+		tacho__book_block(b, w, index, ns);
 }
 
 static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
@@ -169,8 +212,7 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		w->wait_from = ns;
 	}
 	serve(b, w, s, TACHO__BUSY, ns);
-	if (waited && ready && w->turn_from && w->wait_from > w->turn_from &&
-	    ns - w->wait_from < AT_ONCE_NS)
+	if (waited && ready && w->turn_from && w->wait_from > w->turn_from && was_at_once(w, ns))
 		at_once(b, w, ready);
 	w->doing = TACHO__RUNNING;
 	q = tacho__queue_at(b, w);
@@ -269,6 +311,7 @@ static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t 
 	w->doing = TACHO__UNSEEN;
 	w->halves = w->in_lock = 0;
 	w->late_next = w->turn_from = 0;
+	w->blocked_on = 0;
 	if (w->queue != TACHO__NONE)
 		tacho__queue_stand(b, w, tacho__queue_at(b, w), TACHO__BUSY, ns);
 }
@@ -336,6 +379,10 @@ static void step(struct tacho__ledger_book *b, struct tacho__worker *w, const st
 		parks(b, w, s, ns);
 		break;
 	case TACHO__STEP_UNPARKS:
+		if (w->blocked_on) {
+			unblocks(b, w, ns);
+			break;
+		}
 		tacho__book_settle(b, w, ns);
 		unparks(b, w, s, ns);
 		break;

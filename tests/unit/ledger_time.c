@@ -308,6 +308,32 @@ static void a_wait_that_ends_late_is_not_idle_to_its_end(void **state)
 	book_end(&b);
 }
 
+static void a_wait_in_the_middle_of_a_turn_is_a_call(void **state)
+{
+	struct booked b;
+	char key[64];
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	for (uint64_t i = 0; i < 20; i++) {
+		PUT(&b.m, (100 * i) * MS, PARK, SET_A);
+		PUT(&b.m, (100 * i + 90) * MS, UNPARK, 1);
+		if (i == 10) {
+			PUT(&b.m, (100 * i + 92) * MS, PARK, LOOP_1);
+			PUT(&b.m, (100 * i + 98) * MS, UNPARK, 1);
+		}
+	}
+	PUT(&b.m, 2000 * MS, PARK, SET_A);
+	book_make(&b);
+	ALL_MS(&b, 1, IDLE, 20 * 90);
+	ALL_MS(&b, 1, CALL, 6);
+	ALL_MS(&b, 1, CODE, 200 - 6);
+	tacho__ledger_key(b.l, line_of(&b, TACHO__OWNS_CALL), key, sizeof(key));
+	assert_string_equal(key, "loop 1");
+	book_end(&b);
+}
+
 static void where_a_thread_waits_for_work_it_is_idle(void **state)
 {
 	struct booked b;
@@ -362,6 +388,7 @@ int main(void)
 		cmocka_unit_test(pages_from_a_disk_are_faulting),
 		cmocka_unit_test(holes_pauses_and_edges_are_not_observed),
 		cmocka_unit_test(a_wait_that_ends_late_is_not_idle_to_its_end),
+		cmocka_unit_test(a_wait_in_the_middle_of_a_turn_is_a_call),
 		cmocka_unit_test(where_a_thread_waits_for_work_it_is_idle),
 	};
 
