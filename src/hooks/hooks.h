@@ -70,6 +70,8 @@ struct tacho__hook_thread {
 	uint32_t sampled;     /* process (tacho__recorder) in which its CPU timer was made */
 	uint32_t interrupted; /* 1: a sample's signal, and no other, ended its system call */
 	uint32_t uv_runs;     /* 1: a loop of libuv runs */
+	uint32_t epolls;      /* its waits in epoll; the older ones count less */
+	uint32_t polls;	      /* those in poll and select */
 	uint64_t edge;	      /* see tacho__edge; 0 none */
 	uint64_t turn;	      /* ticks of the unpark with which its turn began, 0 none */
 	uint64_t delayed;     /* ns runnable but not running between the last two readings of

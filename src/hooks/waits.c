@@ -2,8 +2,9 @@
  * Waits of event loops: epoll, poll and select as park and unpark, in any program.
  *
  * An epoll descriptor is a loop; a thread that waits with poll or select is one as
- * well. Where libuv or libevent were seen to run the loop, it is theirs, with their
- * level of sight (tacho__loop_known).
+ * well, unless it has a loop of another kind: then these are blocking calls (in_work). Where libuv
+ * or libevent were seen to run the loop, it is theirs, with their level of sight
+ * (tacho__loop_known).
  */
 #include "hooks/hooks.h"
 
@@ -21,11 +22,15 @@
 #include "core/pool.h"
 #include "core/record.h"
 #include "core/sentinel.h"
+#include "format/underway.h"
 #include "hooks/alive.h"
+#include "hooks/calls.h"
 
 #define NO_DESCRIPTOR (-1)
 #define READY_MAX 64 /* descriptors of one wait that are recorded one by one */
 #define OVERSLEPT_NS UINT64_C(100000000)
+#define EPOLLS_LEAST 8u	   /* waits that show that the loop of a thread is one of epoll */
+#define WAITS_COUNTED 128u /* of one kind: then the older ones count half */
 
 static uint32_t define_loop(int fd, const char *what)
 {
@@ -73,6 +78,9 @@ static uint32_t wait_loop(int fd, const char *what)
 	if (tacho__likely(h->loop && h->loop_fd == fd && tacho__rec &&
 			  h->loop_epoch == tacho__load(&tacho__rec->epoch)))
 		return h->loop;
+	/* A child begins anew. */
+	if (!tacho__rec || h->loop_epoch != tacho__load(&tacho__rec->epoch))
+		h->epolls = h->polls = 0;
 	if (!tacho__recorder_ready()) {
 		tacho__recorder_lost();
 		return 0;
@@ -89,8 +97,8 @@ static uint32_t wait_loop(int fd, const char *what)
 
 /* One wait while it lasts. */
 struct wait {
-	uint32_t loop;	/* 0: it is not recorded */
-	uint64_t since; /* ticks; 0: not known */
+	uint32_t loop;	/* 0: it is not recorded, or as a call */
+	uint64_t since; /* ticks; 0, TACHO__NOTED: not known */
 };
 
 /* How long the thread ran in a turn, as sched.c has just read; `looked`: when it did so before. 0:
@@ -200,7 +208,7 @@ static int goes_on(void)
 
 static uint64_t elapsed_ns(const struct wait *w)
 {
-	return w->since ? tacho__ns_of_ticks(tacho__ticks() - w->since) : 0;
+	return w->since > TACHO__NOTED ? tacho__ns_of_ticks(tacho__ticks() - w->since) : 0;
 }
 
 static int goes_on_ms(const struct wait *w, int whole, int *left)
@@ -306,10 +314,34 @@ static void epoll_waited(const struct wait *w, const struct epoll_event *events,
 	look_overslept(w, ticks, timeout);
 }
 
+static inline void count_wait(uint32_t *kind)
+{
+	struct tacho__hook_thread *h = &tacho__hook;
+
+	if (tacho__likely(++*kind < WAITS_COUNTED))
+		return;
+	h->epolls /= 2;
+	h->polls /= 2;
+}
+
+static inline int may_wait(const struct timespec *timeout)
+{
+	return !timeout || timeout->tv_sec || timeout->tv_nsec;
+}
+
+static struct wait park_epoll(int fd, int waits)
+{
+	struct wait w = park(fd, "epoll");
+
+	if (w.loop && waits)
+		count_wait(&tacho__hook.epolls);
+	return w;
+}
+
 TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)
 {
 	int left = timeout;
-	struct wait w = park(epfd, "epoll");
+	struct wait w = park_epoll(epfd, timeout != 0);
 	int n;
 
 	do {
@@ -324,7 +356,7 @@ TACHO_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 			   const sigset_t *mask)
 {
 	int left = timeout;
-	struct wait w = park(epfd, "epoll");
+	struct wait w = park_epoll(epfd, timeout != 0);
 	int n;
 
 	do {
@@ -340,7 +372,7 @@ TACHO_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 {
 	const struct timespec *left = timeout;
 	struct timespec room;
-	struct wait w = park(epfd, "epoll");
+	struct wait w = park_epoll(epfd, may_wait(timeout));
 	int n;
 
 	do {
@@ -351,17 +383,72 @@ TACHO_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 	return n;
 }
 
+/* ------------------------------------------------------------ poll and select */
+
+/* Whether the thread is in a callback, or in a poll that the program tells. */
+static int in_poll(void)
+{
+	const struct tacho__writer *t = tacho__self;
+
+	return tacho__hook.callbacks ||
+	       (tacho__on_loop_thread() && (t->pending_kind || tacho_underway_poll(&t->now)));
+}
+
+/*
+ * Whether poll or select is called in the middle of work, by a client library say, and is not how
+ * the thread waits for work: in a poll, or where nearly all its waits are in epoll. `waits`: it may
+ * wait. What looks only, without a time-out, tells nothing of how a thread waits: loops of poll with
+ * an epoll set among their descriptors empty it so.
+ */
+static int in_work(int waits)
+{
+	struct tacho__hook_thread *h = &tacho__hook;
+	int often;
+
+	if (!tacho__recording() || tacho__is_inside() || tacho__event_waits())
+		return 0;
+	if (in_poll())
+		return 1;
+	often = h->epolls >= EPOLLS_LEAST && h->polls < h->epolls / 4;
+	if (waits && h->loop)
+		count_wait(&h->polls);
+	return often && tacho__on_loop_thread() && tacho__rec &&
+	       h->loop_epoch == tacho__load(&tacho__rec->epoch);
+}
+
+/* What does not wait is no blocking call, and not timed, unless every call is recorded. */
+static int poll_counts(int waits)
+{
+	tacho__hook.interrupted = 0;
+	return (waits || !tacho__load(&tacho__call_ticks)) && tacho__call_counts();
+}
+
+#define POLL_BEGINS(name, what, waits)                                                  \
+	(in_work(waits) ? (struct wait){0, TACHO__CALL_BEGINS(poll_counts(waits), name, \
+							      TACHO__ON_NOTHING)}       \
+			: park(NO_DESCRIPTOR, what))
+
+#define POLL_ENDS(w, name, n, ...)                                                           \
+	do {                                                                                 \
+		if ((w).loop)                                                                \
+			unpark(&(w), n);                                                     \
+		else                                                                         \
+			TACHO__CALL_ENDS((w).since, name, (n) < 0 ? errno : 0, __VA_ARGS__); \
+	} while (0)
+
+/* The descriptor, where the kernel has read one. */
+#define ONLY_FD(n, fds, count) TACHO__FD((n) >= 0 && (count) == 1 ? (fds)->fd : -1)
+
 TACHO_HOOK int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
 	int left = timeout;
-	struct wait w = park(NO_DESCRIPTOR, "poll");
+	struct wait w = POLL_BEGINS("poll", "poll", timeout != 0);
 	int n;
 
 	do {
 		n = TACHO_REAL(poll)(fds, count, left);
 	} while (n < 0 && goes_on_ms(&w, timeout, &left));
-	if (w.loop)
-		unpark(&w, n);
+	POLL_ENDS(w, "poll", n, ONLY_FD(n, fds, count));
 	return n;
 }
 
@@ -370,14 +457,13 @@ TACHO_HOOK int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *ti
 {
 	const struct timespec *left = timeout;
 	struct timespec room;
-	struct wait w = park(NO_DESCRIPTOR, "poll");
+	struct wait w = POLL_BEGINS("ppoll", "poll", may_wait(timeout));
 	int n;
 
 	do {
 		n = TACHO_REAL(ppoll)(fds, count, left, mask);
 	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
-	if (w.loop)
-		unpark(&w, n);
+	POLL_ENDS(w, "ppoll", n, ONLY_FD(n, fds, count));
 	return n;
 }
 
@@ -385,14 +471,14 @@ TACHO_HOOK int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *ti
 TACHO_HOOK int select(int count, fd_set *readable, fd_set *writable, fd_set *broken,
 		      struct timeval *timeout)
 {
-	struct wait w = park(NO_DESCRIPTOR, "select");
+	struct wait w =
+		POLL_BEGINS("select", "select", !timeout || timeout->tv_sec || timeout->tv_usec);
 	int n;
 
 	do {
 		n = TACHO_REAL(select)(count, readable, writable, broken, timeout);
 	} while (n < 0 && goes_on());
-	if (w.loop)
-		unpark(&w, n);
+	POLL_ENDS(w, "select", n, TACHO__NOTHING);
 	return n;
 }
 
@@ -401,14 +487,13 @@ TACHO_HOOK int pselect(int count, fd_set *readable, fd_set *writable, fd_set *br
 {
 	const struct timespec *left = timeout;
 	struct timespec room;
-	struct wait w = park(NO_DESCRIPTOR, "select");
+	struct wait w = POLL_BEGINS("pselect", "select", may_wait(timeout));
 	int n;
 
 	do {
 		n = TACHO_REAL(pselect)(count, readable, writable, broken, left, mask);
 	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
-	if (w.loop)
-		unpark(&w, n);
+	POLL_ENDS(w, "pselect", n, TACHO__NOTHING);
 	return n;
 }
 
@@ -420,14 +505,13 @@ int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout
 TACHO_HOOK int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t size)
 {
 	int left = timeout;
-	struct wait w = park(NO_DESCRIPTOR, "poll");
+	struct wait w = POLL_BEGINS("poll", "poll", timeout != 0);
 	int n;
 
 	do {
 		n = TACHO_REAL(__poll_chk)(fds, count, left, size);
 	} while (n < 0 && goes_on_ms(&w, timeout, &left));
-	if (w.loop)
-		unpark(&w, n);
+	POLL_ENDS(w, "poll", n, ONLY_FD(n, fds, count));
 	return n;
 }
 
@@ -436,14 +520,13 @@ TACHO_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timesp
 {
 	const struct timespec *left = timeout;
 	struct timespec room;
-	struct wait w = park(NO_DESCRIPTOR, "poll");
+	struct wait w = POLL_BEGINS("ppoll", "poll", may_wait(timeout));
 	int n;
 
 	do {
 		n = TACHO_REAL(__ppoll_chk)(fds, count, left, mask, size);
 	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
-	if (w.loop)
-		unpark(&w, n);
+	POLL_ENDS(w, "ppoll", n, ONLY_FD(n, fds, count));
 	return n;
 }
 

@@ -57,8 +57,8 @@ class Run:
 
 
 def sleeps(run):
-    calls = [e for e in run.of('call') if e['call']['name'] in ('nanosleep', 'clock_nanosleep') and
-             run.in_function(e, 'fault_sleeps') and e['duration_ns'] >= 75 * MS]
+    calls = [e for e in run.of('call') if e['call']['name'] in ('nanosleep', 'clock_nanosleep', 'poll') and
+             run.in_function(e, f'fault_{run.fault}s') and e['duration_ns'] >= 75 * MS]
     check(f'{run.name}: the call that blocks a poll is recorded, with its place', calls,
           [e['call']['name'] for e in run.of('call')])
     before = [e['type'] for e in run.before('sched')]
@@ -109,6 +109,7 @@ def waits_for_work(run):
 CASES = [(sleeps, ('sleep', way, workers)) for way, workers in (
     ('cond', 1), ('cond', 2), ('epoll', 2), ('bare', 1), ('late', 2), ('polls', 1),
     ('packed', 1))]
+CASES += [(sleeps, ('poll', way, 1)) for way in ('cond', 'packed')]
 CASES += [(named, ('sleep', way, 1)) for way in ('cond', 'epoll', 'bare', 'late')]
 CASES += [(computes, ('cpu', way, 1)) for way in ('cond', 'polls')]
 CASES += [(holds, (fault, 'cond', 2)) for fault in (

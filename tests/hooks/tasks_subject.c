@@ -4,12 +4,13 @@
  *
  *	tasks_subject FAULT WAIT WORKERS SECONDS
  *
- * FAULT: none; sleep, cpu: 80 ms in a poll; fault_holds and those named so: a task
+ * FAULT: none; sleep, poll (in poll(2)), cpu: 80 ms in a poll; fault_holds and those named so: a task
  * holds a mutex for 60 ms that another one wants. WAIT: how a worker waits: cond, epoll and nap (in a sleep) between park and
  * unpark; packed: as cond, in the calls that say two things at once; bare: in epoll, and it says tacho_loop before the first one; late: after it; polls: on a
  * condition, and it says nothing but polls.
  */
 #include <errno.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -65,6 +66,12 @@ static __attribute__((noinline)) void fault_sleeps(void)
 	__asm__ volatile("");
 }
 
+static __attribute__((noinline)) void fault_polls(void)
+{
+	poll(NULL, 0, 80);
+	__asm__ volatile("");
+}
+
 static __attribute__((noinline)) void fault_computes(void)
 {
 	uint64_t end = now_ms(CLOCK_THREAD_CPUTIME_ID) + 80;
@@ -116,6 +123,8 @@ static void run_task(unsigned task)
 	if (task == HOLDS) {
 		if (is(fault, "sleep"))
 			fault_sleeps();
+		else if (is(fault, "poll"))
+			fault_polls();
 		else if (is(fault, "cpu"))
 			fault_computes();
 		else if (is(fault, "fault_holds"))
