@@ -52,7 +52,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "bench-model: %s\n", message);
 		return 1;
 	}
-	s = tacho__summary_make(r, NULL, NULL, NULL, &err);
+	s = tacho__summary_make(r, NULL, 0, NULL, NULL, &err);
 	if (!s) {
 		fprintf(stderr, "bench-model: %s: %s\n", argv[1], strerror(-err));
 		return 1;

@@ -341,6 +341,20 @@ def cases():
             say(f'  {line}')
 
 
+def truth():
+    """Servers that are drawn at random: the report against what really happened."""
+    scripts('truth', 7200 if SOAK else 1200)
+    log = LOGS / 'truth-truth.py.log'
+    lines = log.read_text().splitlines() if log.exists() else []
+    for number, line in enumerate(lines):
+        if line.startswith('seed '):
+            say(f'  {line}')
+        elif line.startswith('class '):
+            for row in lines[number:]:
+                say(f'  {row}')
+            break
+
+
 def process():
     """What recorded processes do: fork, exec, daemon, signals, dlopen, limits."""
     program_suite('process', 'build', 'process', jobs=WAITERS)
@@ -438,7 +452,7 @@ def fuzz():
 # it, rows of what only computes and cares for no time. The last of those that wait measures time
 # in the end, and does that when nothing computes any more.
 SOON = [order, man, unit, elf, install]
-WAITING = [e2e, daemons, process, crash, blocked, cases]
+WAITING = [e2e, daemons, process, crash, blocked, truth, cases]
 COMPUTING = [[look, headers, asan, fuzz, tsan, valgrind], [analysis, arm64]]
 SUITES = SOON + WAITING + [suite for row in COMPUTING for suite in row]
 

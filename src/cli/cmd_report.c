@@ -10,6 +10,7 @@
 #include "cli/describe.h"
 #include "text/json.h"
 #include "cli/parse.h"
+#include "cli/report_ledger.h"
 #include "text/end.h"
 #include "text/text.h"
 #include "explain/explain.h"
@@ -25,7 +26,7 @@ struct fail_on {
 };
 
 struct asked {
-	bool json, all, list;
+	bool json, all, list, ledger;
 	struct parse_instant since, until;
 	double *thresholds;
 	struct fail_on fail[FAIL_MAX];
@@ -475,6 +476,7 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 	json_put_known(j, "names", f->names);
 	json_put_known(j, "loop", f->loop_name);
 	json_put_f64(j, "cost_ns", f->cost_ns);
+	json_put_f64(j, "waiting_ns", f->waiting_ns);
 	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
 	json_object_end(j);
 }
@@ -536,7 +538,8 @@ static void put_losses_json(struct json *j, const struct tacho_reader *reader,
 	json_object_end(j);
 }
 
-static void put_json(const struct tacho_reader *reader, const struct tacho__explanation *e)
+static void put_json(const struct asked *a, const struct tacho_reader *reader,
+		     const struct tacho__explanation *e)
 {
 	struct json j;
 
@@ -562,6 +565,8 @@ static void put_json(const struct tacho_reader *reader, const struct tacho__expl
 		json_object_end(&j);
 	}
 	json_object_end(&j);
+	if (a->ledger)
+		report_ledger_json(&j, reader, e->ledger);
 	about_absent_json(&j, reader);
 	put_losses_json(&j, reader, e);
 	json_object_end(&j);
@@ -604,7 +609,9 @@ static int report(void *arg, const char *const *paths, uint32_t count)
 	cli_warn_problems(reader, 5);
 	cli_warn_missed(&e->missed);
 	if (a->json)
-		put_json(reader, e);
+		put_json(a, reader, e);
+	else if (a->ledger)
+		report_ledger(reader, e->ledger);
 	else
 		put_text(a, reader, e);
 	status = judge(a, e);
@@ -621,6 +628,7 @@ static int run(int argc, char **argv)
 		{"json", .flag = &a.json},
 		{"all", .flag = &a.all},
 		{"rules", .flag = &a.list},
+		{"ledger", .flag = &a.ledger},
 		{"fail-on", .call = take_fail_on, .arg = &a},
 		{"threshold", .call = take_threshold, .arg = &a},
 		{"since", .instant = &a.since},
@@ -654,6 +662,9 @@ const struct cli_command cli_report = {
 		"one.\n\n"
 		"  --json                 for programs\n"
 		"  --all                  also findings of severity info\n"
+		"  --ledger               who had the time of each thread, and what waited "
+		"meanwhile;\n"
+		"                         with --json, beside the findings\n"
 		"  --since TIME           begin here: 1.5s is from the first event,\n"
 		"                         -1s from the last\n"
 		"  --until TIME           end here, counted in the same way\n"

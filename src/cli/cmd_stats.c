@@ -367,7 +367,7 @@ static int stats(void *arg, const char *path)
 	cli_progress_begin(&progress, "adding up");
 	if (cli_open_whole(&reader, path, &progress) < 0)
 		return CLI_FAILED;
-	sum = tacho__summary_make(reader, NULL, cli_progress_at, &progress, &error);
+	sum = tacho__summary_make(reader, NULL, 0, cli_progress_at, &progress, &error);
 	cli_progress_end(&progress);
 	if (sum) {
 		cli_warn_problems(reader, 5);

@@ -16,15 +16,12 @@
 #define FINDINGS_MAX 256u /* of one process */
 
 const struct tacho__threshold tacho__thresholds[] = {
-	{"long-callback.warn", "ns", "a callback of this length is long", 10 * MS},
-	{"long-callback.critical", "ns", "a callback of this length is critical, even a single one",
-	 50 * MS},
-	{"blocked.share", "%", "least share of the window that long callbacks take in all", 1},
-	{"blocked.count", "count", "least number of long callbacks", 3},
+	{"waiting.share", "%", "what waited because of a cause, in all, as a share of the window",
+	 2},
+	{"stall.count", "count", "stalls of 50 ms or more that matter, whatever waited", 3},
+	{"lost.share", "%", "share of a loop's capacity that is lost in calls and locks", 2},
 	{"lock-contention.share", "%",
 	 "time that all threads wait for locks, as a share of the window", 50},
-	{"kernel-scheduling-delay.share", "%",
-	 "share of the window in which loops could run but did not", 3},
 	{"process-pause.ns", "ns", "time in which nothing of the process ran", 100 * MS},
 	{"loop-saturated.share", "%", "median utilisation of a loop", 95},
 	{"wake-latency.warn", "ns", "99th percentile of the time from wake to poll", 5 * MS},
@@ -144,7 +141,7 @@ struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule
 	f->rule = rule;
 	f->severity = severity;
 	f->process = process;
-	f->cost_ns = cost_ns;
+	f->cost_ns = f->rank_ns = cost_ns;
 	f->folded_into = -1;
 	return f;
 }
@@ -363,6 +360,8 @@ void tacho__explanation_free(struct tacho__explanation *e)
 	for (uint32_t i = 0; e->processes && i < e->process_count; i++)
 		tacho__hist_free(&e->processes[i].callbacks);
 	tacho__at_end_free(&e->at_ends);
+	tacho__ledger_free(e->ledger);
+	tacho__at_end_free(&e->at_ends);
 	free(e->processes);
 	free(e->findings);
 	free(e->coverage);
@@ -415,23 +414,26 @@ static void name_loops(struct tacho__explaining *x)
 static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 		   const struct tacho__explain_options *options)
 {
-	struct tacho__facts facts;
+	struct tacho__facts facts[TACHO__SUMMARY_MORE];
 	int error = 0;
 
 	x->room = x->out->count + FINDINGS_MAX;
-	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "long-callback.warn"),
-			   (uint64_t)tacho__limit(x, "wake-latency.warn"));
+	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "wake-latency.warn"));
 	x->gathered.at_ends = &x->out->at_ends;
-	facts = tacho__gather_facts(&x->gathered);
-	x->sum = tacho__summary_make(reader, &facts, options ? options->progress : NULL,
+	facts[0] = tacho__gather_facts(&x->gathered);
+	facts[1] = tacho__ledger_facts(x->out->ledger);
+	x->sum = tacho__summary_make(reader, facts, TACHO__SUMMARY_MORE,
+				     options ? options->progress : NULL,
 				     options ? options->progress_arg : NULL, &error);
+	if (!error)
+		error = tacho__ledger_turn_page(x->out->ledger);
 	if (!error) {
 		tacho__rules_leak(x);
 		tacho__rules_process(x);
-		tacho__rules_loop(x);
+		tacho__rules_ledger(x);
+		tacho__rules_locks(x);
 		tacho__rules_stuck(x);
 		tacho__rules_end(x);
-		tacho__rules_short(x);
 		tacho__rules_wait(x);
 		tacho__rules_io(x);
 		name_loops(x);
@@ -454,7 +456,8 @@ static int explain_all(struct tacho__explaining *x, struct tacho_reader *reader,
 
 	e->process_count = tacho_read_process_count(reader);
 	e->processes = calloc(e->process_count + 1, sizeof(*e->processes));
-	if (!e->processes)
+	e->ledger = tacho__ledger_new(reader);
+	if (!e->processes || !e->ledger)
 		return -ENOMEM;
 	x->idle = 1;
 	tacho__at_end_init(&e->at_ends, reader);
@@ -464,6 +467,8 @@ static int explain_all(struct tacho__explaining *x, struct tacho_reader *reader,
 		error = explain(x, reader, options);
 	}
 	tacho__read_only(reader, UINT32_MAX);
+	if (!error)
+		error = tacho__ledger_close(e->ledger);
 	if (!error) {
 		tacho__name_scripts(x);
 		tacho__fold(x);

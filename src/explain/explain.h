@@ -19,11 +19,12 @@
 
 #include "explain/at_end.h"
 #include "explain/finding.h"
+#include "explain/ledger.h"
 #include "model/summary.h"
 
 /* A number that a rule compares with; `tacho report --threshold NAME=VALUE`. */
 struct tacho__threshold {
-	const char *name; /* such as "long-callback.warn" */
+	const char *name; /* such as "waiting.share" */
 	const char *unit; /* "ns", "%", "count", "per-second" */
 	const char *text; /* what it means */
 	double value;	  /* the default */
@@ -71,6 +72,7 @@ struct tacho__explanation {
 	uint32_t count;
 	struct tacho__coverage *coverage;
 	uint32_t coverage_count;
+	struct tacho__ledger *ledger;	    /* of all processes */
 	struct tacho__explained *processes; /* as the reader has them */
 	uint32_t process_count;
 	struct tacho__at_ends at_ends;

@@ -43,8 +43,10 @@ struct tacho__finding {
 	char advice[TACHO__SUMMARY_MAX];
 	char names[TACHO__SUMMARY_MAX]; /* how to get names of functions that a language hides; ""
 					   when none is hidden */
-	/* Time that it cost whoever uses the program: what findings are ranked by. */
-	double cost_ns;
+	double cost_ns;			/* time that it took */
+	double waiting_ns;		/* of all that waited because of it, in all; 0: not known */
+	/* What it cost whoever uses the program: what findings are ranked by. */
+	double rank_ns;
 	/* What it is about, so that what explains what can be told: 0 when not. */
 	uint32_t loop, kind, thread;
 	char loop_name[TACHO__SUMMARY_MAX]; /* "": it is about none */

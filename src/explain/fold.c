@@ -6,6 +6,8 @@
 #include "explain/rules.h"
 #include "read/memory.h"
 
+#define ONCE 2 /* as loop-saturated */
+
 struct fold {
 	const char *rule;
 	const char *category; /* of the verdict, when it comes first */
@@ -62,6 +64,15 @@ static int first_of(const struct tacho__finding *f)
 	return f->severity == TACHO__SEVERITY_CRITICAL ? fold_of(f)->first : 0;
 }
 
+/* A symptom comes after all causes, so that the cause that explains it comes before it. A pause that
+   is not critical came once: what goes on all the time may cost more. */
+static int tier_of(const struct tacho__finding *f)
+{
+	if (strcmp(f->rule, "process-pause") == 0 && f->severity < TACHO__SEVERITY_CRITICAL)
+		return ONCE;
+	return fold_of(f)->symptom;
+}
+
 static int by_rank(const void *a, const void *b)
 {
 	const struct tacho__finding *f = a, *g = b;
@@ -71,10 +82,9 @@ static int by_rank(const void *a, const void *b)
 		return first;
 	if ((f->severity >= TACHO__SEVERITY_WARNING) != (g->severity >= TACHO__SEVERITY_WARNING))
 		return f->severity >= TACHO__SEVERITY_WARNING ? -1 : 1;
-	/* A symptom comes after all causes, so that the cause that explains it comes before it. */
-	if (fold_of(f)->symptom != fold_of(g)->symptom)
-		return fold_of(f)->symptom - fold_of(g)->symptom;
-	return (f->cost_ns < g->cost_ns) - (f->cost_ns > g->cost_ns);
+	if (tier_of(f) != tier_of(g))
+		return tier_of(f) - tier_of(g);
+	return (f->rank_ns < g->rank_ns) - (f->rank_ns > g->rank_ns);
 }
 
 /* Symptoms of one loop are not explained by what happens on another, where both are known. */
@@ -114,7 +124,7 @@ static int comes_before(const struct tacho__finding *f, const struct tacho__find
 	       fold_of(g)->symptom &&
 	       (f->severity >= TACHO__SEVERITY_WARNING) ==
 		       (g->severity >= TACHO__SEVERITY_WARNING) &&
-	       f->cost_ns > g->cost_ns;
+	       f->rank_ns > g->rank_ns;
 }
 
 /* Folded ones go behind all others; what points to a finding goes with it. */

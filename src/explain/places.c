@@ -66,6 +66,23 @@ static uint32_t find_function(const struct tacho__place *places, uint32_t count,
 	return i;
 }
 
+void tacho__where_function(const struct tacho__explaining *x, struct tacho__finding *f,
+			   const struct tacho__function *function)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n, from;
+
+	if (function->stack)
+		n = tacho__places_of_id(x->reader, f->process, function->stack, function->at_ns,
+					places, TACHO__PLACES_MAX);
+	else
+		n = tacho__places_of_frames(x->reader, f->process, function->frames,
+					    function->frame_count, 1, function->at_ns, places,
+					    TACHO__PLACES_MAX);
+	from = find_function(places, n, &function->place);
+	put_places(f, places + from, n - from);
+}
+
 void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__finding *f,
 			  const struct tacho__hottest *h, uint64_t ns)
 {
@@ -142,18 +159,6 @@ static uint64_t sum_through(const struct tacho__explaining *x, uint32_t process,
 		sum += find_function(places, n, function) < n ? samples->at[i].ns : 0;
 	}
 	return sum;
-}
-
-int tacho__goes_through(const struct tacho__explaining *x, uint32_t process,
-			const struct tacho__samples *samples, const struct tacho__place *function,
-			uint64_t ns)
-{
-	uint64_t all = 0;
-
-	for (uint32_t i = 0; i < samples->count; i++)
-		all += samples->at[i].ns;
-	return all && (function->function[0] || function->address) &&
-	       sum_through(x, process, samples, function, ns) >= all / 2;
 }
 
 /* The innermost function of the stack that three quarters of all go through, into `place`. */

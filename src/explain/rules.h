@@ -2,8 +2,8 @@
  * What rules share. A rule is a function that looks at the summary and at what was gathered, and
  * adds findings; it also says whether it could look at all.
  *
- *   rules_loop.c     what keeps a loop from coming back; groups.c: which of it is one finding
- *   rules_short.c    waits that are short, and many
+ *   rules_ledger.c   who keeps things waiting
+ *   rules_locks.c    locks that threads without loops wait for
  *   rules_wait.c     wakes, queues, tasks, pools
  *   rules_leak.c     what is begun and not ended
  *   rules_io.c       timers, descriptors, futile waits, load
@@ -69,6 +69,9 @@ void tacho__where_id(const struct tacho__explaining *x, struct tacho__finding *f
 /* The same for an address in the code. */
 void tacho__where_code(const struct tacho__explaining *x, struct tacho__finding *f, uint64_t code,
 		       uint64_t ns);
+/* The same for a function of the ledger, and what called it. */
+void tacho__where_function(const struct tacho__explaining *x, struct tacho__finding *f,
+			   const struct tacho__function *function);
 /* The same for the place that was sampled most. */
 void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__finding *f,
 			  const struct tacho__hottest *h, uint64_t ns);
@@ -85,10 +88,6 @@ struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t
 int tacho__find_hottest(const struct tacho__explaining *x, uint32_t process,
 			const struct tacho__samples *samples, uint64_t ns, int common,
 			struct tacho__hottest *h);
-/* Whether half of the time that was sampled or more has the function in its stacks. */
-int tacho__goes_through(const struct tacho__explaining *x, uint32_t process,
-			const struct tacho__samples *samples, const struct tacho__place *function,
-			uint64_t ns);
 /* What callbacks of the kind do on the loop: the place that was sampled most in them, else what is
    called. */
 void tacho__where_kind(const struct tacho__explaining *x, struct tacho__finding *f,
@@ -126,10 +125,18 @@ int tacho__is_idle(const struct tacho__explaining *x);
 /* Whether a wait is what threads do that have nothing to do. */
 int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l);
 
+void tacho__rules_ledger(struct tacho__explaining *x);
+/* The part of its time in which a thread did not wait for work, 0..1. */
+double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread);
+/* Of a thread's time: its own code, what of that was sampled, what waited meanwhile, and what others
+   took of it. */
+struct tacho__own_time {
+	double code_ns, cpu_ns, waiting_ns, off_ns;
+};
+struct tacho__own_time tacho__own_time(const struct tacho__explaining *x, uint32_t thread);
 void tacho__rules_leak(struct tacho__explaining *x); /* before rules_process */
-void tacho__rules_loop(struct tacho__explaining *x);
 void tacho__rules_stuck(struct tacho__explaining *x);
-void tacho__rules_short(struct tacho__explaining *x); /* after rules_loop */
+void tacho__rules_locks(struct tacho__explaining *x); /* after rules_ledger */
 void tacho__rules_wait(struct tacho__explaining *x);
 void tacho__rules_io(struct tacho__explaining *x);
 void tacho__rules_process(struct tacho__explaining *x);

@@ -125,13 +125,13 @@ static void say_open(struct tacho__explaining *x, struct tacho__finding *f,
 static void where_sampled(const struct tacho__explaining *x, struct tacho__finding *f,
 			  const struct tacho__poll *open)
 {
+	const struct tacho__open_poll *o =
+		tacho__table_find(&x->gathered.open, open->at.process, open->at.thread);
 	struct tacho__hottest h;
 
-	for (const struct tacho__case *c = NULL; (c = tacho__table_next(&x->gathered.cases, c));)
-		if (c->process == f->process && c->count == 1 && c->first_ns == open->begin_ns &&
-		    c->last_ns == open->end_ns && !f->where_count &&
-		    tacho__find_hottest(x, f->process, &c->samples, c->last_ns, 1, &h))
-			tacho__where_hottest(x, f, &h, c->last_ns);
+	if (o && o->poll.begin_ns == open->begin_ns &&
+	    tacho__find_hottest(x, f->process, &o->samples, open->end_ns, 1, &h))
+		tacho__where_hottest(x, f, &h, open->end_ns);
 }
 
 /* A finding about the end; what was open stands behind its summary. */

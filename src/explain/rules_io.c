@@ -6,17 +6,21 @@
 #include "explain/rules.h"
 
 #define TURNS_MIN 100u
+#define TURNS_FULL 10u /* of one that has much to do in each */
 #define LOOPS_MAX 256u
 #define LATE_MIN 3u
 /* Of a loop's time: from here on what comes at random waits longer than it takes (M/D/1). */
 #define FLOODED 0.67
 
 /* Share of the time in which the loop did not wait, 0..1; -1: not known. */
-static double utilisation(const struct tacho__loop_sum *l)
+static double utilisation(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	double all = (double)(l->busy_ns + l->parked_ns);
+	double all = (double)(l->busy_ns + l->parked_ns), share;
+	double busy = tacho__busy_share(x, l->thread);
 
-	return all > 0 ? (double)l->busy_ns / all : -1;
+	share = all > 0 ? (double)l->busy_ns / all : -1;
+	/* Between two waits for events it may wait for something else to do. */
+	return busy < share ? busy : share;
 }
 
 static int by_value(const void *a, const void *b)
@@ -73,13 +77,20 @@ static const char *mostly_text(char out[3 * TACHO__TEXT], const struct tacho__fi
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	double more = with_short_waits(l), share = more * median_share(x, l);
+	const struct tacho__own_time own = tacho__own_time(x, l->thread);
 	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (l->turns < TURNS_MIN || share < tacho__limit(x, "loop-saturated.share") ||
-	    more * utilisation(l) * 100 < tacho__limit(x, "loop-saturated.share"))
+	if (l->turns < TURNS_FULL || share < tacho__limit(x, "loop-saturated.share") ||
+	    more * utilisation(x, l) * 100 < tacho__limit(x, "loop-saturated.share"))
+		return;
+	/* Others have its time, or it waits where nobody sees it. */
+	if (own.off_ns > own.code_ns / 2 ||
+	    (tacho__source_is_on(x, l->process, "cpu_samples") && own.cpu_ns < own.code_ns / 4))
 		return;
 	f = find_loop(x, "loop-saturated", l, (double)l->busy_ns / 2);
+	f->waiting_ns = own.waiting_ns;
+	f->rank_ns = f->waiting_ns > 0 ? f->waiting_ns : f->rank_ns;
 	if (share > 100)
 		share = 100;
 	tacho__where_busy(x, f, l);
@@ -244,7 +255,7 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	char name[TACHO__TEXT], ns[TACHO__TEXT], next[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (flood.count < 4 || flood.top->count < 1000 || utilisation(l) < FLOODED ||
+	if (flood.count < 4 || flood.top->count < 1000 || utilisation(x, l) < FLOODED ||
 	    share < tacho__limit(x, "fd-flood.share") || flood.top->ns < 5 * flood.second)
 		return;
 	f = find_loop(x, "fd-flood", l, (double)l->busy_ns * share / 100);
@@ -323,7 +334,7 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 		return;
 	l = loop_of_kind(x, k->process, k->kind);
 	share = l && l->busy_ns ? 100 * top / (double)l->busy_ns : 0;
-	if (!l || utilisation(l) < FLOODED || share < tacho__limit(x, "fd-flood.share") ||
+	if (!l || utilisation(x, l) < FLOODED || share < tacho__limit(x, "fd-flood.share") ||
 	    flood_is_known(x, l))
 		return;
 	f = find_loop(x, "fd-flood", l, top);
@@ -371,7 +382,7 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 	struct tacho__finding *f;
 	uint32_t n = 0;
 
-	if (utilisation(l) < 0.8 || l->turns < TURNS_MIN)
+	if (utilisation(x, l) < 0.8 || l->turns < TURNS_MIN)
 		return;
 	for (const struct tacho__loop_sum *o = NULL;
 	     n < LOOPS_MAX && (o = tacho__table_next(&x->sum->loops, o));) {
@@ -395,7 +406,7 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 		"loop %s on %s works %.0f %% of the time while its %u peers have little to "
 		"do",
 		tacho__id_text(x, name, l->process, l->loop),
-		tacho__thread_text(x, thread, l->process, l->thread), 100 * utilisation(l), n);
+		tacho__thread_text(x, thread, l->process, l->thread), 100 * utilisation(x, l), n);
 	tacho__say_advice(
 		f, "Spread connections or tasks evenly: SO_REUSEPORT, round robin, or let idle "
 		   "loops steal.");

@@ -1,7 +1,6 @@
 /* What has not come back when the records end: loops, and threads that wait for each other. */
 #include <string.h>
 
-#include "explain/groups.h"
 #include "explain/rules.h"
 
 #define TURNS_OF_LOOP 50u
@@ -146,68 +145,69 @@ static int is_join(const struct tacho__explaining *x, const struct tacho__call *
  * Whether a thread that is in no wait has left its loop and does something else: it was a loop
  * only briefly, or it idles. Only asked where callbacks are not seen, as callbacks belong to a loop.
  */
-static int has_left_loop(const struct tacho__explaining *x, const struct tacho__case *c, double ns)
+static int has_left_loop(const struct tacho__explaining *x, const struct tacho__open_poll *o,
+			 double ns)
 {
-	const struct tacho__poll *p = &c->worst.at[0];
+	const struct tacho__poll *p = &o->poll;
 	const struct tacho__loop_sum *l = tacho__table_find(
-		&x->sum->loops, (uint64_t)c->process << 32 | p->at.loop, p->at.thread);
+		&x->sum->loops, (uint64_t)p->at.process << 32 | p->at.loop, p->at.thread);
 	const struct tacho__lock_sum *k =
-		c->lock.cut ? tacho__table_find(&x->sum->locks, c->process, c->lock.lock) : NULL;
+		o->lock.cut ? tacho__table_find(&x->sum->locks, p->at.process, o->lock.lock) : NULL;
 
 	if (p->kind)
 		return 0;
-	if ((k && k->is_signal) || (c->lock.cut && tacho__idles(x, &c->lock)) ||
-	    is_join(x, &c->call))
+	if ((k && k->is_signal) || (o->lock.cut && tacho__idles(x, &o->lock)) ||
+	    is_join(x, &o->call))
 		return 1;
 	return !l || l->turns < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
 }
 
 /* A poll that does not end, of a process that has not ended in order. */
-static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
+static void find_open(struct tacho__explaining *x, const struct tacho__open_poll *o)
 {
-	const struct tacho__poll *p = &c->worst.at[0];
-	const struct tacho_process *process = tacho_read_process(x->reader, c->process);
+	const struct tacho__poll *p = &o->poll;
+	const struct tacho_process *process = tacho_read_process(x->reader, p->at.process);
 	uint64_t end_ns = p->end_ns;
 	char text[TACHO__TEXT], name[TACHO__TEXT], call[TACHO__TEXT], where[2 * TACHO__TEXT];
 	struct tacho__hottest h;
 	struct tacho__finding *f;
-	int waits = c->lock.begin_ns && c->lock.cut, calls = c->call.cut && !waits, runs, sampled;
+	int waits = o->lock.begin_ns && o->lock.cut, calls = o->call.cut && !waits, runs, sampled;
 	double ns;
 
 	/* One that exited had come back, or out of its loop. */
 	if (!process || process->state == TACHO_STATE_STOPPED ||
-	    process->end_how == TACHO_END_EXITED || p->end_ns < x->sum->process[c->process].end_ns)
+	    process->end_how == TACHO_END_EXITED ||
+	    p->end_ns < x->sum->process[p->at.process].end_ns)
 		return;
 	/* A process that hangs records nothing: it did so until the window was taken from it. */
 	if (process->end_how == TACHO_END_UNTOLD && process->alive == TACHO_ALIVE_YES &&
 	    process->taken_mono_ns > end_ns)
 		end_ns = process->taken_mono_ns;
 	ns = (double)(end_ns - p->begin_ns);
-	sampled =
-		tacho__find_hottest(x, c->process, &c->samples, c->last_ns, tacho__has_code(c), &h);
-	runs = sampled && !waits && !calls && (double)c->sample_ns >= ns / 4;
-	if (ns < tacho__limit(x, runs ? "never-yields.ns" : "hang.ns") || has_left_loop(x, c, ns))
+	sampled = tacho__find_hottest(x, p->at.process, &o->samples, p->end_ns, p->kind != 0, &h);
+	runs = sampled && !waits && !calls && (double)p->spent.sample_ns >= ns / 4;
+	if (ns < tacho__limit(x, runs ? "never-yields.ns" : "hang.ns") || has_left_loop(x, o, ns))
 		return;
-	f = tacho__find(x, runs ? "never-yields" : "hang", TACHO__SEVERITY_CRITICAL, c->process,
+	f = tacho__find(x, runs ? "never-yields" : "hang", TACHO__SEVERITY_CRITICAL, p->at.process,
 			ns);
 	f->loop = p->at.loop;
 	f->kind = p->kind;
 	f->thread = p->at.thread;
 	if (waits)
-		tacho__where_id(x, f, c->lock.stack ? c->lock.stack : c->lock.place, c->last_ns);
+		tacho__where_id(x, f, o->lock.stack ? o->lock.stack : o->lock.place, p->end_ns);
 	else if (calls)
-		tacho__where_code(x, f, c->call.code, c->last_ns);
+		tacho__where_code(x, f, o->call.code, p->end_ns);
 	else if (sampled)
-		tacho__where_hottest(x, f, &h, c->last_ns);
+		tacho__where_hottest(x, f, &h, p->end_ns);
 	if (!f->where_count && p->kind)
-		tacho__where_id(x, f, p->kind, c->last_ns);
+		tacho__where_id(x, f, p->kind, p->end_ns);
 	tacho__say_summary(f, "%s has not come back for %s: it %s%s%s%s%s",
 			   tacho__callback_text(x, name, p), tacho__ns_text(text, ns),
 			   waits  ? "waits for a lock"
 			   : runs ? "still runs"
 				  : "is blocked",
 			   calls ? " in " : "",
-			   calls ? tacho__id_text(x, call, c->process, c->call.name) : "",
+			   calls ? tacho__id_text(x, call, p->at.process, o->call.name) : "",
 			   !f->where_count ? ""
 			   : calls	   ? ", called in "
 					   : " in ",
@@ -227,14 +227,14 @@ static void find_open(struct tacho__explaining *x, const struct tacho__case *c)
 	tacho__say_evidence(f, p->at.thread, p->begin_ns, end_ns, ns, "ns",
 			    "no return to the loop since then");
 	if (waits)
-		say_owner(x, f, &c->lock);
+		say_owner(x, f, &o->lock);
 }
 
 void tacho__rules_stuck(struct tacho__explaining *x)
 {
 	for (uint32_t i = 0; i < x->gathered.stuck_count; i++)
 		find_deadlock(x, &x->gathered.stuck[i]);
-	for (const struct tacho__case *c = NULL; (c = tacho__table_next(&x->gathered.cases, c));)
-		if (c->cause == TACHO__CAUSE_OPEN)
-			find_open(x, c);
+	for (const struct tacho__open_poll *o = NULL;
+	     (o = tacho__table_next(&x->gathered.open, o));)
+		find_open(x, o);
 }

@@ -236,6 +236,41 @@ struct tacho__left {
 	const struct tacho__lock *lock; /* that it waits for; NULL */
 };
 
+/*
+ * What happens on a thread, when it happens and so in the order of time: for those who keep an
+ * account of all that goes on at once. Facts above say the same with more, but later.
+ */
+enum tacho__step_type {
+	TACHO__STEP_PARKS = 1, /* `value` 1: the turn that ends was all that is seen of it */
+	TACHO__STEP_UNPARKS,   /* value: number ready. Again without a park: the number is new */
+	TACHO__STEP_LOOP,      /* it runs `loop` from now on */
+	TACHO__STEP_BEGINS, /* a poll of `kind`; `from`: loop of the task's poll before, 0 none */
+	TACHO__STEP_ENDS,   /* the innermost poll */
+	TACHO__STEP_WAITS,  /* for a lock at `place`; value 1: conditions are waited for there */
+	TACHO__STEP_WAITED, /* value 1: it was a condition or semaphore */
+	TACHO__STEP_WOKEN,  /* it woke a task that was suspended, of loop `from` (0: not known) */
+	TACHO__STEP_SERVED, /* one that was woken so at `value` runs, or nobody knows any more */
+	TACHO__STEP_SUBMITTED,	  /* work for a pool whose threads are seen */
+	TACHO__STEP_TAKEN,	  /* such work waits no longer */
+	TACHO__STEP_WORKS,	  /* the thread begins work of a pool */
+	TACHO__STEP_WORKED,	  /* it is done */
+	TACHO__STEP_DELAYED,	  /* value: ns runnable in the poll or turn that ended last */
+	TACHO__STEP_WAIT_DELAYED, /* value: the same, in the wait that has just ended */
+	TACHO__STEP_LATE,	  /* value: ns, as in struct tacho__poll */
+	TACHO__STEP_CUT,     /* what is open ends here: records are missing, or there are no more */
+	TACHO__STEP_RESUMES, /* records go on: PARKS and BEGINS before it say what was open */
+};
+
+struct tacho__step {
+	enum tacho__step_type type;
+	uint32_t process, thread;
+	uint32_t index;	      /* of the thread among all of the tracker */
+	uint32_t loop, level; /* that it runs */
+	uint32_t kind, from, place;
+	uint32_t faults; /* DELAYED: major ones */
+	uint64_t ns, value, lock;
+};
+
 /* A subscriber: what it wants; NULL: not. */
 struct tacho__facts {
 	void *arg;
@@ -255,6 +290,7 @@ struct tacho__facts {
 	void (*hole)(void *arg, const struct tacho__hole *hole);
 	/* At the end, of each thread that recorded something and has not ended. */
 	void (*left)(void *arg, const struct tacho__left *left);
+	void (*step)(void *arg, const struct tacho__step *step);
 	/* Logs and custom events, as they are. */
 	void (*other)(void *arg, const struct tacho__at *at, const struct tacho_event *event);
 };

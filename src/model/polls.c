@@ -108,6 +108,8 @@ void tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint3
 		tacho__work_polled(t, s, task, ns);
 	if (task)
 		tacho__task_begins(t, s, f);
+	else
+		TACHO__STEP(t, s, .type = TACHO__STEP_BEGINS, .ns = ns, .kind = kind);
 }
 
 static void end_poll(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f,
@@ -120,7 +122,7 @@ static void end_poll(struct tacho__tracker *t, struct tacho__thread *s, struct t
 	p->result = result;
 	/* Now, not when it is given: its number may be another task's by then. */
 	if (p->task)
-		tacho__task_ended_poll(t, f);
+		tacho__task_ended_poll(t, s, f);
 	if (outer) {
 		outer->inner_ns += p->end_ns - p->begin_ns;
 		tacho__spent_add(&outer->spent, &p->spent);
@@ -131,6 +133,7 @@ static void end_poll(struct tacho__tracker *t, struct tacho__thread *s, struct t
 	}
 	s->ended = *p;
 	s->has_ended = 1;
+	TACHO__STEP(t, s, .type = TACHO__STEP_ENDS, .ns = p->end_ns, .kind = p->kind);
 }
 
 static void end_span(struct tacho__tracker *t, struct tacho__span *span, uint64_t ns, uint8_t cut)

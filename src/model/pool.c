@@ -4,20 +4,25 @@
 /* A wait of this length had nothing to return when it began. */
 #define WAITED_NS 50000u
 
-static void leave_pool(struct tacho__tracker *t, struct tacho__tracked_work *k)
+static void leave_pool(struct tacho__tracker *t, const struct tacho__thread *s,
+		       struct tacho__tracked_work *k, uint64_t ns)
 {
 	struct tacho__tracked_process *p = tacho__process_of(t, k->work.process);
 
 	if (k->queued && p->queued)
 		p->queued--;
+	if (k->queued && k->told)
+		TACHO__STEP(t, s, .type = TACHO__STEP_TAKEN, .ns = ns, .kind = k->work.kind,
+			    .value = k->work.submit_ns);
 	if (k->running && p->running)
 		p->running--;
 	k->queued = k->running = 0;
 }
 
-static void work_ends(struct tacho__tracker *t, struct tacho__tracked_work *k, uint64_t ns)
+static void work_ends(struct tacho__tracker *t, const struct tacho__thread *s,
+		      struct tacho__tracked_work *k, uint64_t ns)
 {
-	leave_pool(t, k);
+	leave_pool(t, s, k, ns);
 	k->work.end_ns = ns;
 	TACHO__GIVE(t, work, &k->work);
 	tacho__table_remove(&t->works, k);
@@ -32,7 +37,7 @@ static void submitted(struct tacho__tracker *t, const struct tacho__thread *s,
 	/* The same number again: that of before is over, whatever became of it. */
 	if (k->work.submit_ns || k->work.begin_ns)
 		TACHO__GIVE(t, work, &k->work);
-	leave_pool(t, k);
+	leave_pool(t, s, k, e->ns);
 	tacho__at_of(s, &at);
 	k->work.begin_ns = k->work.end_ns = k->work.done_ns = 0;
 	k->work.worker = 0;
@@ -43,6 +48,9 @@ static void submitted(struct tacho__tracker *t, const struct tacho__thread *s,
 	k->work.ahead = p->queued + p->running;
 	k->work.waiting = p->queued++;
 	k->queued = 1;
+	k->told = *tacho__learned(t->begun_kinds, e->arg) == ((uint64_t)s->process << 32 | e->arg);
+	if (k->told)
+		TACHO__STEP(t, s, .type = TACHO__STEP_SUBMITTED, .ns = e->ns, .kind = e->arg);
 }
 
 void tacho__work_event(struct tacho__tracker *t, struct tacho__thread *s,
@@ -60,16 +68,19 @@ void tacho__work_event(struct tacho__tracker *t, struct tacho__thread *s,
 		submitted(t, s, k, e);
 		break;
 	case TACHO_EV_WORK_BEGIN:
-		leave_pool(t, k);
+		leave_pool(t, s, k, e->ns);
 		k->running = 1;
 		tacho__process_of(t, s->process)->running++;
 		k->work.kind = e->arg;
 		k->work.begin_ns = e->ns;
 		k->work.worker = s->number;
 		s->work = e->word[0];
+		*tacho__learned(t->begun_kinds, e->arg) = (uint64_t)s->process << 32 | e->arg;
+		TACHO__STEP(t, s, .type = TACHO__STEP_WORKS, .ns = e->ns, .kind = e->arg);
 		break;
 	default:
-		work_ends(t, k, e->ns);
+		TACHO__STEP(t, s, .type = TACHO__STEP_WORKED, .ns = e->ns, .kind = k->work.kind);
+		work_ends(t, s, k, e->ns);
 		break;
 	}
 }
@@ -102,7 +113,7 @@ void tacho__work_polled(struct tacho__tracker *t, const struct tacho__thread *s,
 	if (!k || !k->work.submit_ns || k->work.begin_ns)
 		return;
 	k->work.done_ns = tacho__later(done_since(s), k->work.submit_ns);
-	work_ends(t, k, tacho__later(ns, k->work.done_ns));
+	work_ends(t, s, k, tacho__later(ns, k->work.done_ns));
 }
 
 /* ------------------------------------------------------------------ the end */

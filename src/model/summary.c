@@ -132,7 +132,7 @@ static int tell_progress(void *arg, uint64_t ns)
 }
 
 static int run(struct tacho__summing *g, struct tacho_reader *reader,
-	       const struct tacho__facts *more)
+	       const struct tacho__facts *more, uint32_t count)
 {
 	const struct tacho__facts own = {
 		.arg = g,
@@ -151,10 +151,13 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 		.hole = sum_hole,
 		.other = tacho__sum_short_polls,
 	};
-	const struct tacho__facts both[] = {own, more ? *more : (struct tacho__facts){0}};
-	struct tacho__tracker *t = tacho__tracker_new(reader, both, more ? 2 : 1);
+	struct tacho__facts all[1 + TACHO__SUMMARY_MORE] = {own};
+	struct tacho__tracker *t;
 	int error;
 
+	for (uint32_t i = 0; i < count; i++)
+		all[1 + i] = more[i];
+	t = tacho__tracker_new(reader, all, 1 + count);
 	if (!t)
 		return -ENOMEM;
 	error = tacho__tracker_run(t, g->progress ? tell_progress : NULL, g);
@@ -172,7 +175,7 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 }
 
 struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
-					   const struct tacho__facts *more,
+					   const struct tacho__facts *more, uint32_t count,
 					   void (*progress)(void *arg, uint64_t ns), void *arg,
 					   int *error)
 {
@@ -194,7 +197,7 @@ struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
 			s->last_ns = s->first_ns;
 		g.step_ns = tacho__summary_step_ns(s);
 		g.step_from = s->first_ns;
-		*error = run(&g, reader, more);
+		*error = run(&g, reader, more, count);
 	}
 	if (*error < 0) {
 		tacho__summary_free(s);

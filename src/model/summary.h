@@ -201,11 +201,12 @@ struct tacho__summary {
 };
 
 /*
- * Reads all events of the reader (from where its limits say). `more`, if not NULL, subscribes to
- * the same facts. NULL with a negative errno in *error.
+ * Reads all events of the reader (from where its limits say). `more` subscribe to the same facts,
+ * TACHO__SUMMARY_MORE at most. NULL with a negative errno in *error.
  */
+#define TACHO__SUMMARY_MORE 2u
 struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
-					   const struct tacho__facts *more,
+					   const struct tacho__facts *more, uint32_t count,
 					   void (*progress)(void *arg, uint64_t ns), void *arg,
 					   int *error);
 void tacho__summary_free(struct tacho__summary *s);

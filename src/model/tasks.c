@@ -1,30 +1,48 @@
 #include <string.h>
 
+#include "base/hash.h"
 #include "model/tracker.h"
 
+/* Where it was the last time it is most often still. */
 static struct tacho__tracked_task *task_of(struct tacho__tracker *t, uint32_t process,
 					   uint64_t task)
 {
-	struct tacho__tracked_task *k = tacho__table_get(&t->tasks, process, task, &t->error);
+	uint32_t *recent = &t->recent_tasks[tacho__mix(task) >> (64 - TACHO__RECENT_TASKS_BITS)];
+	struct tacho__tracked_task *k;
 
-	if (k && !k->task.task) {
+	if (*recent) {
+		k = (struct tacho__tracked_task *)(void *)(t->tasks.entries +
+							   (size_t)(*recent - 1) * sizeof(*k));
+		if (k->entry.live && k->entry.key[0] == process && k->entry.key[1] == task)
+			return k;
+	}
+	k = tacho__table_get(&t->tasks, process, task, &t->error);
+	if (!k)
+		return NULL;
+	*recent = k->entry.index + 1;
+	if (!k->task.task) {
 		k->task.process = process;
 		k->task.task = task;
 	}
 	return k;
 }
 
-static void give_wake(struct tacho__tracker *t, struct tacho__tracked_task *k)
+static void give_wake(struct tacho__tracker *t, const struct tacho__thread *s,
+		      struct tacho__tracked_task *k, uint64_t ns)
 {
 	if (!k->task.woken_ns)
 		return;
 	k->task.woken_ns = 0;
+	if (k->wake_loop)
+		TACHO__STEP(t, s, .type = TACHO__STEP_SERVED, .ns = ns, .from = k->wake_loop,
+			    .value = k->wake.ns);
 	TACHO__GIVE(t, wake, &k->wake);
 }
 
-static void give_task(struct tacho__tracker *t, struct tacho__tracked_task *k)
+static void give_task(struct tacho__tracker *t, const struct tacho__thread *s,
+		      struct tacho__tracked_task *k, uint64_t ns)
 {
-	give_wake(t, k);
+	give_wake(t, s, k, ns);
 	TACHO__GIVE(t, task, &k->task);
 	tacho__table_remove(&t->tasks, k);
 }
@@ -42,8 +60,11 @@ void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struc
 	struct tacho__poll *p = &f->u.poll;
 	struct tacho__tracked_task *k = task_of(t, s->process, p->task);
 
+	TACHO__STEP(t, s, .type = TACHO__STEP_BEGINS, .ns = p->begin_ns, .kind = p->kind,
+		    .from = k ? k->loop : 0);
 	if (!k)
 		return;
+	k->loop = s->loop;
 	f->task = k->entry.index + 1;
 	k->task.running = 1;
 	if (!k->task.kind || !k->task.spawned)
@@ -66,10 +87,11 @@ void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struc
 		k->wake.thread = s->number;
 		k->wake.kind = p->kind;
 	}
-	give_wake(t, k);
+	give_wake(t, s, k, p->begin_ns);
 }
 
-void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__frame *f)
+void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__thread *s,
+			    const struct tacho__frame *f)
 {
 	const struct tacho__poll *p = &f->u.poll;
 	struct tacho__tracked_task *k = f->task ? tacho__table_at(&t->tasks, f->task - 1) : NULL;
@@ -84,7 +106,7 @@ void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__frame 
 	k->task.last_ns = p->end_ns;
 	if (p->result == TACHO_DONE) {
 		k->task.end_ns = p->end_ns;
-		give_task(t, k);
+		give_task(t, s, k, p->end_ns);
 	}
 }
 
@@ -101,7 +123,7 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 		k->task.self_wakes++;
 	if (k->task.woken_ns && may_be_lost(t, k)) {
 		k->wake.lost = 1;
-		give_wake(t, k);
+		give_wake(t, s, k, e->ns);
 	}
 	if (k->task.woken_ns) {
 		k->wake.again++;
@@ -113,6 +135,10 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 	k->wake.ns = e->ns;
 	k->wake.self = at.task == e->word[0];
 	k->task.woken_ns = e->ns;
+	/* One that has not run yet is taken to run where it was woken. One that is not known has
+	   ended: who still holds a handle of it may wake it. */
+	k->wake_loop = k->loop ? k->loop : k->task.spawned ? s->loop : 0;
+	TACHO__STEP(t, s, .type = TACHO__STEP_WOKEN, .ns = e->ns, .from = k->wake_loop);
 }
 
 static void spawned(const struct tacho_event *e, struct tacho__tracked_task *k)
@@ -139,7 +165,7 @@ void tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
 	case TACHO_EV_SPAWN:
 		/* A number that is used again is another task. */
 		if (k->task.polls || k->task.spawned) {
-			give_task(t, k);
+			give_task(t, s, k, e->ns);
 			k = task_of(t, s->process, e->word[1]);
 		}
 		if (k)
@@ -151,7 +177,7 @@ void tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
 		break;
 	default:
 		k->task.end_ns = e->ns;
-		give_task(t, k);
+		give_task(t, s, k, e->ns);
 		break;
 	}
 }

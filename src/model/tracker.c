@@ -93,17 +93,22 @@ static void turn_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_
 
 static void parks(struct tacho__tracker *t, struct tacho__thread *s, uint32_t loop, uint64_t ns)
 {
+	unsigned whole;
+
 	/* A wait of the kernel that a runtime makes while it is parked is part of that. */
 	if (s->parked && s->loop && s->loop != loop)
 		return;
+	whole = s->in_turn && s->level == TACHO_LEVEL_WAITS && !s->turn.polls;
 	turn_ends(t, s, ns, 0);
 	know_loop(t, s, loop);
 	s->parked = 1;
 	s->park_ns = ns;
+	TACHO__STEP(t, s, .type = TACHO__STEP_PARKS, .ns = ns, .value = whole);
 }
 
-static void unparks(struct tacho__thread *s, uint32_t ready, uint64_t ns)
+static void unparks(struct tacho__tracker *t, struct tacho__thread *s, uint32_t ready, uint64_t ns)
 {
+	TACHO__STEP(t, s, .type = TACHO__STEP_UNPARKS, .ns = ns, .value = ready);
 	/* The runtime says again what the wait inside of it said. */
 	if (s->in_turn && !s->parked) {
 		s->turn.ready = ready;
@@ -133,6 +138,7 @@ static void cut_all(struct tacho__tracker *t, struct tacho__thread *s, uint64_t 
 	turn_ends(t, s, ns, TACHO__CUT_END);
 	tacho__give_ended(t, s);
 	s->parked = 0;
+	TACHO__STEP(t, s, .type = TACHO__STEP_CUT, .ns = ns);
 }
 
 /* While the recorder is paused nobody records what ends. */
@@ -204,12 +210,16 @@ static void resumes(struct tacho__tracker *t, struct tacho__thread *s, const str
 	know_loop(t, s, r->loop);
 	s->parked = r->parked != 0;
 	s->park_ns = r->parked_ns;
+	if (s->parked)
+		TACHO__STEP(t, s, .type = TACHO__STEP_PARKS,
+			    .ns = s->park_ns && s->park_ns < e->ns ? s->park_ns : e->ns);
 	tacho__open_again(t, s, r, e->ns);
+	TACHO__STEP(t, s, .type = TACHO__STEP_RESUMES, .ns = e->ns);
 }
 
 /* ------------------------------------------------------------------- events */
 
-static void sched(struct tacho__thread *s, const struct tacho_event *e)
+static void sched(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
 	uint64_t delay = TACHO_GET(e, SCHED, runnable_ns);
 	struct tacho__spent *p;
@@ -218,6 +228,8 @@ static void sched(struct tacho__thread *s, const struct tacho_event *e)
 	if (!s->has_ended) {
 		if (s->in_turn && s->turn.begin_ns == s->last_ns)
 			s->turn.delay_ns = delay < s->turn.parked_ns ? delay : s->turn.parked_ns;
+		TACHO__STEP(t, s, .type = TACHO__STEP_WAIT_DELAYED, .ns = e->ns,
+			    .value = s->in_turn ? s->turn.delay_ns : 0);
 		return;
 	}
 	p = &s->ended.spent;
@@ -226,6 +238,8 @@ static void sched(struct tacho__thread *s, const struct tacho_event *e)
 	p->delay_ns = delay;
 	p->minor_faults = (uint32_t)TACHO_GET(e, SCHED, minor_faults);
 	p->major_faults = (uint32_t)TACHO_GET(e, SCHED, major_faults);
+	TACHO__STEP(t, s, .type = TACHO__STEP_DELAYED, .ns = e->ns, .value = delay,
+		    .faults = p->major_faults);
 }
 
 /*
@@ -289,12 +303,13 @@ static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
 		parks(t, s, e->arg, e->ns);
 		break;
 	case TACHO_EV_UNPARK:
-		unparks(s, e->arg, e->ns);
+		unparks(t, s, e->arg, e->ns);
 		break;
 	case TACHO_EV_LOOP:
 		if (e->arg != s->loop)
 			turn_ends(t, s, e->ns, TACHO__CUT_END);
 		know_loop(t, s, e->arg);
+		TACHO__STEP(t, s, .type = TACHO__STEP_LOOP, .ns = e->ns);
 		break;
 	case TACHO_EV_SPAN_BEGIN:
 		tacho__span_begins(t, s, e->arg, e->ns, 0);
@@ -304,6 +319,7 @@ static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
 		break;
 	case TACHO_EV_LATE:
 		s->late_ns = TACHO_GET(e, LATE, late_ns);
+		TACHO__STEP(t, s, .type = TACHO__STEP_LATE, .ns = e->ns, .value = s->late_ns);
 		break;
 	case TACHO_EV_WAKE:
 	case TACHO_EV_SPAWN:
@@ -355,7 +371,7 @@ static void track(struct tacho__tracker *t, const struct tacho_event *e)
 		else if (e->resume)
 			resumes(t, s, e);
 	} else if (e->type == TACHO_EV_SCHED) {
-		sched(s, e);
+		sched(t, s, e);
 	} else {
 		flush(t, s, e);
 		thread_event(t, s, e);
@@ -378,6 +394,8 @@ struct tacho__tracker *tacho__tracker_new(struct tacho_reader *reader,
 	t->reader = reader;
 	t->subscribers = subscribers;
 	t->subscriber_count = count;
+	for (uint32_t i = count; i--;)
+		t->steppers = subscribers[i].step ? &subscribers[i] : t->steppers;
 	t->process_count = tacho_read_process_count(reader);
 	t->processes = calloc(t->process_count + 1, sizeof(*t->processes));
 	if (!t->processes) {

@@ -21,6 +21,8 @@
 #define TACHO__WORKS_MODELLED (1u << 18)
 #define TACHO__SPANS_MODELLED (1u << 18)
 #define TACHO__RECENT 16u
+#define TACHO__RECENT_TASKS_BITS 11u
+#define TACHO__LEARNED 256u /* places and kinds that something is known of */
 
 enum tacho__frame_type {
 	TACHO__FRAME_POLL,
@@ -70,6 +72,8 @@ struct tacho__tracked_task {
 	struct tacho__entry entry; /* key: process, task */
 	struct tacho__task task;
 	struct tacho__wake wake; /* that has had no poll yet, if task.woken_ns */
+	uint32_t loop;		 /* of its last poll; 0: none yet */
+	uint32_t wake_loop;	 /* whose wake that is taken to be; 0: not known */
 };
 
 struct tacho__tracked_lock {
@@ -83,6 +87,7 @@ struct tacho__tracked_work {
 	struct tacho__entry entry; /* key: process, work */
 	struct tacho__work work;
 	uint8_t queued, running; /* it counts as waiting, as begun */
+	uint8_t told;		 /* as waiting: its begin will be seen */
 };
 
 struct tacho__tracked_span {
@@ -107,6 +112,12 @@ struct tacho__tracker {
 	struct tacho__table threads, tasks, locks, works, spans;
 	/* Looked up lately, by their numbers. One that is new may move all of them. */
 	struct tacho__thread *recent[TACHO__RECENT];
+	/* Where conditions are waited for, and work whose begin is seen: process << 32 | definition.
+	   One may drive out another. */
+	uint64_t conditions[TACHO__LEARNED], begun_kinds[TACHO__LEARNED];
+	const struct tacho__facts *steppers; /* the first that wants steps; NULL: nobody does */
+	/* Tasks that were looked up lately, by a part of their hash: index + 1; 0 none. */
+	uint32_t recent_tasks[1u << TACHO__RECENT_TASKS_BITS];
 	uint64_t depth_missed;
 	struct tacho__tracked_process *processes; /* one more than there are, for what is none */
 	uint32_t process_count;
@@ -122,6 +133,32 @@ struct tacho__tracker {
 			if (tacho__to->what)                                                \
 				tacho__to->what(tacho__to->arg, __VA_ARGS__);               \
 		}                                                                           \
+	} while (0)
+
+/* The place of a definition among those that something was learned of. */
+static inline uint64_t *tacho__learned(uint64_t *list, uint32_t id)
+{
+	return &list[id % TACHO__LEARNED];
+}
+
+/* A step of a thread, to all that want it. Signal handlers take no part in what their thread
+   does. */
+#define TACHO__STEP(t, s, ...)                                                                    \
+	do {                                                                                      \
+		const struct tacho__facts *tacho__to = (t)->steppers;                             \
+                                                                                                  \
+		if (tacho__to && !(s)->entry.key[1]) {                                            \
+			const struct tacho__step tacho__one = {.process = (s)->process,           \
+							       .thread = (s)->number,             \
+							       .index = (s)->entry.index,         \
+							       .loop = (s)->loop,                 \
+							       .level = (s)->level,               \
+							       __VA_ARGS__};                      \
+                                                                                                  \
+			for (; tacho__to < (t)->subscribers + (t)->subscriber_count; tacho__to++) \
+				if (tacho__to->step)                                              \
+					tacho__to->step(tacho__to->arg, &tacho__one);             \
+		}                                                                                 \
 	} while (0)
 
 static inline uint64_t tacho__later(uint64_t a, uint64_t b)
@@ -166,7 +203,8 @@ int tacho__open_still(struct tacho__thread *s, const struct tacho_resume_info *r
 
 /* tasks.c */
 void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f);
-void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__frame *f);
+void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__thread *s,
+			    const struct tacho__frame *f);
 tacho__handler tacho__task_event;
 void tacho__tasks_end(struct tacho__tracker *t);
 

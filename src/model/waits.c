@@ -16,16 +16,23 @@ static void give_call(struct tacho__tracker *t, struct tacho__thread *s, struct 
 
 /* ------------------------------------------------------------------- locks */
 
+static uint64_t key_of(const struct tacho__thread *s)
+{
+	return (uint64_t)s->process << 32;
+}
+
 void tacho__lock_waits(struct tacho__tracker *t, struct tacho__thread *s,
 		       const struct tacho_event *e)
 {
-	(void)t;
 	memset(&s->lock, 0, sizeof(s->lock));
 	tacho__at_of(s, &s->lock.at);
 	s->lock.lock = TACHO_GET(e, LOCK_WAIT, lock);
 	s->lock.begin_ns = e->ns;
 	s->lock.place = e->arg;
 	s->waiting = 1;
+	TACHO__STEP(t, s, .type = TACHO__STEP_WAITS, .ns = e->ns, .place = e->arg,
+		    .lock = s->lock.lock,
+		    .value = *tacho__learned(t->conditions, e->arg) == (e->arg | key_of(s)));
 }
 
 void tacho__lock_waited(struct tacho__tracker *t, struct tacho__thread *s,
@@ -42,6 +49,11 @@ void tacho__lock_waited(struct tacho__tracker *t, struct tacho__thread *s,
 	s->lock.end_ns = tacho__later(e->ns, s->lock.begin_ns);
 	s->lock.got = TACHO_GET(e, LOCK_WAITED, taken) != 0;
 	s->lock.is_signal = TACHO_GET(e, LOCK_WAITED, signal) != 0;
+	/* A call that waits for a condition does so each time. */
+	if (s->lock.is_signal && s->lock.place)
+		*tacho__learned(t->conditions, s->lock.place) = s->lock.place | key_of(s);
+	TACHO__STEP(t, s, .type = TACHO__STEP_WAITED, .ns = e->ns, .place = s->lock.place,
+		    .lock = s->lock.lock, .value = s->lock.is_signal);
 	k = tacho__table_find(&t->locks, s->process, e->word[0]);
 	if (k && k->release_ns >= s->lock.begin_ns && s->lock.got) {
 		s->lock.release_ns = k->release_ns;

@@ -72,6 +72,8 @@ extern const struct tacho__sql_table tacho__sql_spans, tacho__sql_tasks, tacho__
 	tacho__sql_counters, tacho__sql_logs, tacho__sql_events;
 /* frames.c */
 extern const struct tacho__sql_table tacho__sql_samples, tacho__sql_frames, tacho__sql_switches;
+/* ledger.c */
+extern const struct tacho__sql_table tacho__sql_ledger;
 /* trace.c */
 extern const struct tacho__sql_table tacho__sql_processes, tacho__sql_threads, tacho__sql_losses,
 	tacho__sql_gaps, tacho__sql_absent, tacho__sql_problems;

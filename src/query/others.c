@@ -262,7 +262,7 @@ static int fill_loops(struct tacho__sql_filling *f)
 
 	if (error < 0)
 		return error;
-	sum = tacho__summary_make(f->source->reader, NULL, NULL, NULL, &error);
+	sum = tacho__summary_make(f->source->reader, NULL, 0, NULL, NULL, &error);
 	for (const struct tacho__loop_sum *l = NULL;
 	     sum && (l = tacho__table_next(&sum->loops, l));) {
 		uint64_t v[SQL_FIELDS] = {0};

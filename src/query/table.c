@@ -20,6 +20,7 @@ const struct tacho__sql_table *tacho__sql_table_at(uint32_t index)
 		&tacho__sql_logs,      &tacho__sql_events,   &tacho__sql_samples,
 		&tacho__sql_frames,    &tacho__sql_switches, &tacho__sql_losses,
 		&tacho__sql_gaps,      &tacho__sql_absent,   &tacho__sql_problems,
+		&tacho__sql_ledger,
 	};
 	_Static_assert(sizeof(tables) / sizeof(tables[0]) == SQL_TABLES, "all of them");
 

@@ -96,7 +96,7 @@ struct tacho__sql_table {
 	struct tacho__facts facts;
 };
 
-#define SQL_TABLES 21u
+#define SQL_TABLES 22u
 const struct tacho__sql_table *tacho__sql_table_at(uint32_t index);
 /* INTEGER, TEXT or NUMERIC (integer or real). */
 const char *tacho__sql_column_type(const struct tacho__sql_column *c);

@@ -21,12 +21,15 @@ SERVER = """
 import os, select, signal, socket, sys, time
 
 def worker(blocks):
-    loop, (r, w) = select.epoll(), socket.socketpair()
-    loop.register(r, select.EPOLLIN)
+    loop, clients = select.epoll(), [socket.socketpair() for _ in range(2)]
+    by_number = {r.fileno(): r for r, _ in clients}
+    for r in by_number:
+        loop.register(r, select.EPOLLIN)
     for i in range(10):
-        w.send(b"x")
-        loop.poll(1)
-        r.recv(1)
+        for _, w in clients:
+            w.send(b"x")
+        for _ in clients:
+            by_number[loop.poll(1, 1)[0][0]].recv(1)
         if blocks:
             time.sleep(0.2)
         else:

@@ -1,5 +1,5 @@
 /*
- * What is made of events: summary, findings, blame and diff. Input that begins like a trace file
+ * What is made of events: summary, findings, ledger, blame and diff. Input that begins like a trace file
  * is taken for one as it is; else it says which records a trace holds, so that all that follows
  * decoding is reached as well.
  */
@@ -70,6 +70,52 @@ static void blame_all(struct tacho_reader *r)
 		blame(r, &filters[i]);
 }
 
+/* Owners of a thread add up to its span, and what they cost to all that waited. */
+static void check_ledger(const struct tacho__ledger *l)
+{
+	uint64_t lines = l->unserved_ns, owners = l->unserved_ns, *ns;
+	char key[128];
+	struct tacho__place place;
+
+	ns = calloc(l->thread_count + 1u, sizeof(*ns));
+	FUZZ_CHECK(ns);
+	for (uint32_t i = 0; i < l->line_count; i++) {
+		const struct tacho__ledger_line *x = &l->lines[i];
+		const struct tacho__ledger_thread *t = &l->threads[x->thread];
+
+		FUZZ_CHECK(x->thread < l->thread_count && t->first_ns <= t->last_ns);
+		FUZZ_CHECK(x->ns <= t->last_ns - t->first_ns - ns[x->thread]);
+		FUZZ_CHECK(x->estimated_ns <= x->waiting_ns);
+		ns[x->thread] += x->ns;
+		lines += x->waiting_ns;
+		tacho__ledger_key(l, x, key, sizeof(key));
+		fuzz_bytes(key, strlen(key));
+		fuzz_sink += (uintptr_t)tacho__ledger_place(l, x, &place);
+	}
+	for (uint32_t i = 0; i < l->thread_count; i++)
+		FUZZ_CHECK(ns[i] == l->threads[i].last_ns - l->threads[i].first_ns);
+	for (uint32_t i = 0; i < l->owner_count; i++)
+		owners += l->owners[i].waiting_ns;
+	/* What a trace can say to have waited has no bound, what is summed up has. */
+	if (l->waiting_ns < UINT64_C(1) << 60)
+		FUZZ_CHECK(lines == l->waiting_ns && owners == l->waiting_ns);
+	free(ns);
+}
+
+/* All processes at once: the queues of each are its own as well. */
+static void ledger(struct tacho_reader *r)
+{
+	struct tacho__ledger *l;
+	int err;
+
+	FUZZ_CHECK(!tacho_read_seek(r, 0));
+	l = tacho__ledger_make(r, &err);
+	FUZZ_CHECK((l != NULL) == (err == 0));
+	if (l)
+		check_ledger(l);
+	tacho__ledger_free(l);
+}
+
 static void explain(struct tacho_reader *r)
 {
 	struct tacho__explanation *e;
@@ -96,6 +142,7 @@ static void explain(struct tacho_reader *r)
 			fuzz_bytes(f->evidence[k].text, strlen(f->evidence[k].text));
 		}
 	}
+	check_ledger(e->ledger);
 	tacho__explanation_free(e);
 }
 
@@ -153,6 +200,7 @@ static void all(const void *data, size_t size)
 	if (events < EVENTS_MAX) {
 		limit(r, events);
 		explain(r);
+		ledger(r);
 		blame_all(r);
 		diff(r, data, size);
 	}

@@ -463,7 +463,7 @@ static void sums_are_those_of_the_events(void **state)
 	assert_true(c->wakes > 1000 && c->polls_ns[IDS - 1] == 0 && c->cut > 0);
 
 	assert_int_equal(tacho_read_seek(r, 0), 0);
-	s = tacho__summary_make(r, NULL, NULL, NULL, &error);
+	s = tacho__summary_make(r, NULL, 0, NULL, NULL, &error);
 	assert_non_null(s);
 	assert_int_equal(s->events, c->events);
 	assert_int_equal(s->process[0].events, c->events);
@@ -532,7 +532,7 @@ static void all_subscribers_are_told_what_they_want(void **state)
 
 	assert_int_equal(tacho_read_seek(r, 0), 0);
 	beside.arg = &more;
-	s = tacho__summary_make(r, &beside, NULL, NULL, &error);
+	s = tacho__summary_make(r, &beside, 1, NULL, NULL, &error);
 	assert_non_null(s);
 	assert_memory_equal(&more, &alone, sizeof(more));
 	tacho__summary_free(s);
@@ -548,7 +548,7 @@ static struct tacho__summary *summary_of(struct trace *m, struct tacho_reader **
 	int error;
 
 	*r = trace_reader(m);
-	s = tacho__summary_make(*r, NULL, NULL, NULL, &error);
+	s = tacho__summary_make(*r, NULL, 0, NULL, NULL, &error);
 	assert_non_null(s);
 	return s;
 }

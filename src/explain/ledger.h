@@ -1,0 +1,203 @@
+/*
+ * The ledger: who had the time of each thread, and what waited meanwhile.
+ *
+ * TIME. The time of a thread, from the first that is known of it to the last, is divided without
+ * rest: each stretch has one owner. A wait of a loop is idle, less what was late in it. The rest is
+ * turns: calls, locks and what the kernel took away are cut out of them, and what is left is code,
+ * by callback, and within a callback by function, in the proportion of its samples. The owners of
+ * a thread add up to its span to the nanosecond.
+ *
+ * WAITING. Things wait in a queue of work: tasks that were woken, in that of their loop; what a
+ * wait of the kernel reported, in that of the thread that got it; work, in that of its pool. A
+ * queue belongs to the threads that serve it: those that wait on the same epoll set or run the same
+ * loop, and loops between which tasks go to and fro. While m things wait, each ns costs m. Threads
+ * that serve the queue and are busy pay for it in equal parts, and what has their time then has
+ * the cost. While one of them is parked, or none is busy, it is nobody's doing but that of
+ * those who come late: the next one to come back has it as "late".
+ *
+ * ESTIMATES. When something became ready while its loop was busy is not seen. What a wait
+ * returns at once became ready during the turn before: half of that turn, less the part in which
+ * another thread was parked at the same queue, is counted for each. Where callbacks are not seen,
+ * what a wait reported is served evenly over the turn. Both are also summed up for
+ * themselves. All other waiting is exact: wake to poll, due to begin, submit to begin, and the
+ * place of a callback among those of its turn.
+ *
+ * The costs of all owners, and `unserved_ns`, add up to `waiting_ns`.
+ *
+ * LOST. Time in calls and locks in the middle of work is capacity lost, whatever waited.
+ *
+ * One pass over the steps and facts of a tracker, in bounded memory. Of owners that find no room
+ * their time is with the owner "not observed", reason TACHO__UNSEEN_ROOM.
+ */
+#ifndef TACHO_EXPLAIN_LEDGER_H
+#define TACHO_EXPLAIN_LEDGER_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "model/model.h"
+#include "model/place.h"
+#include "model/table.h"
+
+enum tacho__owns {
+	TACHO__OWNS_IDLE = 1,	     /* it waits for work */
+	TACHO__OWNS_LATE = 2,	     /* it should have come back from that already */
+	TACHO__OWNS_CODE = 3,	     /* it runs */
+	TACHO__OWNS_CALL = 4,	     /* blocked in a call */
+	TACHO__OWNS_LOCK = 5,	     /* it waits for a lock, a condition or a semaphore */
+	TACHO__OWNS_DESCHEDULED = 6, /* it could run, and others do */
+	TACHO__OWNS_THROTTLED = 7,   /* the same because of a CPU quota */
+	TACHO__OWNS_STOPPED = 8,     /* nothing of the process runs */
+	TACHO__OWNS_FAULTING = 9,    /* it waits for pages from a disk */
+	TACHO__OWNS_RECORDER = 10,   /* tacho itself runs */
+	TACHO__OWNS_NOT_OBSERVED = 11,
+	TACHO__OWNS_COUNT
+};
+
+/* Why it is late, or not observed. */
+enum tacho__owns_reason {
+	TACHO__LATE_RUNNABLE = 1, /* it was woken, and others ran */
+	TACHO__LATE_QUOTA = 2,	  /* the same because of a CPU quota */
+	TACHO__LATE_STOPPED = 3,  /* it overslept its time-out, and lacked no CPU */
+	TACHO__LATE_TIMER = 4,	  /* a timer was due */
+	TACHO__LATE_WOKEN = 5,	  /* things were woken or submitted, and it had not come back yet */
+	TACHO__UNSEEN_GAP = 6,	  /* recording was paused */
+	TACHO__UNSEEN_LOSS = 7,	  /* records are missing */
+	TACHO__UNSEEN_EDGE = 8,	  /* the thread was there before its first record */
+	TACHO__UNSEEN_ROOM = 9,	  /* of owners beyond the bound */
+};
+
+/*
+ * Occurrences by their length: of less than 1, 10 and 50 ms, and longer ones. A turn that had several
+ * things to do counts without what the others usually take.
+ */
+#define TACHO__SIZES 4u
+struct tacho__size {
+	uint64_t count, ns, waiting_ns;
+};
+
+/* What an owner had of the time of one thread. */
+struct tacho__owned {
+	struct tacho__entry entry;
+	enum tacho__owns owns;
+	enum tacho__owns_reason reason; /* late, not observed; else 0 */
+	uint32_t thread;		/* index in `threads` */
+	uint32_t process;
+	/* Callback, 0: the turn, outside of those that are seen; and the loop. Of all but code: those
+	   of the longest. */
+	uint32_t kind, loop;
+	uint32_t name;	     /* call */
+	uint32_t place;	     /* call, lock: stack or place of the longest; 0 */
+	uint32_t holder;     /* lock: thread that released it; 0: not seen */
+	uint32_t held_place; /* where it did, of the longest */
+	uint32_t did;	     /* lock: what the holder did meanwhile: index in `owned` + 1; 0 */
+	uint8_t is_signal;   /* lock: a condition or semaphore */
+	uint8_t is_open;     /* call: the longest has not returned */
+	uint64_t lock;
+	uint64_t code; /* call that has not returned: where it was called; 0 */
+	uint64_t ns;
+	uint64_t count; /* occurrences: of code, callbacks or turns */
+	uint64_t longest_ns, longest_at_ns, first_ns, last_ns;
+	uint64_t waiting_ns;   /* cost: what waited meanwhile */
+	uint64_t estimated_ns; /* of that */
+	uint64_t sample_ns;    /* code: CPU time of its samples */
+	double sample_cost;    /* code: of these, weighed with what waited */
+	struct tacho__size size[TACHO__SIZES];
+};
+
+/* A function that samples of an owner ended in: the innermost of the program. */
+#define TACHO__LEDGER_FRAMES 12u
+struct tacho__function {
+	struct tacho__entry entry; /* key: index of the owner, function */
+	uint32_t owned;
+	uint32_t samples;
+	uint64_t ns;
+	/* Callbacks and turns, all but the shortest, that it had most of; and its part of these. */
+	struct tacho__size size[TACHO__SIZES];
+	uint64_t size_cpu_ns[TACHO__SIZES];
+	uint64_t longest_ns, longest_at_ns;
+	double cost;
+	struct tacho__place place;
+	/* One of the stacks, the one picked at random. */
+	uint32_t stack;	      /* definition; 0: frames */
+	uint32_t frame_count; /* of the program, innermost first */
+	uint64_t frames[TACHO__LEDGER_FRAMES];
+	uint64_t at_ns;
+	uint8_t is_recorder;
+};
+
+struct tacho__ledger_thread {
+	uint32_t process, thread;
+	uint32_t loop, level;	    /* that it waited on last; 0 */
+	uint8_t is_loop, is_pool;   /* neither: of no interest */
+	uint64_t first_ns, last_ns; /* its owners add up to what is between */
+	uint64_t turns, works;
+	uint64_t idle_ns;
+	uint32_t most_ready;	  /* that a wait of it reported */
+	uint64_t waiting_ns;	  /* cost of all its owners */
+	struct tacho__owned rest; /* of those that found no room */
+};
+
+/* A line of the ledger: an owner, or a function of one. Sorted by thread, and by time. */
+struct tacho__ledger_line {
+	enum tacho__owns owns;
+	uint32_t thread;   /* index */
+	uint32_t owned;	   /* index in `owned` + 1; 0: the rest of the thread */
+	uint32_t function; /* index in `functions` + 1; 0: none */
+	uint64_t ns, count, longest_ns, waiting_ns, estimated_ns;
+};
+
+/* An owner over all threads of a process. Sorted by cost, then by time. */
+struct tacho__ledger_owner {
+	enum tacho__owns owns;
+	uint32_t process;
+	uint32_t threads; /* that it had time of */
+	uint32_t line;	  /* of the most costly of these: index in `lines` */
+	uint64_t ns, count, longest_ns, waiting_ns, estimated_ns;
+	uint64_t lost_ns; /* capacity: in calls and locks in the middle of work */
+	struct tacho__size
+		size[TACHO__SIZES]; /* of its lines; a function has those of its callback */
+};
+
+struct tacho__ledger_book; /* while it is made */
+
+struct tacho__ledger {
+	struct tacho__ledger_thread *threads;
+	uint32_t thread_count, thread_capacity;
+	struct tacho__table owned;     /* struct tacho__owned */
+	struct tacho__table functions; /* struct tacho__function */
+	struct tacho__ledger_line *lines;
+	uint32_t line_count, line_capacity;
+	struct tacho__ledger_owner *owners;
+	uint32_t owner_count;
+	uint64_t waiting_ns;  /* all that was seen */
+	uint64_t unserved_ns; /* of that: nobody was seen who could have served */
+	uint64_t missed;      /* owners and functions that found no room */
+	struct tacho__ledger_book *book;
+	const struct tacho_reader *reader;
+};
+
+/* NULL without memory. */
+struct tacho__ledger *tacho__ledger_new(struct tacho_reader *reader);
+/* To subscribe with, to one tracker, for what the reader is limited to then. */
+struct tacho__facts tacho__ledger_facts(struct tacho__ledger *l);
+/* After each tracker that it was subscribed to. 0 or a negative errno. */
+int tacho__ledger_turn_page(struct tacho__ledger *l);
+/* After the last: lines and owners. 0 or a negative errno. */
+int tacho__ledger_close(struct tacho__ledger *l);
+/* All of it: the events of the reader from where it is. */
+struct tacho__ledger *tacho__ledger_make(struct tacho_reader *reader, int *error);
+void tacho__ledger_free(struct tacho__ledger *l);
+
+const char *tacho__owns_name(enum tacho__owns owns);
+/* Behind a line: an entry of `owned`, or the rest of its thread. */
+const struct tacho__owned *tacho__ledger_owned(const struct tacho__ledger *l,
+					       const struct tacho__ledger_line *line);
+/* Its key in words: "on_request", "clock_nanosleep", "0x7f10, held by worker (12) in code flush"; "": none. */
+const char *tacho__ledger_key(const struct tacho__ledger *l, const struct tacho__ledger_line *line,
+			      char *out, size_t size);
+/* Where it is in the code: the innermost of the program. 0: not known. */
+int tacho__ledger_place(const struct tacho__ledger *l, const struct tacho__ledger_line *line,
+			struct tacho__place *place);
+
+#endif

@@ -1,0 +1,407 @@
+/*
+ * A ledger being made.
+ *
+ *   ledger.c         its life, lines and owners
+ *   ledger_workers.c the threads, from their begin to their end
+ *   ledger_steps.c   what they do, step by step
+ *   ledger_waits.c   where they wait in the middle of work
+ *   ledger_time.c    which owner gets a stretch of time, and its cost
+ *   ledger_queue.c   queues of work: what waits, who serves
+ *   ledger_code.c    samples: which functions code is
+ *   ledger_text.c    names and places of owners
+ */
+#ifndef TACHO_EXPLAIN_LEDGER_BOOK_H
+#define TACHO_EXPLAIN_LEDGER_BOOK_H
+
+#include "explain/ledger.h"
+
+#define TACHO__NONE UINT32_MAX
+
+#define TACHO__BOOK_QUEUES 4096u
+#define TACHO__BOOK_POINTS 16u
+#define TACHO__BOOK_PIECES 32u
+#define TACHO__BOOK_FRAMES 18u
+#define TACHO__BOOK_OFFS 32u
+#define TACHO__BOOK_SAMPLES 32u
+#define TACHO__BOOK_GAPS 4u
+#define TACHO__BOOK_TURNS 15u
+#define TACHO__BOOK_BLOCKS 16u
+#define TACHO__BOOK_KINDS 8u
+
+/* Where the slope of what a queue costs changes. */
+struct tacho__point {
+	uint64_t at, cost, parked_ns;
+};
+
+struct tacho__queue {
+	struct tacho__entry entry; /* key: process, loop or set */
+	uint32_t joined;	   /* index of the queue that it is one with now + 1; 0: itself */
+	uint32_t serving, parked, idle; /* threads; of these parked at it, idle elsewhere */
+	uint32_t most_serving;
+	uint32_t waiting;      /* things */
+	uint32_t last_worker;  /* that served; TACHO__NONE */
+	uint64_t at;	       /* until when the sums go */
+	uint64_t cost;	       /* for each busy thread, ever */
+	uint64_t carried;      /* too little to be shared out evenly */
+	uint64_t parked_ns;    /* in which a thread was parked */
+	uint64_t late;	       /* cost that is for the next one to come back */
+	uint64_t late_since;   /* 0: none */
+	uint32_t old;	       /* things that wait since before rest_ns */
+	uint64_t rest_ns;      /* none of its threads was busy then */
+	uint64_t forgotten_ns; /* what waited before does not count any more */
+	uint32_t point_count;  /* ever */
+	struct tacho__point points[TACHO__BOOK_POINTS];
+};
+
+enum tacho__standing { TACHO__OUT, TACHO__BUSY, TACHO__PARKED, TACHO__IDLING };
+enum tacho__doing { TACHO__UNBORN, TACHO__UNSEEN, TACHO__WAITING, TACHO__RUNNING };
+
+/* A poll that is open, or the turn around all of them. */
+struct tacho__paid {
+	uint32_t kind;
+	uint32_t owned;		 /* index; TACHO__NONE: not looked up yet */
+	uint64_t ns, waiting_ns; /* its own code */
+	uint64_t off_ns;	 /* runnable, seen by switches */
+	uint64_t begin_ns, sample_ns;
+	uint32_t ready; /* of a turn: things that there were to do */
+	/* The function that most of its samples are in, if one has more than half: each sample of it
+	   is a vote, each other one against it. */
+	uint32_t function; /* index + 1; 0: none */
+	uint64_t votes_ns;
+	uint32_t block; /* its largest call or lock: index; TACHO__NONE */
+	uint64_t block_ns, block_waiting;
+};
+
+struct tacho__book_process;
+struct tacho__recent_sample {
+	uint64_t at, ns;
+	uint32_t owned, function; /* indexes */
+};
+
+struct tacho__blocked {
+	uint32_t owned;
+	uint64_t ns, waiting_ns;
+};
+
+struct tacho__left_turn {
+	uint32_t loop, owned; /* index; TACHO__NONE: there is none */
+	uint32_t function;    /* that had most of it: index + 1; 0 */
+	uint64_t ns, waiting_ns;
+	uint32_t block_count;
+	struct tacho__blocked blocks[TACHO__BOOK_BLOCKS];
+};
+
+struct tacho__worker {
+	struct tacho__entry entry; /* key: process, thread */
+	uint32_t thread;	   /* index in `threads` */
+	uint32_t process, number;
+	struct tacho__book_process *of;
+	enum tacho__doing doing;
+	enum tacho__standing standing;
+	uint32_t queue; /* index; TACHO__NONE */
+	uint32_t loop, level;
+	uint64_t at;			  /* until when its time is shared out */
+	uint64_t cost;			  /* of its queue, paid until then */
+	uint64_t owed;			  /* of a queue that it was at */
+	uint64_t parked_ns;		  /* of its queue, at `at` */
+	uint32_t ready;			  /* as its last wait said */
+	uint64_t each[TACHO__BOOK_TURNS]; /* what one such thing took, in the last turns */
+	uint32_t each_count;		  /* ever */
+	uint64_t turn_size;		  /* what the last turn counts as */
+	uint32_t halves;		  /* things that only this thread can serve, twice */
+	uint32_t half;
+	uint8_t halves_estimated, in_lock, gone, is_dead, signal_guess;
+	uint8_t is_cut; /* what it is blocked in has not ended: it is no occurrence yet */
+	uint8_t perf;	/* it has samples of the kernel */
+	enum tacho__owns_reason why; /* it is not observed */
+	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
+	uint64_t touched;	     /* last seen */
+	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
+	uint64_t turn_from;				  /* 0: not known */
+	uint64_t turn_before;				  /* begin of the one before */
+	uint32_t turn_loop;				  /* that it came from */
+	/* The last turn from which the thread did not come back to its loop. */
+	struct tacho__left_turn left;
+	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
+	uint32_t blocked_on; /* a loop that it waits on in the middle of a turn of another; 0 */
+	uint32_t main_loop, main_waits, other_waits;
+	uint64_t late_next;
+	uint64_t empty_turns, calls;
+	uint64_t code_parked;	  /* of its turns: others were parked at its queue */
+	struct tacho__paid ended; /* not counted yet, if kind is not TACHO__NONE */
+	/* Since the quota was last read. */
+	uint64_t off_ns, off_waiting, late_off_ns;
+	struct {
+		uint32_t kind, loop, owned;
+	} known[TACHO__BOOK_KINDS];
+	uint32_t idle_owned; /* index; TACHO__NONE */
+	/* Where it was blocked in this turn: if it does not end, its thread had left the loop. */
+	uint32_t block_count;
+	struct tacho__blocked blocks[TACHO__BOOK_BLOCKS];
+	uint32_t depth;
+	struct tacho__paid open[TACHO__BOOK_FRAMES];
+	uint32_t off_count;
+	struct {
+		uint64_t from, to;
+	} offs[TACHO__BOOK_OFFS];
+	/* Its time lately: who had it, until when. */
+	uint32_t piece_count; /* ever */
+	struct {
+		uint64_t to;
+		uint32_t owned;
+	} pieces[TACHO__BOOK_PIECES];
+	uint64_t first_piece; /* begin of the first ever */
+	uint32_t sample_count;
+	struct tacho__recent_sample samples[TACHO__BOOK_SAMPLES];
+};
+
+struct tacho__book_process {
+	uint64_t last_ns;      /* anything was seen of it */
+	uint64_t throttled_us; /* as it was read last */
+	uint64_t looked_ns;    /* for threads that are gone */
+	uint32_t gap_count;    /* ever */
+	struct {
+		uint64_t from, to;
+	} gaps[TACHO__BOOK_GAPS];
+	uint8_t throttle_known, wakes, is_sampled, known, living;
+};
+
+/* What a stack that was sampled is called. */
+struct tacho__resolved {
+	struct tacho__entry entry; /* key: process, hash */
+	uint64_t function;
+	struct tacho__place place;
+	uint8_t known, is_recorder;
+};
+
+/* What was looked up of definitions lately: kinds that are timers, the counter of a quota, and
+   the queues of loops (index + 1). */
+#define TACHO__BOOK_KNOWN 64u
+struct tacho__known_id {
+	uint32_t process, id, value;
+};
+
+struct tacho__ledger_book {
+	struct tacho__ledger *l;
+	struct tacho_reader *reader;
+	struct tacho__table workers, queues, resolved, moves;
+	uint32_t *by_index; /* of the tracker: index of the worker + 1 */
+	uint32_t by_index_count, by_index_capacity;
+	struct tacho__known_id kinds[TACHO__BOOK_KNOWN], counters[TACHO__BOOK_KNOWN],
+		loops[TACHO__BOOK_KNOWN];
+	struct tacho__book_process *processes;
+	uint32_t process_count;
+	uint64_t first_ns; /* of the window */
+	uint64_t halves;   /* of waiting, that threads had for themselves */
+	uint64_t waited;   /* in queues, and what was due */
+	uint64_t relieved; /* of both: what did not wait after all */
+	int error;
+};
+
+/* So much that sums of it do not run over, whatever a trace says. */
+#define TACHO__MUCH (UINT64_C(1) << 62)
+static inline uint64_t tacho__add(uint64_t a, uint64_t b)
+{
+	return a + b < TACHO__MUCH && a + b >= a ? a + b : TACHO__MUCH;
+}
+
+static inline uint64_t tacho__times(uint64_t count, uint64_t ns)
+{
+	uint64_t all;
+
+	return __builtin_mul_overflow(count, ns, &all) || all > TACHO__MUCH ? TACHO__MUCH : all;
+}
+
+static inline struct tacho__owned *tacho__owned_at(const struct tacho__ledger *l, uint32_t index)
+{
+	return (struct tacho__owned *)(void *)(l->owned.entries +
+					       (size_t)index * l->owned.entry_size);
+}
+
+static inline struct tacho__book_process *tacho__book_process(const struct tacho__ledger_book *b,
+							      uint32_t process)
+{
+	return &b->processes[process < b->process_count ? process : b->process_count];
+}
+
+/* Entries of these tables are never removed while the book is kept. */
+static inline struct tacho__worker *tacho__worker_at(const struct tacho__ledger_book *b,
+						     uint32_t index)
+{
+	return (struct tacho__worker *)(void *)(b->workers.entries +
+						(size_t)index * sizeof(struct tacho__worker));
+}
+
+static inline struct tacho__queue *tacho__queue_root(const struct tacho__ledger_book *b,
+						     uint32_t index)
+{
+	struct tacho__queue *q;
+
+	do {
+		q = (struct tacho__queue *)(void *)(b->queues.entries +
+						    (size_t)index * sizeof(struct tacho__queue));
+		index = q->joined - 1;
+	} while (__builtin_expect(q->joined != 0, 0));
+	return q;
+}
+
+/* That of a worker; NULL: none. */
+static inline struct tacho__queue *tacho__queue_at(const struct tacho__ledger_book *b,
+						   const struct tacho__worker *w)
+{
+	return w->queue == TACHO__NONE ? NULL : tacho__queue_root(b, w->queue);
+}
+
+/* ledger_queue.c: all times here never go back. */
+struct tacho__queue *tacho__queue_of(struct tacho__ledger_book *b, uint32_t process, uint32_t loop);
+struct tacho__queue *tacho__queue_of_pool(struct tacho__ledger_book *b, uint32_t process);
+void tacho__queue_pay(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t took);
+/* The sums until then. */
+static inline void tacho__queue_move(struct tacho__ledger_book *b, struct tacho__queue *q,
+				     uint64_t ns)
+{
+	if (ns <= q->at)
+		return;
+	if (q->parked)
+		q->parked_ns += ns - q->at;
+	if (q->waiting)
+		tacho__queue_pay(b, q, ns - q->at);
+	q->at = ns;
+}
+/* One more waits; or one less, that did since `since`. */
+void tacho__queue_adds(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns);
+void tacho__queue_takes(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns,
+			uint64_t since);
+/* The worker's time must be shared out until then. */
+void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
+			struct tacho__queue *q, enum tacho__standing standing, uint64_t ns);
+/* Of a time that may be past, but not before what the worker has paid: what each busy thread paid
+   until then, and how long one was parked. */
+struct tacho__point tacho__queue_then(struct tacho__ledger_book *b, struct tacho__queue *q,
+				      const struct tacho__worker *w, uint64_t ns);
+/* A task of one loop runs on another. */
+void tacho__queue_migrates(struct tacho__ledger_book *b, uint32_t process, uint32_t from,
+			   uint32_t to, uint64_t ns);
+void tacho__queue_join(struct tacho__ledger_book *b, struct tacho__queue *a, struct tacho__queue *c,
+		       uint64_t ns);
+void tacho__queue_steals(struct tacho__ledger_book *b, uint32_t process, uint32_t thief,
+			 uint32_t victim, uint64_t ns);
+/* Wakes that came before are not known any more. */
+void tacho__queues_forget(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
+
+/* ledger_time.c */
+uint32_t tacho__book_owned(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			   enum tacho__owns owns, uint32_t what, uint64_t key);
+/* The time of the worker until `to` belongs to it. What it cost. */
+uint64_t tacho__book_give(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t owned,
+			  uint64_t to);
+/* The same for what it is doing now. */
+void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to);
+/* Until `to` it is blocked: what the kernel took away is not the block's. The time that is. */
+uint64_t tacho__book_block(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t owned,
+			   uint64_t to);
+/* An occurrence of it is over. */
+void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns, uint64_t end_ns);
+/* The same for one that counts as if it had taken `size_ns`. */
+void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, uint64_t waiting_ns,
+			 uint64_t end_ns);
+/* It was none. */
+void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns);
+void tacho__book_unblock(struct tacho__ledger_book *b, const struct tacho__blocked *blocks,
+			 uint32_t count);
+/* From here on it works: what is ready when it comes back became ready since. */
+static inline void tacho__book_turns(struct tacho__worker *w, uint64_t ns)
+{
+	w->turn_from = ns;
+	w->turn_parked_then = w->parked_ns;
+}
+/* At the end: what of its code, by its samples, can not have run. */
+void tacho__book_unsampled(struct tacho__ledger_book *b, struct tacho__worker *w);
+/* Part of what one had belongs to another. */
+void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
+		       uint64_t waiting_ns);
+/* `amount` is waiting of the time from..to, which is past; or was taken to be, and is not. */
+enum tacho__charge { TACHO__EXACT, TACHO__ESTIMATED, TACHO__RELIEVED };
+void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
+			uint64_t to, uint64_t amount, enum tacho__charge how);
+/* The last wait was late by so much of its end. Index of that owner. */
+uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
+			  enum tacho__owns_reason reason, uint64_t waiting_ns);
+/* What had most of the time between these of a worker that had the lock; TACHO__NONE. */
+uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+			 uint64_t from, uint64_t to, uint64_t lock);
+
+/* The poll or turn that is open, with its owner looked up. */
+struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b, struct tacho__worker *w);
+
+/* ledger_code.c */
+void tacho__book_sample(void *arg, const struct tacho__sample *s);
+/* A callback or turn, which counts as of this size, belongs to the function that had most of it. */
+void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__paid *p,
+			   uint64_t size_ns);
+uint32_t tacho__size_of(uint64_t ns);
+/* One of that length was none. */
+void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting_ns);
+void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
+			      uint64_t to, double each);
+
+/* A part of what was late for lack of a CPU was a quota's doing. */
+void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
+
+/* ledger_workers.c: looked up by what the tracker calls it, or by its number. NULL: no room. */
+struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b,
+					    const struct tacho__step *s);
+struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t process,
+					 uint32_t thread);
+#define TACHO__QUIET_NS UINT64_C(50000000)
+#define TACHO__GONE_NS UINT64_C(1000000000)
+void tacho__book_quiet(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
+void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
+void tacho__book_begins(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
+/* Something of the process is seen. */
+static inline void tacho__book_seen(struct tacho__ledger_book *b, struct tacho__book_process *p,
+				    uint32_t process, uint64_t ns)
+{
+	if (ns > p->last_ns) {
+		if (ns - p->last_ns >= TACHO__QUIET_NS)
+			tacho__book_quiet(b, process, ns);
+		if (ns - p->looked_ns >= TACHO__GONE_NS)
+			tacho__book_look_gone(b, process, ns);
+		p->last_ns = ns;
+	}
+}
+
+/* The thread does something at `ns`: it is there, and seen. */
+static inline void tacho__book_lives(struct tacho__ledger_book *b, struct tacho__worker *w,
+				     uint64_t ns)
+{
+	tacho__book_seen(b, w->of, w->process, ns);
+	w->touched = ns;
+	w->gone = 0;
+	if (w->doing <= TACHO__UNSEEN)
+		tacho__book_begins(b, w, ns);
+}
+
+/* ledger_steps.c */
+/* The process has ended in order: what a thread did after its loop kept no loop. */
+void tacho__book_forget_left(struct tacho__ledger_book *b, struct tacho__worker *w);
+void tacho__book_step(void *arg, const struct tacho__step *s);
+/* The poll or turn that ended last is counted, now that all is known of it. */
+void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w);
+
+/* ledger_text.c: at the end. What was taken to wait for it, and did not. */
+uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__worker *w);
+
+/* ledger_waits.c */
+void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
+		       const struct tacho__step *s, uint64_t ns);
+void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
+			const struct tacho__step *s, uint64_t ns);
+void tacho__book_call(void *arg, const struct tacho__call *c);
+void tacho__book_lock(void *arg, const struct tacho__lock *l);
+void tacho__book_off_cpu(void *arg, const struct tacho__switch *o);
+void tacho__book_counter(void *arg, const struct tacho__counter *c);
+void tacho__book_hole(void *arg, const struct tacho__hole *h);
+void tacho__book_other(void *arg, const struct tacho__at *at, const struct tacho_event *e);
+
+#endif

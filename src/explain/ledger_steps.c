@@ -1,0 +1,564 @@
+/* What threads do, step by step: when a stretch of time ends, and what begins. */
+
+#include <string.h>
+
+#include "explain/ledger_book.h"
+
+#define AT_ONCE_NS 50000u /* a wait of that length had nothing to return when it began */
+#define READY_MAX 65536u
+#define SHORT_NS 100000u
+#define LONG_NS 1000000u
+/* So much of what is usual is taken for it: where one thing takes longer, that is what is wrong. */
+#define USUAL_MAX 2000000u
+#define USUAL_TIMES 3u /* a turn in which each thing took no longer just had many */
+
+/* It serves this loop from now on. */
+static void serve(struct tacho__ledger_book *b, struct tacho__worker *w,
+		  const struct tacho__step *s, enum tacho__standing standing, uint64_t ns)
+{
+	struct tacho__ledger_thread *t = &b->l->threads[w->thread];
+	struct tacho__queue *q;
+
+	if (s->loop && s->loop == w->loop && w->queue != TACHO__NONE) {
+		q = tacho__queue_at(b, w);
+	} else {
+		q = tacho__queue_of(b, w->process, s->loop);
+		w->loop = s->loop;
+		w->level = s->level;
+		if (w->depth == 0)
+			w->open[0].owned = TACHO__NONE;
+	}
+	if (s->loop) {
+		t->is_loop = 1;
+		t->loop = s->loop;
+		t->level = s->level;
+	}
+	tacho__queue_stand(b, w, q, standing, ns);
+}
+
+/* ----------------------------------------------------------- polls and turns */
+
+/* What one thing takes: the median of the last turns. */
+static uint64_t usual(const struct tacho__worker *w)
+{
+	uint32_t n = w->each_count < TACHO__BOOK_TURNS ? w->each_count : TACHO__BOOK_TURNS;
+	uint64_t sorted[TACHO__BOOK_TURNS];
+
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = i;
+
+		for (; at && sorted[at - 1] > w->each[i]; at--)
+			sorted[at] = sorted[at - 1];
+		sorted[at] = w->each[i];
+	}
+	return n ? sorted[n / 2] : 0;
+}
+
+/* Of the things that were ready in a turn, all but one took what they usually do. */
+static uint64_t size_of_turn(struct tacho__worker *w, const struct tacho__paid *p)
+{
+	uint32_t ready = p->ready ? p->ready : 1;
+	uint64_t each = p->ns / ready, others, size = p->ns;
+
+	w->each[w->each_count++ % TACHO__BOOK_TURNS] = each;
+	if (size >= LONG_NS && ready > 1) {
+		uint64_t often = usual(w);
+
+		others = (ready - 1) * (often < USUAL_MAX ? often : USUAL_MAX);
+		size = each <= USUAL_TIMES * often ? each : size - (others < size ? others : size);
+	}
+	return size;
+}
+
+void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
+{
+	const struct tacho__paid *e = &w->ended;
+	uint64_t size = e->ns;
+
+	if (e->kind != TACHO__NONE && e->owned != TACHO__NONE && e->ns) {
+		if (!e->kind)
+			w->turn_size = size = size_of_turn(w, e);
+		tacho__book_note_as(tacho__owned_at(b->l, e->owned), e->ns, size, e->waiting_ns,
+				    e->begin_ns + e->ns);
+		if (size >= LONG_NS)
+			tacho__book_dominated(b, e, size);
+	}
+	w->ended.kind = TACHO__NONE;
+}
+
+static void open_frame(struct tacho__worker *w, uint32_t kind, uint64_t ns)
+{
+	if (w->depth + 1 < TACHO__BOOK_FRAMES)
+		w->depth++;
+	w->open[w->depth] = (struct tacho__paid){
+		.kind = kind, .owned = TACHO__NONE, .block = TACHO__NONE, .begin_ns = ns};
+}
+
+/* What is left of it is known when the next one ends. */
+static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	const struct tacho__paid *p = &w->open[w->depth];
+
+	tacho__book_count(b, w);
+	/* The kernel is asked about long ones alone. */
+	if (p->ns + p->block_ns + p->off_ns >= SHORT_NS) {
+		w->ended = *p;
+	} else if (p->ns && p->owned != TACHO__NONE) {
+		tacho__book_note(tacho__owned_at(b->l, p->owned), p->ns, p->waiting_ns, ns);
+		if (!p->kind)
+			w->turn_size = size_of_turn(w, p);
+	}
+	if (w->depth)
+		w->depth--;
+	else
+		w->open[0] = (struct tacho__paid){
+			.owned = TACHO__NONE, .block = TACHO__NONE, .begin_ns = ns};
+}
+
+/* No wait reports that a timer is due. */
+static int is_timer(struct tacho__ledger_book *b, uint32_t process, uint32_t kind)
+{
+	struct tacho__known_id *k = &b->kinds[kind % TACHO__BOOK_KNOWN];
+	const struct tacho_definition *d;
+
+	if (k->process != process || k->id != kind) {
+		d = tacho_read_definition(b->l->reader, process, kind);
+		*k = (struct tacho__known_id){process, kind, d && strstr(d->name, "timer")};
+	}
+	return (int)k->value;
+}
+
+/* So late that it did not run; unless its clock is behind by what the turn before took. */
+static enum tacho__owns_reason overslept(const struct tacho__worker *w, uint64_t late)
+{
+	uint64_t turn = w->wait_from > w->turn_before ? w->wait_from - w->turn_before : 0;
+
+	return late >= 2 * TACHO__QUIET_NS + turn ? TACHO__LATE_STOPPED : TACHO__LATE_TIMER;
+}
+
+static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
+		   const struct tacho__step *s, uint64_t ns)
+{
+	if (w->doing == TACHO__WAITING && w->standing == TACHO__PARKED)
+		w->wait_from = w->wait_to = ns;
+	w->doing = TACHO__RUNNING;
+	if (s->from && s->from != s->loop && s->loop)
+		tacho__queue_migrates(b, w->process, s->from, s->loop, ns);
+	if (s->loop != w->loop || w->standing != TACHO__BUSY)
+		serve(b, w, s, TACHO__BUSY, ns);
+	if (w->late_next) {
+		uint64_t due = ns - (w->late_next < ns ? w->late_next : ns);
+
+		if (due < w->wait_to)
+			tacho__book_late(b, w, w->wait_to - due, overslept(w, w->wait_to - due), 0);
+		tacho__book_charge(b, w, due, ns, w->late_next, TACHO__EXACT);
+		w->late_next = 0;
+	} else if (!w->depth && w->halves > 1 && !w->halves_estimated) {
+		w->halves -= is_timer(b, w->process, s->kind) ? 0 : 2;
+	}
+	open_frame(w, s->kind, ns);
+}
+
+/*
+ * A thread waits for work where it waits most often. Another wait, as with poll for one descriptor
+ * in the middle of a callback, is a call that blocks.
+ */
+static int is_in_the_middle(struct tacho__worker *w, uint32_t loop)
+{
+	if (loop == w->main_loop || !w->main_waits) {
+		w->main_loop = loop;
+		w->main_waits++;
+		return 0;
+	}
+	if (++w->other_waits * 4 < w->main_waits)
+		return 1;
+	w->main_loop = loop;
+	w->main_waits = 1;
+	w->other_waits = 0;
+	return 0;
+}
+
+/* From a turn of one loop to a wait of another; or back. */
+static void leave(struct tacho__worker *w, uint32_t to)
+{
+	const struct tacho__paid *p = &w->open[0];
+
+	if (w->left.owned != TACHO__NONE && to == w->left.loop)
+		w->left.owned = TACHO__NONE;
+	if (w->depth || to == w->turn_loop)
+		return;
+	w->left = (struct tacho__left_turn){.loop = w->turn_loop,
+					    .owned = p->owned,
+					    .function = p->function,
+					    .ns = p->ns,
+					    .waiting_ns = p->waiting_ns,
+					    .block_count = w->block_count};
+	memcpy(w->left.blocks, w->blocks, sizeof(w->left.blocks));
+}
+
+void tacho__book_forget_left(struct tacho__ledger_book *b, struct tacho__worker *w)
+{
+	if (w->left.owned == TACHO__NONE)
+		return;
+	tacho__book_unnote(tacho__owned_at(b->l, w->left.owned), w->left.ns, w->left.waiting_ns);
+	if (w->left.function)
+		tacho__size_less(((struct tacho__function *)tacho__table_at(&b->l->functions,
+									    w->left.function - 1))
+					 ->size,
+				 w->left.ns, w->left.waiting_ns);
+	tacho__book_unblock(b, w->left.blocks, w->left.block_count);
+}
+
+static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
+		  const struct tacho__step *s, uint64_t ns)
+{
+	if (s->level == TACHO_LEVEL_WAITS && is_in_the_middle(w, s->loop)) {
+		w->blocked_on = s->loop;
+		return;
+	}
+	/* What never had a callback was not waiting for one. */
+	if (w->halves > 1 && !w->halves_estimated && w->turn_from)
+		tacho__book_charge(b, w, w->turn_from, ns,
+				   tacho__times(w->halves / 2, ns - w->turn_from), TACHO__RELIEVED);
+	w->halves = 0;
+	leave(w, s->loop);
+	w->block_count = 0;
+	w->turn_size = UINT64_MAX;
+	w->turn_parked =
+		w->parked_ns > w->turn_parked_then ? w->parked_ns - w->turn_parked_then : 0;
+	if (!w->depth) {
+		w->open[0].ready = w->ready;
+		close_frame(b, w, ns);
+		/* Else the kernel's part is told next. */
+		if (!s->value)
+			tacho__book_count(b, w);
+	}
+	serve(b, w, s, TACHO__PARKED, ns);
+	w->doing = TACHO__WAITING;
+	w->wait_from = ns;
+	w->wait_off = 0;
+}
+
+/* Whether a wait had something to return when it began: it was short by itself, or beside the turn
+   before, in which there was far more time for things to become ready. */
+static int was_at_once(const struct tacho__worker *w, uint64_t ns)
+{
+	uint64_t turn = (w->wait_from - w->turn_from) / 50, waited = ns - w->wait_from;
+
+	return waited < AT_ONCE_NS || (waited < turn && waited < 10 * AT_ONCE_NS);
+}
+
+/* What the wait returned at once became ready in the turn before. */
+static void at_once(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready)
+{
+	const struct tacho__queue *q = tacho__queue_at(b, w);
+	uint64_t length = w->wait_from - w->turn_from, amount;
+	uint64_t parked = w->turn_parked;
+
+	/* Tasks that were woken meanwhile are counted by their wakes. */
+	if (q && w->of->wakes)
+		ready -= q->waiting < ready ? q->waiting : ready;
+	length -= parked < length ? parked : length;
+	amount = tacho__times(ready, length) / 2;
+	tacho__book_charge(b, w, w->turn_from, w->wait_from, amount, TACHO__ESTIMATED);
+}
+
+static void unblocks(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	uint32_t index = tacho__book_owned(b, w, TACHO__OWNS_CALL, w->blocked_on, 0);
+
+	if (index != TACHO__NONE)
+		tacho__owned_at(b->l, index)->name = w->blocked_on;
+	w->blocked_on = 0;
+	if (w->doing == TACHO__RUNNING)
+		tacho__book_block(b, w, index, ns);
+}
+
+static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
+		    const struct tacho__step *s, uint64_t ns)
+{
+	uint64_t ready = s->value < READY_MAX ? s->value : READY_MAX;
+	struct tacho__queue *q;
+	int waited = w->doing == TACHO__WAITING;
+
+	tacho__book_count(b, w);
+	w->wait_to = ns;
+	w->ready = (uint32_t)ready;
+	if (ready > b->l->threads[w->thread].most_ready)
+		b->l->threads[w->thread].most_ready = (uint32_t)ready;
+	if (waited) {
+		if (w->idle_owned != TACHO__NONE)
+			tacho__book_note(tacho__owned_at(b->l, w->idle_owned), ns - w->wait_from, 0,
+					 ns);
+		w->wait_late = 0;
+		if (w->wait_off)
+			tacho__book_late(b, w, w->wait_off, TACHO__LATE_RUNNABLE, 0);
+		b->l->threads[w->thread].turns++;
+		w->empty_turns += !ready;
+	} else {
+		w->wait_from = ns;
+	}
+	serve(b, w, s, TACHO__BUSY, ns);
+	if (waited && ready && w->turn_from && w->wait_from > w->turn_from && was_at_once(w, ns))
+		at_once(b, w, ready);
+	w->doing = TACHO__RUNNING;
+	q = tacho__queue_at(b, w);
+	if (waited) {
+		w->turn_before = w->turn_from;
+		w->turn_loop = s->loop;
+		w->turn_from = ns;
+	}
+	w->turn_parked_then = q ? q->parked_ns : 0;
+	w->halves_estimated = s->level == TACHO_LEVEL_WAITS;
+	if (w->halves_estimated)
+		w->halves = ready ? (uint32_t)ready - 1 : 0;
+	else if (s->level == TACHO_LEVEL_API && w->of->wakes)
+		w->halves = 0;
+	else
+		w->halves = (uint32_t)ready * 2;
+}
+
+/* What the kernel says of the poll or turn that ended last. */
+static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
+		    const struct tacho__step *s)
+{
+	struct tacho__paid *e = &w->ended;
+	uint64_t delay = s->value > e->off_ns ? s->value - e->off_ns : 0, part, waiting, moved = 0;
+	uint64_t moved_waiting = 0, asleep;
+	uint32_t off;
+
+	if (e->kind == TACHO__NONE || e->owned == TACHO__NONE)
+		return;
+	off = tacho__book_owned(b, w, TACHO__OWNS_DESCHEDULED, 0, 0);
+	if (off == TACHO__NONE)
+		return;
+	/* In which part of it that was is not known; but what was not seen to run was that. */
+	part = e->block != TACHO__NONE &&
+			       tacho__owned_at(b->l, e->block)->owns == TACHO__OWNS_STOPPED
+		       ? delay - (delay < e->block_ns ? delay : e->block_ns)
+	       : e->block_ns
+		       ? (uint64_t)((double)delay * ((double)e->ns / (double)(e->ns + e->block_ns)))
+		       : delay;
+	part = part < e->ns ? part : e->ns;
+	waiting = e->ns ? (uint64_t)((double)e->waiting_ns * ((double)part / (double)e->ns)) : 0;
+	if (part) {
+		tacho__book_shift(b, e->owned, off, part, waiting);
+		e->ns -= part;
+		e->waiting_ns -= waiting < e->waiting_ns ? waiting : e->waiting_ns;
+		moved = part;
+		moved_waiting = waiting;
+	}
+	part = delay - part < e->block_ns ? delay - part : e->block_ns;
+	if (part && e->block != TACHO__NONE) {
+		waiting =
+			(uint64_t)((double)e->block_waiting * ((double)part / (double)e->block_ns));
+		tacho__book_shift(b, e->block, off, part, waiting);
+		moved += part;
+		moved_waiting = tacho__add(moved_waiting, waiting);
+	}
+	if (moved)
+		tacho__book_note(tacho__owned_at(b->l, off), moved, moved_waiting, s->ns);
+	w->off_ns += moved;
+	w->off_waiting = tacho__add(w->off_waiting, moved_waiting);
+	/* It neither ran nor was it ready to, and pages came from a disk. */
+	asleep = e->ns > e->sample_ns ? e->ns - e->sample_ns : 0;
+	if (s->faults && w->of->is_sampled && asleep >= e->ns / 2 && asleep >= 1000000) {
+		uint32_t fault = tacho__book_owned(b, w, TACHO__OWNS_FAULTING, 0, 0);
+
+		waiting = (uint64_t)((double)e->waiting_ns * ((double)asleep / (double)e->ns));
+		tacho__book_shift(b, e->owned, fault, asleep, waiting);
+		if (fault != TACHO__NONE)
+			tacho__book_note(tacho__owned_at(b->l, fault), asleep, waiting, s->ns);
+		e->ns -= asleep;
+		e->waiting_ns -= waiting < e->waiting_ns ? waiting : e->waiting_ns;
+	}
+}
+
+/*
+ * It was ready to run for so long before it came out of its wait: the first thing that was ready,
+ * or the time-out that was due, waited for all of that, the others came in between. Where wakes
+ * are seen, these say it.
+ */
+static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	uint64_t others = w->ready > 1 ? tacho__times(w->ready - 1, ns) / 2 : 0;
+	uint32_t index;
+
+	if (!ns)
+		return;
+	if (w->level == TACHO_LEVEL_API && w->of->wakes) {
+		tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, 0);
+		return;
+	}
+	b->waited = tacho__add(b->waited, tacho__add(ns, others));
+	index = tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, tacho__add(ns, others));
+	if (index != TACHO__NONE)
+		tacho__owned_at(b->l, index)->estimated_ns =
+			tacho__add(tacho__owned_at(b->l, index)->estimated_ns, others);
+}
+
+static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	if (w->doing == TACHO__UNBORN)
+		return;
+	/* How long what is cut took is not known. */
+	tacho__book_count(b, w);
+	tacho__book_unblock(b, w->blocks, w->block_count);
+	w->block_count = 0;
+	w->depth = 0;
+	close_frame(b, w, ns);
+	w->ended.kind = TACHO__NONE;
+	w->doing = TACHO__UNSEEN;
+	w->halves = w->in_lock = 0;
+	w->late_next = w->turn_from = 0;
+	w->blocked_on = 0;
+	if (w->queue != TACHO__NONE)
+		tacho__queue_stand(b, w, tacho__queue_at(b, w), TACHO__BUSY, ns);
+}
+
+/* ----------------------------------------------------------------- pool, wakes */
+
+static void works(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t kind, uint64_t ns)
+{
+	struct tacho__ledger_thread *t = &b->l->threads[w->thread];
+
+	t->is_pool = 1;
+	t->works++;
+	w->wait_to = ns;
+	w->wait_late = 0;
+	if (w->doing != TACHO__WAITING)
+		w->wait_from = ns;
+	else if (w->idle_owned != TACHO__NONE)
+		tacho__book_note(tacho__owned_at(b->l, w->idle_owned), ns - w->wait_from, 0, ns);
+	w->doing = TACHO__RUNNING;
+	if (!t->is_loop)
+		tacho__queue_stand(b, w, tacho__queue_of_pool(b, w->process), TACHO__BUSY, ns);
+	open_frame(w, kind, ns);
+}
+
+static void worked(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	const struct tacho__ledger_thread *t = &b->l->threads[w->thread];
+
+	/* Done on the loop, of which only that is seen. */
+	if (!t->is_pool || !w->depth)
+		return;
+	close_frame(b, w, ns);
+	if (t->is_loop || w->depth)
+		return;
+	w->doing = TACHO__WAITING;
+	w->wait_from = ns;
+	tacho__queue_stand(b, w, tacho__queue_of_pool(b, w->process), TACHO__PARKED, ns);
+}
+
+static void queue_changes(struct tacho__ledger_book *b, const struct tacho__step *s, uint64_t ns)
+{
+	int is_task = s->type == TACHO__STEP_WOKEN || s->type == TACHO__STEP_SERVED;
+	struct tacho__queue *q = is_task ? tacho__queue_of(b, s->process, s->from)
+					 : tacho__queue_of_pool(b, s->process);
+
+	if (s->type == TACHO__STEP_WOKEN)
+		tacho__book_process(b, s->process)->wakes = 1;
+	if (!q)
+		return;
+	if (s->type == TACHO__STEP_WOKEN || s->type == TACHO__STEP_SUBMITTED)
+		tacho__queue_adds(b, q, ns);
+	else
+		tacho__queue_takes(b, q, ns, s->value);
+}
+
+/* --------------------------------------------------------------------- all steps */
+
+static void step(struct tacho__ledger_book *b, struct tacho__worker *w, const struct tacho__step *s)
+{
+	uint64_t ns = s->ns > w->at ? s->ns : w->at;
+
+	switch (s->type) {
+	case TACHO__STEP_PARKS:
+		tacho__book_settle(b, w, ns);
+		parks(b, w, s, ns);
+		break;
+	case TACHO__STEP_UNPARKS:
+		if (w->blocked_on) {
+			unblocks(b, w, ns);
+			break;
+		}
+		tacho__book_settle(b, w, ns);
+		unparks(b, w, s, ns);
+		break;
+	case TACHO__STEP_LOOP:
+		tacho__book_settle(b, w, ns);
+		serve(b, w, s, w->standing == TACHO__PARKED ? TACHO__PARKED : TACHO__BUSY, ns);
+		break;
+	case TACHO__STEP_BEGINS:
+		tacho__book_settle(b, w, ns);
+		begins(b, w, s, ns);
+		break;
+	case TACHO__STEP_ENDS:
+		tacho__book_settle(b, w, ns);
+		if (w->depth)
+			close_frame(b, w, ns);
+		break;
+	case TACHO__STEP_WAITS:
+		tacho__book_settle(b, w, ns);
+		tacho__book_waits(b, w, s, ns);
+		break;
+	case TACHO__STEP_WAITED:
+		tacho__book_waited(b, w, s, ns);
+		break;
+	case TACHO__STEP_WORKS:
+		tacho__book_settle(b, w, ns);
+		works(b, w, s->kind, ns);
+		break;
+	case TACHO__STEP_WORKED:
+		tacho__book_settle(b, w, ns);
+		worked(b, w, ns);
+		break;
+	case TACHO__STEP_DELAYED:
+		delayed(b, w, s);
+		break;
+	case TACHO__STEP_WAIT_DELAYED:
+		wait_delayed(b, w, s->value);
+		break;
+	case TACHO__STEP_LATE:
+		w->late_next = s->value;
+		if (s->level == TACHO_LEVEL_WAITS) {
+			w->late_next = 0;
+			b->waited = tacho__add(b->waited, s->value);
+			tacho__book_late(b, w, s->value, TACHO__LATE_STOPPED, s->value);
+		}
+		break;
+	case TACHO__STEP_CUT:
+		tacho__book_settle(b, w, ns);
+		cut(b, w, ns);
+		break;
+	default:
+		break;
+	}
+}
+
+void tacho__book_step(void *arg, const struct tacho__step *s)
+{
+	struct tacho__ledger_book *b = arg;
+	struct tacho__worker *w;
+
+	if (s->index < b->by_index_count && b->by_index[s->index])
+		w = tacho__worker_at(b, b->by_index[s->index] - 1);
+	else
+		w = tacho__book_worker_of(b, s);
+	if (!w)
+		return;
+	if (s->type != TACHO__STEP_CUT)
+		tacho__book_lives(b, w, s->ns);
+	switch (s->type) {
+	case TACHO__STEP_WOKEN:
+	case TACHO__STEP_SERVED:
+	case TACHO__STEP_SUBMITTED:
+	case TACHO__STEP_TAKEN:
+		queue_changes(b, s, s->ns);
+		break;
+	default:
+		step(b, w, s);
+		break;
+	}
+}

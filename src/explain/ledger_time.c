@@ -1,0 +1,543 @@
+/* Who gets a stretch of a thread's time, and what waited in it. */
+#include "explain/ledger_book.h"
+
+#define MS UINT64_C(1000000)
+#define UNSAMPLED_NS (20 * MS) /* that runs longer has been sampled */
+#define STOPPED_NS (50 * MS)
+
+/* ------------------------------------------------------------------- owners */
+
+uint32_t tacho__book_owned(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			   enum tacho__owns owns, uint32_t what, uint64_t key)
+{
+	struct tacho__owned *o = tacho__table_get(
+		&b->l->owned, (uint64_t)w->thread << 36 | (uint64_t)owns << 32 | what, key,
+		&b->error);
+
+	if (!o)
+		return TACHO__NONE;
+	if (!o->owns) {
+		o->owns = owns;
+		o->thread = w->thread;
+		o->process = w->process;
+	}
+	return o->entry.index;
+}
+
+/* One with a reason. */
+static uint32_t reasoned(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			 enum tacho__owns owns, enum tacho__owns_reason reason)
+{
+	uint32_t index = tacho__book_owned(b, w, owns, reason, 0);
+
+	if (index != TACHO__NONE)
+		tacho__owned_at(b->l, index)->reason = reason;
+	return index;
+}
+
+static struct tacho__owned *owned_of(const struct tacho__ledger_book *b,
+				     const struct tacho__worker *w, uint32_t index)
+{
+	return index == TACHO__NONE ? &b->l->threads[w->thread].rest : tacho__owned_at(b->l, index);
+}
+
+static uint32_t idle_of(struct tacho__ledger_book *b, struct tacho__worker *w)
+{
+	if (w->idle_owned == TACHO__NONE)
+		w->idle_owned = tacho__book_owned(b, w, TACHO__OWNS_IDLE, 0, 0);
+	return w->idle_owned;
+}
+
+static uint32_t code_of(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t kind)
+{
+	uint32_t i = kind % TACHO__BOOK_KINDS;
+	struct tacho__owned *o;
+
+	if (w->known[i].owned && w->known[i].kind == kind && w->known[i].loop == w->loop)
+		return w->known[i].owned - 1;
+	w->known[i].kind = kind;
+	w->known[i].loop = w->loop;
+	w->known[i].owned = tacho__book_owned(b, w, TACHO__OWNS_CODE, kind, w->loop) + 1;
+	if (!w->known[i].owned)
+		return TACHO__NONE;
+	o = tacho__owned_at(b->l, w->known[i].owned - 1);
+	o->kind = kind;
+	o->loop = w->loop;
+	return w->known[i].owned - 1;
+}
+
+/* --------------------------------------------------------------------- time */
+
+/* What of the waiting until `to` is the worker's to pay. */
+static uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to,
+		    uint64_t *estimated)
+{
+	struct tacho__queue *q = tacho__queue_at(b, w);
+	uint64_t sum = w->owed;
+
+	w->owed = 0;
+	*estimated = 0;
+	if (w->halves) {
+		uint64_t all = tacho__times(w->halves, to - w->at);
+
+		b->halves = tacho__add(b->halves, all);
+		all += w->half;
+		w->half = all & 1;
+		sum = tacho__add(sum, all / 2);
+		*estimated = w->halves_estimated ? all / 2 : 0;
+	}
+	if (q) {
+		struct tacho__point then;
+
+		if (to >= q->at) {
+			tacho__queue_move(b, q, to);
+			then = (struct tacho__point){to, q->cost, q->parked_ns};
+		} else {
+			then = tacho__queue_then(b, q, w, to);
+		}
+		if (then.cost > w->cost) {
+			if (w->standing == TACHO__BUSY)
+				sum = tacho__add(sum, then.cost - w->cost);
+			w->cost = then.cost;
+		}
+		if (then.parked_ns > w->parked_ns)
+			w->parked_ns = then.parked_ns;
+	}
+	return sum;
+}
+
+uint64_t tacho__book_give(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index,
+			  uint64_t to)
+{
+	uint64_t estimated, waiting;
+	struct tacho__owned *o;
+	uint32_t last = (w->piece_count - 1) % TACHO__BOOK_PIECES;
+
+	if (to <= w->at)
+		return 0;
+	waiting = pay(b, w, to, &estimated);
+	o = owned_of(b, w, index);
+	if (!o->ns)
+		o->first_ns = w->at;
+	o->last_ns = to;
+	o->ns += to - w->at;
+	o->waiting_ns = tacho__add(o->waiting_ns, waiting);
+	o->estimated_ns = tacho__add(o->estimated_ns, estimated);
+	if (!w->piece_count)
+		w->first_piece = w->at;
+	if (!w->piece_count || w->pieces[last].owned != index)
+		last = w->piece_count++ % TACHO__BOOK_PIECES;
+	w->pieces[last].owned = index;
+	w->pieces[last].to = to;
+	w->at = to;
+	return waiting;
+}
+
+uint32_t tacho__size_of(uint64_t ns)
+{
+	return (uint32_t)(ns >= MS) + (ns >= 10 * MS) + (ns >= 50 * MS);
+}
+
+static struct tacho__size *size_of(struct tacho__owned *o, uint64_t ns)
+{
+	return &o->size[tacho__size_of(ns)];
+}
+
+void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting, uint64_t end_ns)
+{
+	tacho__book_note_as(o, ns, ns, waiting, end_ns);
+}
+
+void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, uint64_t waiting,
+			 uint64_t end_ns)
+{
+	struct tacho__size *s = size_of(o, size_ns);
+
+	o->count++;
+	s->count++;
+	s->ns += ns;
+	s->waiting_ns = tacho__add(s->waiting_ns, waiting);
+	if (ns > o->longest_ns) {
+		o->longest_ns = ns;
+		o->longest_at_ns = end_ns - (end_ns > ns ? ns : end_ns);
+	}
+}
+
+void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting)
+{
+	struct tacho__size *s = &sizes[tacho__size_of(ns)];
+
+	s->count -= s->count > 0;
+	s->ns -= ns < s->ns ? ns : s->ns;
+	s->waiting_ns -= waiting < s->waiting_ns ? waiting : s->waiting_ns;
+}
+
+void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting)
+{
+	o->count -= o->count > 0;
+	tacho__size_less(o->size, ns, waiting);
+}
+
+void tacho__book_unblock(struct tacho__ledger_book *b, const struct tacho__blocked *blocks,
+			 uint32_t count)
+{
+	for (uint32_t i = 0; i < count; i++)
+		if (blocks[i].owned != TACHO__NONE)
+			tacho__book_unnote(tacho__owned_at(b->l, blocks[i].owned), blocks[i].ns,
+					   blocks[i].waiting_ns);
+}
+
+void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
+		       uint64_t waiting)
+{
+	struct tacho__owned *f, *t;
+
+	if (from == TACHO__NONE || to == TACHO__NONE || from == to)
+		return;
+	f = tacho__owned_at(b->l, from);
+	t = tacho__owned_at(b->l, to);
+	if (ns > f->ns)
+		ns = f->ns;
+	if (waiting > f->waiting_ns)
+		waiting = f->waiting_ns;
+	if (!t->ns)
+		t->first_ns = f->last_ns - (f->last_ns > ns ? ns : f->last_ns);
+	t->last_ns = f->last_ns;
+	f->ns -= ns;
+	f->waiting_ns -= waiting;
+	if (f->estimated_ns > f->waiting_ns)
+		f->estimated_ns = f->waiting_ns;
+	t->ns += ns;
+	t->waiting_ns = tacho__add(t->waiting_ns, waiting);
+}
+
+/* ---------------------------------------------------------------- what it does */
+
+/* Runnable until `to`, and others ran. */
+static void give_off(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
+{
+	uint32_t index = tacho__book_owned(b, w, TACHO__OWNS_DESCHEDULED, 0, 0);
+	uint64_t from = w->at, waiting = tacho__book_give(b, w, index, to);
+
+	if (to <= from)
+		return;
+	w->open[w->depth].off_ns += to - from;
+	w->off_ns += to - from;
+	w->off_waiting = tacho__add(w->off_waiting, waiting);
+	tacho__book_note(owned_of(b, w, index), to - from, waiting, to);
+}
+
+/* Gives all until `to` that the kernel did not take away to it; how much that was. */
+static uint64_t give_on(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index,
+			uint64_t to, uint64_t *waiting)
+{
+	uint64_t sum = 0, from;
+	uint32_t n = 0;
+
+	*waiting = 0;
+	for (uint32_t i = 0; i < w->off_count; i++) {
+		if (w->offs[i].from >= to) {
+			w->offs[n++] = w->offs[i];
+			continue;
+		}
+		from = w->at;
+		*waiting = tacho__add(*waiting, tacho__book_give(b, w, index, w->offs[i].from));
+		sum += w->at - from;
+		give_off(b, w, w->offs[i].to < to ? w->offs[i].to : to);
+	}
+	w->off_count = n;
+	from = w->at;
+	*waiting = tacho__add(*waiting, tacho__book_give(b, w, index, to));
+	return sum + (w->at - from);
+}
+
+uint64_t tacho__book_block(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index,
+			   uint64_t to)
+{
+	struct tacho__paid *p = &w->open[w->depth];
+	uint64_t waiting, ns;
+	struct tacho__owned *o;
+
+	if (to <= w->at)
+		return 0;
+	ns = give_on(b, w, index, to, &waiting);
+	o = owned_of(b, w, index);
+	if (ns > o->longest_ns) {
+		o->kind = p->kind;
+		o->loop = w->loop;
+	}
+	if (!w->is_cut) {
+		tacho__book_note(o, ns, waiting, to);
+		if (w->block_count < TACHO__BOOK_BLOCKS) {
+			w->blocks[w->block_count].owned = index;
+			w->blocks[w->block_count].ns = ns;
+			w->blocks[w->block_count++].waiting_ns = waiting;
+		}
+	}
+	if (ns >= p->block_ns) {
+		p->block = index;
+		p->block_ns = ns;
+		p->block_waiting = waiting;
+	}
+	return ns;
+}
+
+struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b, struct tacho__worker *w)
+{
+	struct tacho__paid *p = &w->open[w->depth];
+
+	if (p->owned == TACHO__NONE)
+		p->owned = code_of(b, w, p->kind);
+	return p;
+}
+
+static void give_code(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
+{
+	struct tacho__paid *p = tacho__book_open(b, w);
+	uint64_t waiting;
+
+	if (!w->off_count) {
+		uint64_t parked = w->parked_ns;
+
+		p->ns += to > w->at ? to - w->at : 0;
+		waiting = tacho__book_give(b, w, p->owned, to);
+		w->code_parked += w->parked_ns - parked;
+	} else {
+		p->ns += give_on(b, w, p->owned, to, &waiting);
+	}
+	p->waiting_ns = tacho__add(p->waiting_ns, waiting);
+}
+
+/* Nothing of the process was seen meanwhile, and it was sampled: it did not run. */
+static void give_stopped(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
+{
+	const struct tacho__book_process *p = w->of;
+	uint32_t kept = p->gap_count < TACHO__BOOK_GAPS ? p->gap_count : TACHO__BOOK_GAPS;
+
+	for (uint32_t i = kept; p->is_sampled && i--;) {
+		uint64_t from = p->gaps[(p->gap_count - 1 - i) % TACHO__BOOK_GAPS].from;
+		uint64_t end = p->gaps[(p->gap_count - 1 - i) % TACHO__BOOK_GAPS].to;
+
+		end = end < to ? end : to;
+		from = from > w->at ? from : w->at;
+		if (end <= from || end - from < STOPPED_NS)
+			continue;
+		give_code(b, w, from);
+		tacho__book_block(b, w, tacho__book_owned(b, w, TACHO__OWNS_STOPPED, 0, 0), end);
+	}
+}
+
+/*
+ * A thread that serves a queue with others and neither ran nor was seen to be blocked waits for
+ * these to hand it something, as far as one of them was parked.
+ */
+static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
+{
+	struct tacho__queue *q = tacho__queue_at(b, w);
+	uint64_t parked, ran = 0, ns = to - w->at;
+	uint32_t kept =
+		w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
+
+	if (!q || q->serving < 2 || !w->of->is_sampled)
+		return;
+	for (uint32_t i = 0; i < kept; i++)
+		if (w->samples[i].at > w->at && w->samples[i].at <= to)
+			ran += w->samples[i].ns;
+	parked = tacho__queue_then(b, q, w, to).parked_ns;
+	parked = parked > w->parked_ns ? parked - w->parked_ns : 0;
+	if (ran >= ns / 4 || parked < ns / 4)
+		return;
+	ran = ns - ran < parked ? ns - ran : parked;
+	tacho__book_note(owned_of(b, w, idle_of(b, w)), ran,
+			 tacho__book_give(b, w, idle_of(b, w), w->at + ran), w->at);
+	tacho__book_turns(w, w->at);
+}
+
+/* The same for waits that are too short to miss a sample each, all together. */
+void tacho__book_unsampled(struct tacho__ledger_book *b, struct tacho__worker *w)
+{
+	for (uint32_t i = 0; w->code_parked && w->of->is_sampled && i < b->l->owned.used; i++) {
+		struct tacho__owned *o = tacho__table_at(&b->l->owned, i);
+		uint64_t ran, more;
+
+		if (!o || o->thread != w->thread || o->owns != TACHO__OWNS_CODE || o->kind)
+			continue;
+		ran = 2 * o->sample_ns + 2 * UNSAMPLED_NS;
+		if (o->ns < 10 * UNSAMPLED_NS || ran >= o->ns / 2)
+			continue;
+		more = o->ns - ran < w->code_parked ? o->ns - ran : w->code_parked;
+		w->code_parked -= more;
+		tacho__book_shift(b, i, idle_of(b, w), more, 0);
+	}
+}
+
+void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
+{
+	if (to <= w->at)
+		return;
+	switch (w->doing) {
+	case TACHO__UNBORN:
+		break;
+	case TACHO__UNSEEN:
+		tacho__book_give(b, w, reasoned(b, w, TACHO__OWNS_NOT_OBSERVED, w->why), to);
+		break;
+	case TACHO__WAITING:
+		tacho__book_give(b, w, idle_of(b, w), to);
+		break;
+	case TACHO__RUNNING:
+		if (to - w->at >= UNSAMPLED_NS && !w->off_count) {
+			give_unseen(b, w, to);
+			/* Where hooks are not known to see its calls, it may be in one. */
+			if (to - w->at >= STOPPED_NS && w->level != TACHO_LEVEL_API)
+				give_stopped(b, w, to);
+		}
+		give_code(b, w, to);
+		break;
+	}
+}
+
+/* ------------------------------------------------------------------ afterwards */
+
+/* Of the last wait, so much more. */
+uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
+			  enum tacho__owns_reason reason, uint64_t waiting)
+{
+	uint64_t length = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : 0, more;
+	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, reason);
+	struct tacho__owned *o = owned_of(b, w, late);
+
+	ns = ns < length ? ns : length;
+	more = ns > w->wait_late ? ns - w->wait_late : 0;
+	if (more > owned_of(b, w, idle_of(b, w))->ns || w->idle_owned == TACHO__NONE ||
+	    late == TACHO__NONE)
+		more = 0;
+	o = owned_of(b, w, late);
+	o->waiting_ns = tacho__add(o->waiting_ns, waiting);
+	if (more)
+		tacho__book_shift(b, w->idle_owned, late, more, 0);
+	w->wait_late += more;
+	if (more || waiting)
+		tacho__book_note(o, more, waiting, w->wait_to);
+	if (reason == TACHO__LATE_RUNNABLE)
+		w->late_off_ns += more;
+	return late;
+}
+
+void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_RUNNABLE);
+	uint32_t quota = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_QUOTA);
+
+	tacho__book_shift(b, late, quota, ns, 0);
+	if (quota != TACHO__NONE)
+		tacho__book_note(tacho__owned_at(b->l, quota), ns, 0, w->at);
+}
+
+static uint64_t less(uint64_t from, uint64_t amount)
+{
+	return from - (amount < from ? amount : from);
+}
+
+/* Things that never had a callback did not wait for one. */
+static void relieve_one(struct tacho__ledger_book *b, struct tacho__owned *o, uint64_t ns,
+			uint64_t amount)
+{
+	struct tacho__size *s = size_of(o, ns);
+
+	amount = amount < o->waiting_ns ? amount : o->waiting_ns;
+	o->waiting_ns -= amount;
+	s->waiting_ns = less(s->waiting_ns, amount);
+	if (o->estimated_ns > o->waiting_ns)
+		o->estimated_ns = o->waiting_ns;
+	b->relieved = tacho__add(b->relieved, amount);
+}
+
+/* A piece of the time that `amount` is part of. */
+static void charge_one(struct tacho__ledger_book *b, const struct tacho__worker *w, uint32_t index,
+		       uint64_t ns, uint64_t amount, enum tacho__charge how)
+{
+	struct tacho__owned *o = owned_of(b, w, index);
+	struct tacho__size *s;
+
+	if (how == TACHO__RELIEVED) {
+		relieve_one(b, o, ns, amount);
+		return;
+	}
+	/* Idle is nobody who could be charged. */
+	if (o->owns == TACHO__OWNS_IDLE)
+		o = owned_of(b, w, reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_TIMER));
+	s = size_of(o, ns);
+	s->waiting_ns = tacho__add(s->waiting_ns, amount);
+	o->waiting_ns = tacho__add(o->waiting_ns, amount);
+	if (how == TACHO__ESTIMATED)
+		o->estimated_ns = tacho__add(o->estimated_ns, amount);
+}
+
+void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
+			uint64_t to, uint64_t amount, enum tacho__charge how)
+{
+	uint32_t kept = w->piece_count < TACHO__BOOK_PIECES ? w->piece_count : TACHO__BOOK_PIECES;
+	uint64_t left = amount, end, begin, oldest;
+	uint32_t first = (w->piece_count - kept) % TACHO__BOOK_PIECES;
+
+	if (!kept || !amount)
+		return;
+	if (how != TACHO__RELIEVED)
+		b->waited = tacho__add(b->waited, amount);
+	oldest = w->piece_count == kept ? w->first_piece : w->pieces[first].to;
+	from = from > oldest ? from : oldest;
+	/* Newest first: what lies before those that are kept goes to the last that is. */
+	for (uint32_t i = 1; i <= kept && left; i++) {
+		uint32_t at = (w->piece_count - i) % TACHO__BOOK_PIECES;
+		uint64_t part, length;
+
+		end = w->pieces[at].to;
+		begin = i < kept ? w->pieces[(w->piece_count - i - 1) % TACHO__BOOK_PIECES].to
+				 : oldest;
+		if (begin >= to && i < kept)
+			continue;
+		length = end - begin;
+		end = end < to ? end : to;
+		begin = begin > from ? begin : from;
+		if (i == kept || begin == from || end <= begin)
+			part = left;
+		else
+			part = (uint64_t)((double)amount *
+					  ((double)(end - begin) / (double)(to - from)));
+		part = part < left ? part : left;
+		charge_one(b, w, w->pieces[at].owned, length, part, how);
+		left -= part;
+	}
+	if (how == TACHO__ESTIMATED && to > from)
+		tacho__book_sample_costs(b, w, from, to, (double)amount / (double)(to - from));
+}
+
+uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+			 uint64_t from, uint64_t to, uint64_t lock)
+{
+	uint32_t kept = w->piece_count < TACHO__BOOK_PIECES ? w->piece_count : TACHO__BOOK_PIECES;
+	uint32_t best = TACHO__NONE;
+	uint64_t most = 0;
+
+	if (w->doing == TACHO__RUNNING && to > w->at && w->at >= from) {
+		best = w->open[w->depth].owned;
+		most = to - w->at;
+	}
+	for (uint32_t i = 1; i < kept; i++) {
+		uint32_t at = (w->piece_count - i) % TACHO__BOOK_PIECES;
+		uint64_t end = w->pieces[at].to;
+		uint64_t begin = w->pieces[(w->piece_count - i - 1) % TACHO__BOOK_PIECES].to;
+		const struct tacho__owned *o = owned_of(b, w, w->pieces[at].owned);
+
+		/* Until it got the lock, others had it. */
+		if (end <= from || (o->owns == TACHO__OWNS_LOCK && o->lock == lock))
+			break;
+		end = end < to ? end : to;
+		begin = begin > from ? begin : from;
+		if (end > begin && end - begin > most) {
+			most = end - begin;
+			best = w->pieces[at].owned;
+		}
+	}
+	return best;
+}

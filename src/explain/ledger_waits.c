@@ -1,0 +1,228 @@
+/* Where threads wait in the middle of work: locks, conditions, calls; and where the kernel runs
+   others, or nothing was recorded. */
+#include <string.h>
+
+#include "explain/ledger_book.h"
+
+/* ---------------------------------------------------------------------- locks */
+
+/* Whether that is where threads wait for each other to hand them something is known at the end. */
+static void signalled(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t place,
+		      uint64_t ns)
+{
+	uint32_t index;
+
+	if (w->doing != TACHO__RUNNING || ns <= w->at)
+		return;
+	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, TACHO__NONE, place);
+	tacho__book_block(b, w, index, ns);
+	w->signal_owned = index;
+	/* One of those that serve a queue may have been waiting to be handed something. */
+	if (w->standing == TACHO__IDLING)
+		tacho__book_turns(w, ns);
+	if (index != TACHO__NONE) {
+		tacho__owned_at(b->l, index)->is_signal = 1;
+		tacho__owned_at(b->l, index)->place = place;
+	}
+}
+
+void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
+		       const struct tacho__step *s, uint64_t ns)
+{
+	struct tacho__queue *q = tacho__queue_at(b, w);
+
+	w->in_lock = 1;
+	w->signal_guess = s->value != 0;
+	w->signal_owned = TACHO__NONE;
+	if (s->value && q && q->serving > 1 && !w->depth && w->standing == TACHO__BUSY)
+		tacho__queue_stand(b, w, q, TACHO__IDLING, ns);
+}
+
+void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
+			const struct tacho__step *s, uint64_t ns)
+{
+	w->in_lock = !s->value;
+	if (s->value)
+		signalled(b, w, s->place, ns);
+	if (w->standing == TACHO__IDLING)
+		tacho__queue_stand(b, w, tacho__queue_at(b, w), TACHO__BUSY, ns);
+}
+
+void tacho__book_lock(void *arg, const struct tacho__lock *l)
+{
+	struct tacho__ledger_book *b = arg;
+	struct tacho__worker *w = tacho__book_worker(b, l->at.process, l->at.thread), *holder;
+	uint32_t index, did = TACHO__NONE;
+	struct tacho__owned *o;
+	uint64_t longest;
+
+	if (!w || w->doing != TACHO__RUNNING)
+		return;
+	/* What an open wait is for shows when it ends. */
+	if (w->in_lock && l->cut && (w->signal_guess || l->for_signal)) {
+		w->in_lock = 0;
+		signalled(b, w, l->place, l->end_ns);
+	}
+	if (!w->in_lock) {
+		if (l->is_signal && l->stack && w->signal_owned != TACHO__NONE)
+			tacho__owned_at(b->l, w->signal_owned)->place = l->stack;
+		return;
+	}
+	w->in_lock = 0;
+	holder = l->release_ns
+			 ? tacho__table_find(&b->workers, l->releaser.process, l->releaser.thread)
+			 : NULL;
+	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, holder ? holder->number : 0, l->lock);
+	if (holder && holder != w)
+		did = tacho__book_did(b, holder, l->begin_ns, l->release_ns, l->lock);
+	longest = index == TACHO__NONE ? 0 : tacho__owned_at(b->l, index)->longest_ns;
+	w->is_cut = (l->cut & TACHO__CUT_END) != 0;
+	tacho__book_block(b, w, index, l->end_ns);
+	w->is_cut = 0;
+	if (index == TACHO__NONE)
+		return;
+	o = tacho__owned_at(b->l, index);
+	o->lock = l->lock;
+	if (o->longest_ns > longest || !o->place) {
+		o->place = l->stack ? l->stack : l->place;
+		o->holder = l->release_ns ? l->releaser.thread : 0;
+		o->held_place = l->release_place;
+		o->did = did == TACHO__NONE ? 0 : did + 1;
+	}
+}
+
+/* --------------------------------------------------------------------- calls */
+
+void tacho__book_call(void *arg, const struct tacho__call *c)
+{
+	struct tacho__ledger_book *b = arg;
+	struct tacho__worker *w = tacho__book_worker(b, c->at.process, c->at.thread);
+	struct tacho__owned *o;
+	uint32_t index;
+	uint64_t longest;
+
+	if (!w)
+		return;
+	tacho__book_lives(b, w, c->cut ? c->begin_ns : c->end_ns);
+	if (w->doing != TACHO__RUNNING || c->end_ns <= w->at)
+		return;
+	w->calls++;
+	tacho__book_settle(b, w, c->begin_ns);
+	index = tacho__book_owned(b, w, TACHO__OWNS_CALL, c->name,
+				  c->stack ? c->stack : c->code | UINT64_C(1) << 63);
+	longest = index == TACHO__NONE ? 0 : tacho__owned_at(b->l, index)->longest_ns;
+	w->is_cut = (c->cut & TACHO__CUT_END) != 0;
+	tacho__book_block(b, w, index, c->end_ns);
+	w->is_cut = 0;
+	if (index == TACHO__NONE)
+		return;
+	o = tacho__owned_at(b->l, index);
+	o->name = c->name;
+	o->place = c->stack;
+	if (o->longest_ns > longest || c->cut & TACHO__CUT_END) {
+		o->is_open = (c->cut & TACHO__CUT_END) != 0;
+		o->code = c->code;
+	}
+}
+
+/* -------------------------------------------------------------------- kernel */
+
+void tacho__book_off_cpu(void *arg, const struct tacho__switch *o)
+{
+	struct tacho__ledger_book *b = arg;
+	struct tacho__worker *w = tacho__table_find(&b->workers, o->at.process, o->at.thread);
+	uint64_t from;
+
+	if (!w || !o->runnable || o->cut)
+		return;
+	if (w->doing == TACHO__WAITING) {
+		w->wait_off += o->end_ns - o->begin_ns;
+		return;
+	}
+	from = o->begin_ns > w->at ? o->begin_ns : w->at;
+	if (w->doing != TACHO__RUNNING || o->end_ns <= from)
+		return;
+	/* No room: what came before is not in a call. */
+	if (w->off_count == TACHO__BOOK_OFFS && !w->in_lock)
+		tacho__book_settle(b, w, w->offs[w->off_count - 1].to);
+	if (w->off_count == TACHO__BOOK_OFFS)
+		return;
+	if (w->off_count && from < w->offs[w->off_count - 1].to)
+		from = w->offs[w->off_count - 1].to;
+	w->offs[w->off_count].from = from;
+	w->offs[w->off_count].to = o->end_ns > from ? o->end_ns : from;
+	w->off_count++;
+}
+
+/* A quota took so much since it was read last: of what the thread was ready to run in. */
+static void throttle(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	uint64_t part = ns < w->off_ns ? ns : w->off_ns, waiting;
+	uint32_t off = tacho__book_owned(b, w, TACHO__OWNS_DESCHEDULED, 0, 0);
+	uint32_t throttled = tacho__book_owned(b, w, TACHO__OWNS_THROTTLED, 0, 0);
+
+	if (part && throttled != TACHO__NONE) {
+		waiting = (uint64_t)((double)w->off_waiting * ((double)part / (double)w->off_ns));
+		tacho__book_shift(b, off, throttled, part, waiting);
+		tacho__book_note(tacho__owned_at(b->l, throttled), part, waiting, w->at);
+	}
+	part = ns < w->late_off_ns ? ns : w->late_off_ns;
+	if (part)
+		tacho__book_requota(b, w, part);
+	w->off_ns = w->off_waiting = w->late_off_ns = 0;
+}
+
+void tacho__book_counter(void *arg, const struct tacho__counter *c)
+{
+	struct tacho__ledger_book *b = arg;
+	struct tacho__book_process *p = tacho__book_process(b, c->at.process);
+	struct tacho__known_id *k = &b->counters[c->name % TACHO__BOOK_KNOWN];
+	uint64_t us;
+
+	tacho__book_seen(b, p, c->at.process, c->ns);
+	if (c->depth)
+		return;
+	if (k->process != c->at.process || k->id != c->name) {
+		const struct tacho_definition *d =
+			tacho_read_definition(b->l->reader, c->at.process, c->name);
+
+		*k = (struct tacho__known_id){c->at.process, c->name,
+					      d && d->def_class == TACHO_DEF_COUNTER &&
+						      strcmp(d->name, "cgroup throttled") == 0};
+	}
+	if (!k->value)
+		return;
+	us = c->value > p->throttled_us ? c->value - p->throttled_us : 0;
+	if (!p->throttle_known || us > UINT64_C(1) << 50)
+		us = 0;
+	p->throttle_known = 1;
+	p->throttled_us = c->value;
+	for (struct tacho__worker *w = NULL; (w = tacho__table_next(&b->workers, w));)
+		if (w->process == c->at.process && (w->off_ns || w->late_off_ns))
+			throttle(b, w, us * 1000);
+}
+
+/* --------------------------------------------------------------------- holes */
+
+void tacho__book_hole(void *arg, const struct tacho__hole *h)
+{
+	struct tacho__ledger_book *b = arg;
+	struct tacho__worker *w = tacho__table_find(&b->workers, h->process, h->thread);
+
+	if (w)
+		w->why = TACHO__UNSEEN_LOSS;
+	tacho__queues_forget(b, h->process, h->to_ns);
+}
+
+void tacho__book_other(void *arg, const struct tacho__at *at, const struct tacho_event *e)
+{
+	struct tacho__ledger_book *b = arg;
+
+	(void)at;
+	tacho__book_seen(b, tacho__book_process(b, e->process), e->process, e->ns);
+	if (e->type == TACHO_EV_PAUSE)
+		tacho__queues_forget(b, e->process, e->ns);
+	else if (e->type == TACHO_EV_STEAL)
+		tacho__queue_steals(b, e->process, e->arg, (uint32_t)TACHO_GET(e, STEAL, victim),
+				    e->ns);
+}

@@ -1,0 +1,396 @@
+/* The ledger: each ns of a thread has one owner, of every kind that there is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ledger_help.h"
+
+static void waits_are_idle_and_turns_are_code(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 13 * MS, PARK, LOOP_1);
+	PUT(&b.m, 30 * MS, UNPARK, 1);
+	PUT(&b.m, 31 * MS, PARK, LOOP_1);
+	book_make(&b);
+	ALL_MS(&b, 1, IDLE, 27);
+	ALL_MS(&b, 1, CODE, 4);
+	assert_int_equal(had(&b, 1, TACHO__OWNS_CODE).count, 2);
+	assert_int_equal(line_of(&b, TACHO__OWNS_CODE)->longest_ns, 3 * MS);
+	assert_int_equal(b.l->threads[0].turns, 2);
+	assert_int_equal(b.l->waiting_ns, 0);
+	book_end(&b);
+}
+
+static void callbacks_calls_and_what_is_between_are_told_apart(void **state)
+{
+	struct booked b;
+	char key[64];
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_2);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 11 * MS, POLL_BEGIN, KIND_A, 0);
+	put_call(&b.m, 20 * MS, NAME, 6 * MS);
+	PUT(&b.m, 21 * MS, POLL_BEGIN, KIND_B, 0);
+	PUT(&b.m, 24 * MS, POLL_END, 0);
+	PUT(&b.m, 25 * MS, POLL_END, 0);
+	PUT(&b.m, 25 * MS, PARK, LOOP_2);
+	book_make(&b);
+	ALL_MS(&b, 1, IDLE, 10);
+	ALL_MS(&b, 1, CALL, 6);
+	ALL_MS(&b, 1, CODE, 9);
+	for (uint32_t i = 0; i < b.l->line_count; i++) {
+		const struct tacho__ledger_line *x = &b.l->lines[i];
+		const struct tacho__owned *o = tacho__ledger_owned(b.l, x);
+
+		if (o->owns == TACHO__OWNS_CODE)
+			assert_int_equal(x->ns, o->kind == KIND_A   ? 5 * MS
+						: o->kind == KIND_B ? 3 * MS
+								    : 1 * MS);
+	}
+	tacho__ledger_key(b.l, line_of(&b, TACHO__OWNS_CALL), key, sizeof(key));
+	assert_string_equal(key, "read");
+	book_end(&b);
+}
+
+static void a_call_that_has_not_returned_lasts_until_the_end(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 100 * MS, CALL_OPEN, NAME, 0, T0 + 12 * MS, UINT64_MAX);
+	book_make(&b);
+	ALL_MS(&b, 1, CODE, 2);
+	ALL_MS(&b, 1, CALL, 88);
+	assert_int_equal(tacho__ledger_owned(b.l, line_of(&b, TACHO__OWNS_CALL))->is_open, 1);
+	book_end(&b);
+}
+
+static void a_lock_has_its_holder_and_what_that_did(void **state)
+{
+	struct booked b;
+	char key[128];
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 12 * MS, LOCK_WAIT, PLACE, 0x1000);
+	PUT(&b.m, 52 * MS, LOCK_WAITED, 1, 0x1000);
+	PUT(&b.m, 53 * MS, PARK, LOOP_1);
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 1 * MS, PARK, LOOP_3);
+	PUT(&b.m, 11 * MS, UNPARK, 1);
+	put_call(&b.m, 51 * MS, SLEEP, 38 * MS);
+	PUT(&b.m, 52 * MS - 1, LOCK_RELEASE, PLACE, 0x1000, 1);
+	PUT(&b.m, 53 * MS, PARK, LOOP_3);
+	book_make(&b);
+	ALL_MS(&b, 1, LOCK, 40);
+	ALL_MS(&b, 1, CODE, 3);
+	ALL_MS(&b, 2, CALL, 38);
+	tacho__ledger_key(b.l, line_of(&b, TACHO__OWNS_LOCK), key, sizeof(key));
+	assert_non_null(strstr(key, "0x1000, held by"));
+	assert_non_null(strstr(key, "in call nanosleep"));
+	book_end(&b);
+}
+
+static void a_condition_in_the_middle_of_work_is_no_idling(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 12 * MS, LOCK_WAIT, PLACE, 0x1000);
+	PUT(&b.m, 52 * MS, LOCK_WAITED, 3, 0x1000);
+	PUT(&b.m, 53 * MS, PARK, LOOP_1);
+	book_make(&b);
+	ALL_MS(&b, 1, IDLE, 10);
+	ALL_MS(&b, 1, LOCK, 40);
+	assert_int_equal(tacho__ledger_owned(b.l, line_of(&b, TACHO__OWNS_LOCK))->is_signal, 1);
+	book_end(&b);
+}
+
+static void what_the_kernel_took_comes_first(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	put_call(&b.m, 50 * MS, NAME, 30 * MS);
+	PUT(&b.m, 60 * MS, PARK, LOOP_1);
+	trace_stream(&b.m, 1, TACHO_STREAM_KERNEL);
+	PUT(&b.m, 12 * MS, SWITCH_OUT, 1); /* in the code */
+	PUT(&b.m, 14 * MS, SWITCH_IN, 0);
+	PUT(&b.m, 21 * MS, SWITCH_OUT, 0); /* it sleeps in the call */
+	PUT(&b.m, 30 * MS, SWITCH_IN, 0);
+	PUT(&b.m, 40 * MS, SWITCH_OUT, 1); /* in the call */
+	PUT(&b.m, 45 * MS, SWITCH_IN, 0);
+	book_make(&b);
+	ALL_MS(&b, 1, DESCHEDULED, 7);
+	ALL_MS(&b, 1, CALL, 25);
+	ALL_MS(&b, 1, CODE, 18);
+	assert_int_equal(had(&b, 1, TACHO__OWNS_DESCHEDULED).count, 2);
+	book_end(&b);
+}
+
+static void a_delay_that_is_counted_is_taken_from_code_and_call_alike(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	put_call(&b.m, 50 * MS, NAME, 30 * MS);
+	PUT(&b.m, 60 * MS, PARK, LOOP_1);
+	PUT(&b.m, 60 * MS, SCHED, 9, 25 * MS, 0); /* of the turn */
+	PUT(&b.m, 70 * MS, UNPARK, 1);
+	PUT(&b.m, 80 * MS, PARK, LOOP_1);
+	PUT(&b.m, 80 * MS, SCHED, 9, 4 * MS, 0);
+	PUT(&b.m, 90 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, DESCHEDULED, 29);
+	ALL_MS(&b, 1, CALL, 15);
+	ALL_MS(&b, 1, CODE, 16);
+	/* The longest turn is what is left of it. */
+	assert_int_equal(line_of(&b, TACHO__OWNS_CODE)->longest_ns, 10 * MS);
+	book_end(&b);
+}
+
+static void a_quota_has_its_part_of_that(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, COUNTER, QUOTA, 1000);
+	PUT(&b.m, 1 * MS, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 50 * MS, PARK, LOOP_1);
+	PUT(&b.m, 50 * MS, SCHED, 9, 30 * MS, 0);
+	PUT(&b.m, 61 * MS, COUNTER, QUOTA, 21000);
+	PUT(&b.m, 70 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, THROTTLED, 20);
+	ALL_MS(&b, 1, DESCHEDULED, 10);
+	/* Until it parks for the first time it is not known to be a loop's. */
+	ALL_MS(&b, 1, CODE, 11);
+	book_end(&b);
+}
+
+static void samples_divide_code_and_show_what_did_not_run(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	for (uint64_t i = 0; i < 4; i++)
+		PUT(&b.m, (12 + i) * MS, SAMPLE_FRAMES, 0, 0, MS,
+		    i == 3 ? TACHO_CODE + 0x10 : SERVER_CODE + (i == 2 ? 0x20 : 0x10),
+		    SERVER_CODE + 0x90);
+	PUT(&b.m, 18 * MS, PARK, LOOP_1);
+	PUT(&b.m, 20 * MS, UNPARK, 1);
+	PUT(&b.m, 23 * MS, SAMPLE_FRAMES, 0, 0, 2 * MS, SERVER_CODE + 0x10);
+	/* Nobody sees anything of the process for long. */
+	PUT(&b.m, 223 * MS, PARK, LOOP_1);
+	book_make(&b);
+	ALL_MS(&b, 1, STOPPED, 200);
+	assert_int_equal(had(&b, 1, TACHO__OWNS_CODE).ns + had(&b, 1, TACHO__OWNS_RECORDER).ns,
+			 11 * MS);
+	assert_int_equal(had(&b, 1, TACHO__OWNS_RECORDER).ns, 11 * MS / 6);
+	assert_int_equal(line_of(&b, TACHO__OWNS_CODE)->function != 0, 1);
+	book_end(&b);
+}
+
+static void pages_from_a_disk_are_faulting(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 15 * MS, SAMPLE_FRAMES, 0, 0, 5 * MS, SERVER_CODE + 0x10);
+	PUT(&b.m, 50 * MS, PARK, LOOP_1);
+	PUT(&b.m, 50 * MS, SCHED, 0, 0, 7ull << 32);
+	PUT(&b.m, 60 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, FAULTING, 35);
+	ALL_MS(&b, 1, CODE, 5);
+	book_end(&b);
+}
+
+static void holes_pauses_and_edges_are_not_observed(void **state)
+{
+	struct tacho_box_thread threads[2] = {
+		{.state = TACHO_THREAD_LIVE, .number = 1, .start_ticks = 1000},
+		{.state = TACHO_THREAD_LIVE, .number = 2, .start_ticks = 1000}};
+	const struct tacho_anchor anchor = {1000, 1000, 1700000000000000000ull};
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	tb_array(&b.m.t, TACHO_BLOCK_CLOCK, &anchor, sizeof(anchor), 1);
+	trace_threads(&b.m, threads, 2);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 20 * MS, PARK, LOOP_1);
+	PUT(&b.m, 30 * MS, UNPARK, 1);
+	trace_hole(&b.m, 1, 0, 50);
+	PUT(&b.m, 80 * MS, PARK, LOOP_1);
+	PUT(&b.m, 90 * MS, UNPARK, 1);
+	PUT(&b.m, 91 * MS, PAUSE, 1);
+	PUT(&b.m, 95 * MS, PAUSE, 0);
+	PUT(&b.m, 100 * MS, PARK, LOOP_1);
+	/* It has been there before, and has its first record here. */
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 40 * MS, PARK, LOOP_3);
+	book_make(&b);
+	/* From the last record before a pause to the first after it. */
+	ALL_MS(&b, 1, NOT_OBSERVED, 50 + 10);
+	ALL_MS(&b, 1, IDLE, 30);
+	ALL_MS(&b, 1, CODE, 10);
+	ALL_MS(&b, 2, NOT_OBSERVED, 40 + 60);
+	assert_int_equal(b.l->lines[b.l->line_count - 1].ns, 40 * MS);
+	assert_int_equal(tacho__ledger_owned(b.l, &b.l->lines[b.l->line_count - 1])->reason,
+			 TACHO__UNSEEN_EDGE);
+	book_end(&b);
+}
+
+static void a_wait_that_ends_late_is_not_idle_to_its_end(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 100 * MS, UNPARK, 3);
+	PUT(&b.m, 100 * MS, SCHED, 2, 30 * MS, 0); /* others ran */
+	PUT(&b.m, 101 * MS, PARK, LOOP_1);
+	PUT(&b.m, 200 * MS, UNPARK, 0);
+	PUT(&b.m, 200 * MS, LATE, 0, 40 * MS); /* it overslept */
+	PUT(&b.m, 201 * MS, PARK, LOOP_1);
+	book_make(&b);
+	ALL_MS(&b, 1, LATE, 70);
+	ALL_MS(&b, 1, IDLE, 129);
+	/* The first of three waited for all of the delay, the others for half of it; and three are
+	   served evenly in 1 ms. */
+	COST_MS(&b, 1, LATE, 30 * 2 + 40);
+	COST_MS(&b, 1, CODE, 1);
+	book_end(&b);
+}
+
+static void a_wait_in_the_middle_of_a_turn_is_a_call(void **state)
+{
+	struct booked b;
+	char key[64];
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	for (uint64_t i = 0; i < 20; i++) {
+		PUT(&b.m, (100 * i) * MS, PARK, SET_A);
+		PUT(&b.m, (100 * i + 90) * MS, UNPARK, 1);
+		if (i == 10) {
+			PUT(&b.m, (100 * i + 92) * MS, PARK, LOOP_1);
+			PUT(&b.m, (100 * i + 98) * MS, UNPARK, 1);
+		}
+	}
+	PUT(&b.m, 2000 * MS, PARK, SET_A);
+	book_make(&b);
+	ALL_MS(&b, 1, IDLE, 20 * 90);
+	ALL_MS(&b, 1, CALL, 6);
+	ALL_MS(&b, 1, CODE, 200 - 6);
+	tacho__ledger_key(b.l, line_of(&b, TACHO__OWNS_CALL), key, sizeof(key));
+	assert_string_equal(key, "loop 1");
+	book_end(&b);
+}
+
+static void where_a_thread_waits_for_work_it_is_idle(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	/* It looks each 100 ms whether there is something to do. */
+	trace_stream(&b.m, 1, 0);
+	for (uint64_t i = 0; i < 5; i++) {
+		PUT(&b.m, (100 * i) * MS, PARK, LOOP_1);
+		PUT(&b.m, (100 * i) * MS + 1000, UNPARK, 0);
+		put_call(&b.m, (100 * i + 98) * MS, SLEEP, 97 * MS);
+	}
+	/* It takes connections, and each is ready when it looks. */
+	trace_stream(&b.m, 2, 0);
+	for (uint64_t i = 0; i < 5; i++) {
+		PUT(&b.m, (100 * i) * MS, PARK, SET_A);
+		PUT(&b.m, (100 * i) * MS + 1000, UNPARK, 1);
+		put_call(&b.m, (100 * i + 98) * MS, ACCEPT, 97 * MS);
+	}
+	/* It sleeps now and then in the middle of work. */
+	trace_stream(&b.m, 3, 0);
+	for (uint64_t i = 0; i < 50; i++) {
+		PUT(&b.m, (10 * i) * MS, PARK, LOOP_3);
+		PUT(&b.m, (10 * i + 1) * MS, UNPARK, 1);
+		if (i % 10 == 0)
+			put_call(&b.m, (10 * i + 9) * MS, SLEEP, 8 * MS);
+	}
+	book_make(&b);
+	ALL_MS(&b, 1, CALL, 0);
+	ALL_MS(&b, 2, CALL, 0);
+	assert_true(had(&b, 2, TACHO__OWNS_IDLE).ns >= 5 * 97 * MS);
+	assert_int_equal(had(&b, 2, TACHO__OWNS_IDLE).waiting, 0);
+	ALL_MS(&b, 3, CALL, 40);
+	/* What a wait reports, and has no callback that is seen, waits for none. */
+	assert_int_equal(had(&b, 3, TACHO__OWNS_CALL).waiting, 0);
+	book_end(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(waits_are_idle_and_turns_are_code),
+		cmocka_unit_test(callbacks_calls_and_what_is_between_are_told_apart),
+		cmocka_unit_test(a_call_that_has_not_returned_lasts_until_the_end),
+		cmocka_unit_test(a_lock_has_its_holder_and_what_that_did),
+		cmocka_unit_test(a_condition_in_the_middle_of_work_is_no_idling),
+		cmocka_unit_test(what_the_kernel_took_comes_first),
+		cmocka_unit_test(a_delay_that_is_counted_is_taken_from_code_and_call_alike),
+		cmocka_unit_test(a_quota_has_its_part_of_that),
+		cmocka_unit_test(samples_divide_code_and_show_what_did_not_run),
+		cmocka_unit_test(pages_from_a_disk_are_faulting),
+		cmocka_unit_test(holes_pauses_and_edges_are_not_observed),
+		cmocka_unit_test(a_wait_that_ends_late_is_not_idle_to_its_end),
+		cmocka_unit_test(a_wait_in_the_middle_of_a_turn_is_a_call),
+		cmocka_unit_test(where_a_thread_waits_for_work_it_is_idle),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
