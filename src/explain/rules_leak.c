@@ -12,7 +12,7 @@
 
 #include "explain/rules.h"
 
-#define LEAST_NS 2e9	   /* what grows for less than that may be on its way to a bound */
+#define LEAST_NS 1e9	   /* what grows for less than that may be on its way to a bound */
 #define PER_CONNECTION 4.0 /* of one place */
 #define FULL_SHARE 0.95	   /* of a loop's time */
 
