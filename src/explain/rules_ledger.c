@@ -16,6 +16,8 @@
 #include "explain/rules.h"
 
 #define GROUPS 256u
+#define LOOPS 4096u
+#define WAITERS 64u		     /* of one lock that are looked at */
 #define FUNCTION (UINT64_C(1) << 63) /* in keys of code: by function */
 /* Code that is no longer than usual is load: longer than all shorter ones by so much is not. */
 #define OUTLYING 5
@@ -94,34 +96,95 @@ static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__ow
 	}
 }
 
+/* What is looked up for each owner, counted once. */
+struct counted {
+	uint32_t clients;	  /* of the process: what was ready more than now and then */
+	struct tacho__table told; /* loops of which it is told what was ready; key: loop, 0 */
+	/* By index of the owner: what functions had of its code. */
+	struct sampled {
+		struct tacho__size size[TACHO__SIZES];
+	} * sampled;
+	int error;
+};
+
+/* Its part of what waited in callbacks that it had most of. */
+static uint64_t waited(const struct tacho__owned *o, const struct tacho__function *f, uint32_t size)
+{
+	const struct tacho__size *all = &o->size[size];
+
+	return all->ns ? (uint64_t)((double)all->waiting_ns *
+				    ((double)f->size[size].ns / (double)all->ns))
+		       : 0;
+}
+
+static void count_sampled(const struct tacho__explaining *x, struct counted *c)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+
+	c->sampled = calloc(l->owned.used + 1u, sizeof(*c->sampled));
+	if (!c->sampled) {
+		c->error = -ENOMEM;
+		return;
+	}
+	for (const struct tacho__function *f = NULL; (f = tacho__table_next(&l->functions, f));) {
+		const struct tacho__owned *o = tacho__table_at(&l->owned, f->owned);
+
+		for (uint32_t i = 1; o && i < TACHO__SIZES; i++) {
+			struct tacho__size *to = &c->sampled[f->owned].size[i];
+
+			to->count += f->size[i].count;
+			to->ns += f->size[i].ns;
+			to->waiting_ns += waited(o, f, i);
+		}
+	}
+}
+
+static void count_clients(const struct tacho__explaining *x, struct counted *c)
+{
+	uint64_t all = 0;
+
+	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
+		if (r->process != x->process)
+			continue;
+		all += r->count;
+		tacho__table_get(&c->told, r->loop, 0, &c->error);
+	}
+	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));)
+		c->clients +=
+			r->process == x->process && (double)r->count >= ONE_CLIENT * (double)all;
+}
+
 /*
  * Whether the thread works for one client alone. What was ready tells: of all that was ready in the
  * process, one nearly always; where that is not told, one at a time.
  */
-static int has_one_client(const struct tacho__explaining *x, const struct tacho__owned *o)
+static int has_one_client(const struct tacho__explaining *x, const struct counted *c,
+			  const struct tacho__owned *o)
 {
 	const struct tacho__ledger_thread *t = &x->out->ledger->threads[o->thread];
 	const struct tacho__loop_sum *l =
 		tacho__table_find(&x->sum->loops, (uint64_t)t->process << 32 | t->loop, t->thread);
-	uint64_t all = 0, clients = 0;
-	int told = 0;
 
 	/* Others wait where connections come in. */
 	if (l && l->listens)
 		return 0;
-	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
-		all += r->process == x->process ? r->count : 0;
-		told |= r->process == x->process && r->loop == t->loop;
-	}
-	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));)
-		clients += r->process == x->process && (double)r->count >= ONE_CLIENT * (double)all;
-	return told ? clients <= 1 : t->level == TACHO_LEVEL_WAITS && t->most_ready == 1;
+	return tacho__table_find(&c->told, t->loop, 0)
+		       ? c->clients <= 1
+		       : t->level == TACHO_LEVEL_WAITS && t->most_ready == 1;
 }
 
-static void add_owned(const struct tacho__explaining *x, struct group *g,
-		      const struct tacho__owned *o, const struct tacho__size *size)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-	g->several |= !has_one_client(x, o);
+	return a < b ? a : b;
+}
+
+/* Of code, without what functions had of it. */
+static void add_owned(const struct tacho__explaining *x, const struct counted *c, struct group *g,
+		      const struct tacho__owned *o)
+{
+	const struct tacho__size *less = c->sampled[o->entry.index].size;
+
+	g->several |= !has_one_client(x, c, o);
 	if (!g->worst || o->longest_ns > g->longest_ns) {
 		g->worst = o;
 		g->longest_ns = o->longest_ns;
@@ -129,9 +192,12 @@ static void add_owned(const struct tacho__explaining *x, struct group *g,
 	}
 	g->threads++;
 	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
-		g->size[i].count += size[i].count;
-		g->size[i].ns += size[i].ns;
-		g->size[i].waiting_ns += size[i].waiting_ns;
+		const struct tacho__size *size = &o->size[i];
+
+		g->size[i].count += size->count - least(less[i].count, size->count);
+		g->size[i].ns += size->ns - least(less[i].ns, size->ns);
+		g->size[i].waiting_ns +=
+			size->waiting_ns - least(less[i].waiting_ns, size->waiting_ns);
 	}
 }
 
@@ -206,20 +272,11 @@ static struct group *group_of(struct group *groups, uint32_t *count, enum tacho_
 	return &groups[at];
 }
 
-/* Its part of what waited in callbacks that it had most of. */
-static uint64_t waited(const struct tacho__owned *o, const struct tacho__function *f, uint32_t size)
+static void add_function(const struct tacho__explaining *x, const struct counted *c,
+			 struct group *g, const struct tacho__owned *o,
+			 const struct tacho__function *f)
 {
-	const struct tacho__size *all = &o->size[size];
-
-	return all->ns ? (uint64_t)((double)all->waiting_ns *
-				    ((double)f->size[size].ns / (double)all->ns))
-		       : 0;
-}
-
-static void add_function(const struct tacho__explaining *x, struct group *g,
-			 const struct tacho__owned *o, const struct tacho__function *f)
-{
-	g->several |= !has_one_client(x, o);
+	g->several |= !has_one_client(x, c, o);
 	if (!g->worst || f->longest_ns > g->longest_ns) {
 		g->worst = o;
 		g->function = f;
@@ -243,7 +300,8 @@ static int is_long(const struct tacho__size *size)
 }
 
 /* Code by function, as far as it was sampled; the rest by callback. */
-static void group_code(const struct tacho__explaining *x, struct group *groups, uint32_t *count)
+static void group_code(const struct tacho__explaining *x, const struct counted *c,
+		       struct group *groups, uint32_t *count)
 {
 	const struct tacho__ledger *l = x->out->ledger;
 	struct group *g;
@@ -256,51 +314,40 @@ static void group_code(const struct tacho__explaining *x, struct group *groups, 
 			continue;
 		g = group_of(groups, count, TACHO__OWNS_CODE, f->entry.key[1] | FUNCTION);
 		if (g)
-			add_function(x, g, o, f);
+			add_function(x, c, g, o, f);
 	}
 }
 
-/* Without what functions had of it. */
-static struct tacho__owned unsampled(const struct tacho__explaining *x,
-				     const struct tacho__owned *o)
+/* Whether there are long ones of which no function had most. */
+static int has_unsampled(const struct counted *c, const struct tacho__owned *o)
 {
-	const struct tacho__ledger *l = x->out->ledger;
-	struct tacho__owned rest = *o;
+	const struct tacho__size *less = c->sampled[o->entry.index].size;
+	int any = 0;
 
-	for (const struct tacho__function *f = NULL; (f = tacho__table_next(&l->functions, f));)
-		for (uint32_t i = 1; f->owned == o->entry.index && i < TACHO__SIZES; i++) {
-			uint64_t waiting = waited(o, f, i);
-			struct tacho__size *s = &rest.size[i];
-
-			s->count -= f->size[i].count < s->count ? f->size[i].count : s->count;
-			s->ns -= f->size[i].ns < s->ns ? f->size[i].ns : s->ns;
-			s->waiting_ns -= waiting < s->waiting_ns ? waiting : s->waiting_ns;
-		}
-	return rest;
+	for (uint32_t i = 1; i < TACHO__SIZES; i++)
+		any |= o->size[i].count > less[i].count;
+	return any;
 }
 
-static uint32_t group_all(const struct tacho__explaining *x, struct group *groups)
+static uint32_t group_all(const struct tacho__explaining *x, const struct counted *c,
+			  struct group *groups)
 {
 	const struct tacho__ledger *l = x->out->ledger;
 	uint32_t n = 0;
 
-	group_code(x, groups, &n);
+	group_code(x, c, groups, &n);
 	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
 		enum tacho__owns owns = kind_of(o);
-		struct tacho__owned rest;
 		struct group *g;
 
 		/* What threads of a pool do may take long: that is what they are for. */
 		if (o->process != x->process || !owns || !l->threads[o->thread].is_loop)
 			continue;
-		if (owns == TACHO__OWNS_CODE) {
-			rest = unsampled(x, o);
-			if (!is_long(rest.size))
-				continue;
-		}
+		if (owns == TACHO__OWNS_CODE && !has_unsampled(c, o))
+			continue;
 		g = group_of(groups, &n, owns, key_of(x, o));
 		if (g)
-			add_owned(x, g, o, owns == TACHO__OWNS_CODE ? rest.size : o->size);
+			add_owned(x, c, g, o);
 	}
 	for (uint32_t i = 0; i < n; i++) {
 		groups[i].from = counts_from(x, &groups[i]);
@@ -491,26 +538,37 @@ static void find_call(struct tacho__explaining *x, const struct group *g,
 	show(f, g, call);
 }
 
+/* Whether one of these is the holder of another, and waits for half as long at least. */
+static int holder_waits(const struct tacho__ledger *l, const struct tacho__owned *const *waiters,
+			uint32_t count, const struct tacho__owned *o)
+{
+	int waits = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		waits |= l->threads[waiters[i]->thread].thread == o->holder &&
+			 waiters[i]->longest_ns >= o->longest_ns / 2;
+	return waits;
+}
+
 /* Who has the lock while others wait: not one that waited for it as well. */
 static const struct tacho__owned *keeper(const struct tacho__explaining *x, const struct group *g)
 {
 	const struct tacho__ledger *l = x->out->ledger;
-	const struct tacho__owned *best = NULL;
+	const struct tacho__owned *waiters[WAITERS], *best = NULL;
+	uint32_t n = 0;
 	int best_waits = 1;
 
-	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
-		int waits = 0;
+	for (const struct tacho__owned *o = NULL;
+	     n < WAITERS && (o = tacho__table_next(&l->owned, o));)
+		if (o->process == x->process && o->owns == TACHO__OWNS_LOCK &&
+		    o->lock == g->worst->lock && !o->is_signal)
+			waiters[n++] = o;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct tacho__owned *o = waiters[i];
+		int waits = holder_waits(l, waiters, n, o);
 
-		if (o->process != x->process || o->owns != TACHO__OWNS_LOCK ||
-		    o->lock != g->worst->lock || o->is_signal || !o->holder)
-			continue;
-		for (const struct tacho__owned *k = NULL;
-		     (k = tacho__table_next(&l->owned, k)) && !waits;)
-			waits = k->process == x->process && k->owns == TACHO__OWNS_LOCK &&
-				k->lock == o->lock && !k->is_signal &&
-				l->threads[k->thread].thread == o->holder &&
-				k->longest_ns >= o->longest_ns / 2;
-		if (!best || waits < best_waits || (waits == best_waits && o->ns > best->ns)) {
+		if (o->holder &&
+		    (!best || waits < best_waits || (waits == best_waits && o->ns > best->ns))) {
 			best = o;
 			best_waits = waits;
 		}
@@ -601,10 +659,16 @@ static void find_pause(struct tacho__explaining *x, const struct group *g,
 void tacho__rules_ledger(struct tacho__explaining *x)
 {
 	struct group *groups = calloc(GROUPS, sizeof(*groups));
-	uint32_t n = groups ? group_all(x, groups) : 0;
+	struct counted c = {.error = groups ? 0 : -ENOMEM};
+	uint32_t n = 0;
 
-	if (!groups)
-		x->error = -ENOMEM;
+	tacho__table_init(&c.told, sizeof(struct tacho__entry), LOOPS);
+	count_sampled(x, &c);
+	count_clients(x, &c);
+	if (!c.error)
+		n = group_all(x, &c, groups);
+	else
+		x->error = c.error;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct group *g = &groups[i];
 		enum tacho__severity severity = severity_of(x, g);
@@ -624,5 +688,7 @@ void tacho__rules_ledger(struct tacho__explaining *x)
 		else
 			find_pause(x, g, severity);
 	}
+	tacho__table_free(&c.told);
+	free(c.sampled);
 	free(groups);
 }

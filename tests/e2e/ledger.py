@@ -58,19 +58,19 @@ def dearest(name, ledger, planted):
     first = ledger["owners"][0]
     check(f"{name}: what is planted costs most", is_planted(first), ledger["owners"][:3])
     check(f"{name}: with the time that it took",
-          0.99 * planted * PLANTED_NS <= first["ns"] <= 1.3 * planted * PLANTED_NS
+          0.9 * planted * PLANTED_NS <= first["ns"] <= 1.3 * planted * PLANTED_NS
           # One in the last turn, which the end of the program cuts, is none.
           and (first["owner"] == "code" or planted - 1 <= first["count"] <= planted),
           (planted, first))
     check(f"{name}: and with those that waited",
-          first["ns"] <= first["waiting_ns"] <= 9 * first["ns"], first)
+          first["ns"] <= first["waiting_ns"] <= 16 * first["ns"], first)
 
 
 def shared(name, ledger, planted):
     """One thread sleeps, the other serves: that costs hardly anything, and is capacity lost."""
     found = [o for o in ledger["owners"] if is_planted(o)]
     check(f"{name}: time in which it is blocked is capacity lost",
-          found and 0.99 * planted * PLANTED_NS <= found[0]["lost_ns"], ledger["owners"][:3])
+          found and 0.9 * planted * PLANTED_NS <= found[0]["lost_ns"], ledger["owners"][:3])
     check(f"{name}: nobody waits while the other thread serves",
           found and found[0]["waiting_ns"] < found[0]["ns"], found)
     check(f"{name}: both threads serve", len(ledger["threads"]) == 2, ledger["threads"])
