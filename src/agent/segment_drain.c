@@ -84,6 +84,21 @@ static int skip_definition(void *arg, uint32_t id)
 
 /* ------------------------------------------------------------------ segments */
 
+/* What a thread is in at the end may have begun long before: the segment does not reach back for
+   that. */
+static void begin_late(const struct drain *d, struct tacho__records *r)
+{
+	uint64_t from = d->row->drained_ns > STATE_NS ? d->row->drained_ns - STATE_NS : 0;
+
+	for (uint32_t i = 0; i < r->head.count; i++) {
+		unsigned type = tacho_record_type(r->type_arg[i]);
+
+		if ((type == TACHO_REC_CALL_OPEN || type == TACHO_REC_LOCK_OWNER) &&
+		    r->ns[i] < from)
+			r->ns[i] = from;
+	}
+}
+
 /* Records of the stretch that are not delivered; its times do not run back. */
 static int load_new(struct drain *d, uint32_t index, struct tacho__delivery **out)
 {
@@ -111,6 +126,7 @@ static int load_new(struct drain *d, uint32_t index, struct tacho__delivery **ou
 		return 0;
 	for (uint32_t i = 0; i < r->head.count && r->ns[i] < at->head.last_ns; i++)
 		r->ns[i] = at->head.last_ns;
+	begin_late(d, r);
 	*out = at;
 	return 0;
 }

@@ -395,7 +395,7 @@ static int make_owners(struct tacho__ledger *l)
 			add_line(l, m, i);
 	}
 	tacho__table_free(&merged);
-	qsort(l->owners, l->owner_count, sizeof(*l->owners), by_cost);
+	TACHO__SORT(l->owners, l->owner_count, by_cost);
 	return error;
 }
 
@@ -415,7 +415,7 @@ int tacho__ledger_close(struct tacho__ledger *l)
 	free(functions);
 	if (error)
 		return error;
-	qsort(l->lines, l->line_count, sizeof(*l->lines), by_thread);
+	TACHO__SORT(l->lines, l->line_count, by_thread);
 	l->missed += l->owned.missed + l->functions.missed;
 	return make_owners(l);
 }

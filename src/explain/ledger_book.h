@@ -93,66 +93,64 @@ struct tacho__left_turn {
 
 struct tacho__worker {
 	struct tacho__entry entry; /* key: process, thread */
-	uint32_t thread;	   /* index in `threads` */
-	uint32_t process, number;
 	struct tacho__book_process *of;
+	uint64_t at;	      /* until when its time is shared out */
+	uint64_t cost;	      /* of its queue, paid until then */
+	uint64_t parked_ns;   /* of its queue, at `at` */
+	uint64_t owed;	      /* of a queue that it was at */
+	uint64_t touched;     /* last seen */
+	uint64_t code_parked; /* of its turns: others were parked at its queue */
+	uint32_t queue;	      /* index; TACHO__NONE */
+	uint32_t loop, level;
+	uint32_t depth;
 	enum tacho__doing doing;
 	enum tacho__standing standing;
-	uint32_t queue; /* index; TACHO__NONE */
-	uint32_t loop, level;
-	uint64_t at;			  /* until when its time is shared out */
-	uint64_t cost;			  /* of its queue, paid until then */
-	uint64_t owed;			  /* of a queue that it was at */
-	uint64_t parked_ns;		  /* of its queue, at `at` */
-	uint32_t ready;			  /* as its last wait said */
-	uint64_t each[TACHO__BOOK_TURNS]; /* what one such thing took, in the last turns */
-	uint32_t each_count;		  /* ever */
-	uint64_t turn_size;		  /* what the last turn counts as */
-	uint32_t halves;		  /* things that only this thread can serve, twice */
+	uint32_t halves; /* things that only this thread can serve, twice */
 	uint32_t half;
+	uint32_t ready;	 /* as its last wait said */
+	uint32_t thread; /* index in `threads` */
+	uint32_t process, number;
+	uint32_t idle_owned;	     /* index; TACHO__NONE */
+	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
+	enum tacho__owns_reason why; /* it is not observed */
+	uint32_t blocked_on; /* a loop that it waits on in the middle of a turn of another; 0 */
+	uint32_t main_loop, main_waits, other_waits;
+	uint32_t turn_loop;				/* that it came from */
+	uint32_t block_count;				/* of `blocks` */
+	uint32_t off_count;				/* of `offs` */
+	uint32_t each_count, piece_count, sample_count; /* ever */
 	uint8_t halves_estimated, in_lock, gone, is_dead, signal_guess;
 	uint8_t is_cut; /* what it is blocked in has not ended: it is no occurrence yet */
 	uint8_t perf;	/* it has samples of the kernel */
-	enum tacho__owns_reason why; /* it is not observed */
-	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
-	uint64_t touched;	     /* last seen */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t turn_from;				  /* 0: not known */
 	uint64_t turn_before;				  /* begin of the one before */
-	uint32_t turn_loop;				  /* that it came from */
-	/* The last turn from which the thread did not come back to its loop. */
-	struct tacho__left_turn left;
+	uint64_t turn_size;				  /* what the last one counts as */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
-	uint32_t blocked_on; /* a loop that it waits on in the middle of a turn of another; 0 */
-	uint32_t main_loop, main_waits, other_waits;
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
-	uint64_t code_parked;	  /* of its turns: others were parked at its queue */
-	struct tacho__paid ended; /* not counted yet, if kind is not TACHO__NONE */
-	/* Since the quota was last read. */
-	uint64_t off_ns, off_waiting, late_off_ns;
+	uint64_t off_ns, off_waiting, late_off_ns; /* since the quota was last read */
+	uint64_t first_piece;			   /* begin of the first ever */
+	uint64_t
+		each[TACHO__BOOK_TURNS]; /* what one thing that was ready took, in the last turns */
+	struct tacho__paid ended;	 /* not counted yet, if kind is not TACHO__NONE */
 	struct {
 		uint32_t kind, loop, owned;
 	} known[TACHO__BOOK_KINDS];
-	uint32_t idle_owned; /* index; TACHO__NONE */
-	/* Where it was blocked in this turn: if it does not end, its thread had left the loop. */
-	uint32_t block_count;
-	struct tacho__blocked blocks[TACHO__BOOK_BLOCKS];
-	uint32_t depth;
 	struct tacho__paid open[TACHO__BOOK_FRAMES];
-	uint32_t off_count;
 	struct {
 		uint64_t from, to;
 	} offs[TACHO__BOOK_OFFS];
 	/* Its time lately: who had it, until when. */
-	uint32_t piece_count; /* ever */
 	struct {
 		uint64_t to;
 		uint32_t owned;
 	} pieces[TACHO__BOOK_PIECES];
-	uint64_t first_piece; /* begin of the first ever */
-	uint32_t sample_count;
 	struct tacho__recent_sample samples[TACHO__BOOK_SAMPLES];
+	/* Where it was blocked in this turn: if it does not end, its thread had left the loop. */
+	struct tacho__blocked blocks[TACHO__BOOK_BLOCKS];
+	/* The last turn from which the thread did not come back to its loop. */
+	struct tacho__left_turn left;
 };
 
 struct tacho__book_process {

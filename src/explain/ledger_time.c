@@ -404,7 +404,7 @@ uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w,
 {
 	uint64_t length = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : 0, more;
 	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, reason);
-	struct tacho__owned *o = owned_of(b, w, late);
+	struct tacho__owned *o;
 
 	ns = ns < length ? ns : length;
 	more = ns > w->wait_late ? ns - w->wait_late : 0;

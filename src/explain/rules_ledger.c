@@ -588,7 +588,7 @@ static void find_lock(struct tacho__explaining *x, const struct group *g,
 		tacho__where_id(x, f, k->held_place, o->last_ns);
 	callback(x, name, g);
 	tacho__ns_text(ns, (double)o->longest_ns);
-	if (f->where_count)
+	if (k && f->where_count)
 		tacho__say_summary(f, "%s waits up to %s for a lock that %s holds in %s", name, ns,
 				   tacho__thread_text(x, holder, x->process, k->holder),
 				   tacho__where_text(where, f));
@@ -659,16 +659,16 @@ static void find_pause(struct tacho__explaining *x, const struct group *g,
 void tacho__rules_ledger(struct tacho__explaining *x)
 {
 	struct group *groups = calloc(GROUPS, sizeof(*groups));
-	struct counted c = {.error = groups ? 0 : -ENOMEM};
+	struct counted c = {.error = 0};
 	uint32_t n = 0;
 
 	tacho__table_init(&c.told, sizeof(struct tacho__entry), LOOPS);
 	count_sampled(x, &c);
 	count_clients(x, &c);
-	if (!c.error)
+	if (groups && !c.error)
 		n = group_all(x, &c, groups);
 	else
-		x->error = c.error;
+		x->error = -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct group *g = &groups[i];
 		enum tacho__severity severity = severity_of(x, g);

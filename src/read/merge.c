@@ -168,7 +168,7 @@ static int overlaps(const struct cursor *c, const struct tacho_trace_events *hea
 		    const struct tacho__stretch_info *s)
 {
 	return head->sequence == c->sequence && head->prior_records == c->expected &&
-	       s->source == s[-1].source && !s[-1].kept && s->count &&
+	       s->source == s[-1].source && !s[-1].kept && s->count && s[-1].count &&
 	       s[-1].last_ns > TACHO__SAME_NS && s->first_ns < s[-1].last_ns - TACHO__SAME_NS;
 }
 

@@ -251,14 +251,15 @@ static const struct last *find_last(const struct last *last, uint32_t count, uin
 	return low && last[low - 1].thread == thread ? &last[low - 1] : NULL;
 }
 
-/* Puts the tails [from, to) of one thread behind its stream. */
+/* Puts the tails [from, to) of one thread behind its stream. What a thread without records is in may
+   have begun long before all that is there: that does not make the window longer. */
 static int attach(struct tacho_reader *r, uint32_t source, uint32_t from, uint32_t to,
-		  const struct last *last)
+		  const struct last *last, uint64_t first_ns)
 {
 	struct tacho__source *s = &r->sources[source];
 	struct tacho__stretch_info fresh = {.source = source, .kind = TACHO__STRETCH_TAIL};
 	struct tacho__stretch_info *stretch;
-	uint64_t ns = 0;
+	uint64_t ns = first_ns;
 
 	if (!last) {
 		fresh.pub.thread = s->tails[from].thread;
@@ -292,6 +293,7 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 	struct tacho__source *s = &r->sources[source];
 	uint32_t stretches = r->stretch_count - first;
 	uint32_t count = 0;
+	uint64_t first_ns = 0;
 	struct last *last;
 	int err = hist_tails(r, s, p);
 
@@ -307,6 +309,8 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 	for (uint32_t i = first; i < r->stretch_count; i++) {
 		const struct tacho__stretch_info *x = &r->stretches[i];
 
+		if (!first_ns || x->pub.first_ns < first_ns)
+			first_ns = x->pub.first_ns;
 		/* Blocks of events come from a writer that has already put tails there. */
 		if (x->pub.stream == TACHO_STREAM_NORMAL && x->kind != TACHO__STRETCH_EVENTS)
 			last[count++] =
@@ -319,7 +323,7 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 
 		for (to = from + 1; to < s->tail_count && s->tails[to].thread == thread; to++)
 			;
-		err = attach(r, source, from, to, find_last(last, count, thread));
+		err = attach(r, source, from, to, find_last(last, count, thread), first_ns);
 	}
 	free(last);
 	return err;
