@@ -306,6 +306,9 @@ void tacho__above(enum tacho_sentinel which, uint64_t value, uint32_t id)
 	errno = saved;
 }
 
+/* Of another thread, which writes it without a thought of us. */
+#define LOOK(x) (*(const volatile __typeof__(x) *)&(x))
+
 /* When the last of the other threads that wait with `loop` was parked, before `until`; `since`: none
    was after that. What others write is looked at as it is: a moment too early or late. */
 static __attribute__((no_sanitize("thread"))) uint64_t last_served(uint32_t loop, uint64_t since,
@@ -316,14 +319,14 @@ static __attribute__((no_sanitize("thread"))) uint64_t last_served(uint32_t loop
 
 	for (uint32_t i = 0; i < used && i < TACHO__THREADS_MAX; i++) {
 		const struct tacho__writer *w = &tacho__writers[i];
-		uint64_t time = tacho__load(&w->now.park_time);
+		uint64_t time = LOOK(w->now.park_time);
 
-		if (w == tacho__self || tacho__load(&w->now.loop) != loop ||
-		    w->epoch != tacho__load(&tacho__rec->epoch))
+		if (w == tacho__self || LOOK(w->now.loop) != loop ||
+		    LOOK(w->epoch) != tacho__load(&tacho__rec->epoch))
 			continue;
 		/* Not one that died in its wait. */
-		if (tacho__load(&w->now.parked) &&
-		    !TACHO__SYS(SYS_tgkill, tacho__getpid(), w->tid, 0, 0, 0, 0))
+		if (LOOK(w->now.parked) &&
+		    !TACHO__SYS(SYS_tgkill, tacho__getpid(), LOOK(w->tid), 0, 0, 0, 0))
 			return until;
 		if (time > since)
 			since = time;
