@@ -98,7 +98,8 @@ static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__ow
 
 /* What is looked up for each owner, counted once. */
 struct counted {
-	uint32_t clients;	  /* of the process: what was ready more than now and then */
+	double running_ns; /* the window without the time in which nothing of the process ran */
+	uint32_t clients;  /* of the process: what was ready more than now and then */
 	struct tacho__table told; /* loops of which it is told what was ready; key: loop, 0 */
 	/* By index of the owner: what functions had of its code. */
 	struct sampled {
@@ -152,6 +153,20 @@ static void count_clients(const struct tacho__explaining *x, struct counted *c)
 	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));)
 		c->clients +=
 			r->process == x->process && (double)r->count >= ONE_CLIENT * (double)all;
+}
+
+/* What the clock jumped over, or the process was stopped for, is time that nothing has a share of. */
+static void count_running(const struct tacho__explaining *x, struct counted *c)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	uint64_t paused = 0;
+
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));)
+		if (o->process == x->process && kind_of(o) == TACHO__OWNS_STOPPED && o->ns > paused)
+			paused = o->ns;
+	c->running_ns = tacho__window_ns(x) - (double)paused;
+	if (c->running_ns < 1)
+		c->running_ns = 1;
 }
 
 /*
@@ -401,9 +416,11 @@ static uint64_t lost_ns(const struct group *g)
 	}
 }
 
-static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct group *g)
+static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct counted *c,
+					const struct group *g)
 {
-	double window = tacho__window_ns(x), share = 100 * (double)g->waiting_ns / window;
+	double window = g->owns == TACHO__OWNS_STOPPED ? tacho__window_ns(x) : c->running_ns;
+	double share = 100 * (double)g->waiting_ns / window;
 	double least = tacho__limit(x, "waiting.share");
 	double lost = 100 * (double)lost_ns(g) / window / peers(x, g);
 	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count") ||
@@ -665,13 +682,14 @@ void tacho__rules_ledger(struct tacho__explaining *x)
 	tacho__table_init(&c.told, sizeof(struct tacho__entry), LOOPS);
 	count_sampled(x, &c);
 	count_clients(x, &c);
+	count_running(x, &c);
 	if (groups && !c.error)
 		n = group_all(x, &c, groups);
 	else
 		x->error = -ENOMEM;
 	for (uint32_t i = 0; i < n; i++) {
 		const struct group *g = &groups[i];
-		enum tacho__severity severity = severity_of(x, g);
+		enum tacho__severity severity = severity_of(x, &c, g);
 
 		if (!severity)
 			continue;
