@@ -29,8 +29,8 @@ SEGMENT_TIME = "10s" if LONG else "100ms"
 PAUSE = 0.05
 # What the last quarter may be above the second: of memcached, whose connections and items come
 # to rest late, and of tacho, which holds no more for a hundredth segment than for a tenth: but what
-# malloc gives back of the top of its heap, or not, comes to some 3 MiB.
-GROWTH = {"memcached": (1.10, 2 << 20), "tacho": (1.0, 4 << 20)}
+# malloc gives back of the top of its heap, or not, comes to some 4 MiB.
+GROWTH = {"memcached": (1.10, 2 << 20), "tacho": (1.0, 6 << 20)}
 
 
 def load(port, number, stop, served, problems):
