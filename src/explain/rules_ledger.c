@@ -43,7 +43,7 @@ struct group {
 	uint64_t cpu_ns, function_ns; /* of these; of the function in all */
 	uint32_t samples;
 	uint64_t longest_ns, longest_at_ns;
-	uint32_t threads;
+	uint64_t first_ns, last_ns;
 	int several; /* clients wait for it, or may */
 	struct tacho__size size[TACHO__SIZES];
 	uint32_t from; /* the least size that counts; of those: */
@@ -193,6 +193,14 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+static void reach(struct group *g, uint64_t first_ns, uint64_t last_ns)
+{
+	if (!g->first_ns || first_ns < g->first_ns)
+		g->first_ns = first_ns;
+	if (last_ns > g->last_ns)
+		g->last_ns = last_ns;
+}
+
 /* Of code, without what functions had of it. */
 static void add_owned(const struct tacho__explaining *x, const struct counted *c, struct group *g,
 		      const struct tacho__owned *o)
@@ -200,12 +208,12 @@ static void add_owned(const struct tacho__explaining *x, const struct counted *c
 	const struct tacho__size *less = c->sampled[o->entry.index].size;
 
 	g->several |= !has_one_client(x, c, o);
+	reach(g, o->first_ns, o->last_ns);
 	if (!g->worst || o->longest_ns > g->longest_ns) {
 		g->worst = o;
 		g->longest_ns = o->longest_ns;
 		g->longest_at_ns = o->longest_at_ns;
 	}
-	g->threads++;
 	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
 		const struct tacho__size *size = &o->size[i];
 
@@ -292,13 +300,13 @@ static void add_function(const struct tacho__explaining *x, const struct counted
 			 const struct tacho__function *f)
 {
 	g->several |= !has_one_client(x, c, o);
+	reach(g, o->first_ns, o->last_ns);
 	if (!g->worst || f->longest_ns > g->longest_ns) {
 		g->worst = o;
 		g->function = f;
 		g->longest_ns = f->longest_ns;
 		g->longest_at_ns = f->longest_at_ns;
 	}
-	g->threads++;
 	g->samples += f->samples;
 	g->function_ns += f->ns;
 	for (uint32_t i = 1; i < TACHO__SIZES; i++) {
@@ -333,6 +341,83 @@ static void group_code(const struct tacho__explaining *x, const struct counted *
 	}
 }
 
+/* Whether one of these is the holder of another, and waits for half as long at least. */
+static int holder_waits(const struct tacho__ledger *l, const struct tacho__owned *const *waiters,
+			uint32_t count, const struct tacho__owned *o)
+{
+	int waits = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		waits |= l->threads[waiters[i]->thread].thread == o->holder &&
+			 waiters[i]->longest_ns >= o->longest_ns / 2;
+	return waits;
+}
+
+/* Who has the lock while others wait: not one that waited for it as well. */
+static const struct tacho__owned *keeper(const struct tacho__explaining *x, const struct group *g)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	const struct tacho__owned *waiters[WAITERS], *best = NULL;
+	uint32_t n = 0;
+	int best_waits = 1;
+
+	for (const struct tacho__owned *o = NULL;
+	     n < WAITERS && (o = tacho__table_next(&l->owned, o));)
+		if (o->process == x->process && o->owns == TACHO__OWNS_LOCK &&
+		    o->lock == g->worst->lock && !o->is_signal)
+			waiters[n++] = o;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct tacho__owned *o = waiters[i];
+		int waits = holder_waits(l, waiters, n, o);
+
+		if (o->holder &&
+		    (!best || waits < best_waits || (waits == best_waits && o->ns > best->ns))) {
+			best = o;
+			best_waits = waits;
+		}
+	}
+	return best;
+}
+
+/* What is in one group belongs to the other. */
+static void add_group(struct group *to, struct group *from)
+{
+	if (from->longest_ns > to->longest_ns) {
+		to->worst = from->worst;
+		to->longest_ns = from->longest_ns;
+		to->longest_at_ns = from->longest_at_ns;
+	}
+	to->several |= from->several;
+	reach(to, from->first_ns, from->last_ns);
+	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
+		to->size[i].count += from->size[i].count;
+		to->size[i].ns += from->size[i].ns;
+		to->size[i].waiting_ns += from->size[i].waiting_ns;
+	}
+	memset(from->size, 0, sizeof(from->size));
+}
+
+/* What is held in one place is one cause, however many locks it is: a lock for each bucket, say. */
+static void join_locks(const struct tacho__explaining *x, struct group *groups, uint32_t count)
+{
+	uint64_t held[GROUPS] = {0};
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tacho__owned *k = NULL;
+		uint32_t to = 0;
+
+		if (groups[i].owns == TACHO__OWNS_LOCK && !groups[i].worst->is_signal)
+			k = keeper(x, &groups[i]);
+		if (!k || !k->held_place)
+			continue;
+		held[i] = hash_place(x, k, k->held_place) | 1;
+		while (held[to] != held[i])
+			to++;
+		if (to < i)
+			add_group(&groups[to], &groups[i]);
+	}
+}
+
 /* Whether there are long ones of which no function had most. */
 static int has_unsampled(const struct counted *c, const struct tacho__owned *o)
 {
@@ -364,6 +449,7 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 		if (g)
 			add_owned(x, c, g, o);
 	}
+	join_locks(x, groups, n);
 	for (uint32_t i = 0; i < n; i++) {
 		groups[i].from = counts_from(x, &groups[i]);
 		for (uint32_t k = groups[i].from; k < TACHO__SIZES; k++) {
@@ -472,19 +558,19 @@ static const char *callback(const struct tacho__explaining *x, char out[TACHO__T
 
 static void show(struct tacho__finding *f, const struct group *g, const char *what)
 {
-	const struct tacho__owned *o = g->worst;
-	char ns[TACHO__TEXT], all[TACHO__TEXT], waited[TACHO__TEXT];
+	char ns[TACHO__TEXT], all[TACHO__TEXT], sum[TACHO__TEXT];
 
 	tacho__say_evidence(f, f->thread, g->longest_at_ns, g->longest_at_ns + g->longest_ns,
 			    (double)g->longest_ns, "ns", "%s took %s", what,
 			    tacho__ns_text(ns, (double)g->longest_ns));
-	tacho__say_evidence(f, f->thread, o->first_ns, o->last_ns, (double)g->ns, "ns",
-			    "%llu times, %s in all", (unsigned long long)g->count,
-			    tacho__ns_text(all, (double)g->ns));
+	if (g->count > 1)
+		tacho__say_evidence(f, f->thread, g->first_ns, g->last_ns, (double)g->ns, "ns",
+				    "%llu times, %s in all", (unsigned long long)g->count,
+				    tacho__ns_text(all, (double)g->ns));
 	if (g->waiting_ns)
-		tacho__say_evidence(f, f->thread, o->first_ns, o->last_ns, (double)g->waiting_ns,
+		tacho__say_evidence(f, f->thread, g->first_ns, g->last_ns, (double)g->waiting_ns,
 				    "ns", "what was ready meanwhile waited %s in all",
-				    tacho__ns_text(waited, (double)g->waiting_ns));
+				    tacho__ns_text(sum, (double)g->waiting_ns));
 }
 
 /* Whether the loop has several clients, as far as it was seen. */
@@ -553,44 +639,6 @@ static void find_call(struct tacho__explaining *x, const struct group *g,
 				    "instead of it: while it waits, nothing else on this loop runs."
 				  : "Its only client waits for it; nobody else does.");
 	show(f, g, call);
-}
-
-/* Whether one of these is the holder of another, and waits for half as long at least. */
-static int holder_waits(const struct tacho__ledger *l, const struct tacho__owned *const *waiters,
-			uint32_t count, const struct tacho__owned *o)
-{
-	int waits = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		waits |= l->threads[waiters[i]->thread].thread == o->holder &&
-			 waiters[i]->longest_ns >= o->longest_ns / 2;
-	return waits;
-}
-
-/* Who has the lock while others wait: not one that waited for it as well. */
-static const struct tacho__owned *keeper(const struct tacho__explaining *x, const struct group *g)
-{
-	const struct tacho__ledger *l = x->out->ledger;
-	const struct tacho__owned *waiters[WAITERS], *best = NULL;
-	uint32_t n = 0;
-	int best_waits = 1;
-
-	for (const struct tacho__owned *o = NULL;
-	     n < WAITERS && (o = tacho__table_next(&l->owned, o));)
-		if (o->process == x->process && o->owns == TACHO__OWNS_LOCK &&
-		    o->lock == g->worst->lock && !o->is_signal)
-			waiters[n++] = o;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct tacho__owned *o = waiters[i];
-		int waits = holder_waits(l, waiters, n, o);
-
-		if (o->holder &&
-		    (!best || waits < best_waits || (waits == best_waits && o->ns > best->ns))) {
-			best = o;
-			best_waits = waits;
-		}
-	}
-	return best;
 }
 
 static void find_lock(struct tacho__explaining *x, const struct group *g,
