@@ -2,7 +2,8 @@
  * What rules share. A rule is a function that looks at the summary and at what was gathered, and
  * adds findings; it also says whether it could look at all.
  *
- *   rules_ledger.c   who keeps things waiting
+ *   causes.c         owners of the ledger that are one cause, and what matters
+ *   rules_ledger.c   what is said of these
  *   rules_locks.c    locks that threads without loops wait for
  *   rules_wait.c     wakes, queues, tasks, pools
  *   rules_leak.c     what is begun and not ended
@@ -126,7 +127,7 @@ int tacho__is_idle(const struct tacho__explaining *x);
 int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l);
 
 void tacho__rules_ledger(struct tacho__explaining *x);
-/* The part of its time in which a thread did not wait for work, 0..1. */
+/* causes.c: the part of its time in which a thread did not wait for work, 0..1. */
 double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread);
 /* Of a thread's time: its own code, what of that was sampled, what waited meanwhile, and what others
    took of it. */

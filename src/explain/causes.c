@@ -1,0 +1,515 @@
+#include "explain/causes.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+#define LOOPS 4096u
+#define WAITERS 64u		     /* of one lock that are looked at */
+#define FUNCTION (UINT64_C(1) << 63) /* in keys of code: by function */
+/* Code that is no longer than usual is load: longer than all shorter ones by so much is not. */
+#define OUTLYING 5
+#define ONE_CLIENT 0.01
+#define HARDLY 0.01
+#define SHARED 5
+#define SHORT_ONES 3 /* times what is lost must be lost, if short ones are a part of it */
+#define FULL 0.9     /* busy for so much of the time, a loop has too much to do */
+/* Of the time of a function, what is in callbacks that are longer than usual, if it is the reason. */
+#define SPECIFIC 0.7
+
+/* -------------------------------------------------------------------- groups */
+
+static uint64_t hash_place(const struct tacho__explaining *x, const struct tacho__owned *o,
+			   uint32_t id)
+{
+	struct tacho__place p = tacho__own_place(x, o->process, id, o->last_ns);
+
+	return p.function[0] ? tacho__hash_bytes(p.function, strlen(p.function), p.line)
+			     : tacho__hash_words(id, p.address, 0);
+}
+
+/* What it is to a person; 0: of no interest here. */
+static enum tacho__owns kind_of(const struct tacho__owned *o)
+{
+	switch (o->owns) {
+	case TACHO__OWNS_LATE:
+		return o->reason == TACHO__LATE_RUNNABLE  ? TACHO__OWNS_DESCHEDULED
+		       : o->reason == TACHO__LATE_STOPPED ? TACHO__OWNS_STOPPED
+							  : (enum tacho__owns)0;
+	case TACHO__OWNS_CODE:
+	case TACHO__OWNS_CALL:
+	case TACHO__OWNS_LOCK:
+	case TACHO__OWNS_DESCHEDULED:
+	case TACHO__OWNS_STOPPED:
+	case TACHO__OWNS_FAULTING:
+		return o->owns;
+	default:
+		return (enum tacho__owns)0;
+	}
+}
+
+static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__owned *o)
+{
+	switch (o->owns) {
+	case TACHO__OWNS_CODE:
+		return o->kind ? o->kind : (uint64_t)o->loop << 32;
+	case TACHO__OWNS_CALL:
+		return tacho__hash_words(o->name, o->place ? hash_place(x, o, o->place) : o->code,
+					 0);
+	case TACHO__OWNS_LOCK:
+		return o->is_signal ? hash_place(x, o, o->place) : o->lock;
+	default:
+		return 0;
+	}
+}
+
+/* What is looked up for each owner, counted once. */
+struct counted {
+	double running_ns; /* the window without the time in which nothing of the process ran */
+	uint32_t clients;  /* of the process: what was ready more than now and then */
+	struct tacho__table told; /* loops of which it is told what was ready; key: loop, 0 */
+	/* By index of the owner: what functions had of its code. */
+	struct sampled {
+		struct tacho__size size[TACHO__SIZES];
+	} * sampled;
+	int error;
+};
+
+/* Its part of what waited in callbacks that it had most of. */
+static uint64_t waited(const struct tacho__owned *o, const struct tacho__function *f, uint32_t size)
+{
+	const struct tacho__size *all = &o->size[size];
+
+	return all->ns ? (uint64_t)((double)all->waiting_ns *
+				    ((double)f->size[size].ns / (double)all->ns))
+		       : 0;
+}
+
+static void count_sampled(const struct tacho__explaining *x, struct counted *c)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+
+	c->sampled = calloc(l->owned.used + 1u, sizeof(*c->sampled));
+	if (!c->sampled) {
+		c->error = -ENOMEM;
+		return;
+	}
+	for (const struct tacho__function *f = NULL; (f = tacho__table_next(&l->functions, f));) {
+		const struct tacho__owned *o = tacho__table_at(&l->owned, f->owned);
+
+		for (uint32_t i = 1; o && i < TACHO__SIZES; i++) {
+			struct tacho__size *to = &c->sampled[f->owned].size[i];
+
+			to->count += f->size[i].count;
+			to->ns += f->size[i].ns;
+			to->waiting_ns += waited(o, f, i);
+		}
+	}
+}
+
+static void count_clients(const struct tacho__explaining *x, struct counted *c)
+{
+	uint64_t all = 0;
+
+	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
+		if (r->process != x->process)
+			continue;
+		all += r->count;
+		tacho__table_get(&c->told, r->loop, 0, &c->error);
+	}
+	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));)
+		c->clients +=
+			r->process == x->process && (double)r->count >= ONE_CLIENT * (double)all;
+}
+
+/* What the clock jumped over, or the process was stopped for, is time that nothing has a share of. */
+static void count_running(const struct tacho__explaining *x, struct counted *c)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	uint64_t paused = 0;
+
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));)
+		if (o->process == x->process && kind_of(o) == TACHO__OWNS_STOPPED && o->ns > paused)
+			paused = o->ns;
+	c->running_ns = tacho__window_ns(x) - (double)paused;
+	if (c->running_ns < 1)
+		c->running_ns = 1;
+}
+
+/*
+ * Whether the thread works for one client alone. What was ready tells: of all that was ready in the
+ * process, one nearly always; where that is not told, one at a time.
+ */
+static int has_one_client(const struct tacho__explaining *x, const struct counted *c,
+			  const struct tacho__owned *o)
+{
+	const struct tacho__ledger_thread *t = &x->out->ledger->threads[o->thread];
+	const struct tacho__loop_sum *l =
+		tacho__table_find(&x->sum->loops, (uint64_t)t->process << 32 | t->loop, t->thread);
+
+	/* Others wait where connections come in. */
+	if (l && l->listens)
+		return 0;
+	return tacho__table_find(&c->told, t->loop, 0)
+		       ? c->clients <= 1
+		       : t->level == TACHO_LEVEL_WAITS && t->most_ready == 1;
+}
+
+static uint64_t least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+static void reach(struct tacho__cause *g, uint64_t first_ns, uint64_t last_ns)
+{
+	if (!g->first_ns || first_ns < g->first_ns)
+		g->first_ns = first_ns;
+	if (last_ns > g->last_ns)
+		g->last_ns = last_ns;
+}
+
+/* Of code, without what functions had of it. */
+static void add_owned(const struct tacho__explaining *x, const struct counted *c,
+		      struct tacho__cause *g, const struct tacho__owned *o)
+{
+	const struct tacho__size *less = c->sampled[o->entry.index].size;
+
+	g->several |= !has_one_client(x, c, o);
+	reach(g, o->first_ns, o->last_ns);
+	if (!g->worst || o->longest_ns > g->longest_ns) {
+		g->worst = o;
+		g->longest_ns = o->longest_ns;
+		g->longest_at_ns = o->longest_at_ns;
+	}
+	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
+		const struct tacho__size *size = &o->size[i];
+
+		g->size[i].count += size->count - least(less[i].count, size->count);
+		g->size[i].ns += size->ns - least(less[i].ns, size->ns);
+		g->size[i].waiting_ns +=
+			size->waiting_ns - least(less[i].waiting_ns, size->waiting_ns);
+	}
+}
+
+static double mean(const struct tacho__size *s)
+{
+	return s->count ? (double)s->ns / (double)s->count : 0;
+}
+
+double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+
+	for (uint32_t i = 0; i < l->thread_count; i++) {
+		const struct tacho__ledger_thread *t = &l->threads[i];
+
+		if (t->process == x->process && t->thread == thread && t->last_ns > t->first_ns)
+			return 1 - (double)t->idle_ns / (double)(t->last_ns - t->first_ns);
+	}
+	return 0;
+}
+
+struct tacho__own_time tacho__own_time(const struct tacho__explaining *x, uint32_t thread)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	struct tacho__own_time t = {0, 0, 0, 0};
+
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
+		if (o->process != x->process || l->threads[o->thread].thread != thread)
+			continue;
+		if (o->owns == TACHO__OWNS_CODE) {
+			t.code_ns += (double)o->ns;
+			t.cpu_ns += (double)o->sample_ns;
+			t.waiting_ns += (double)o->waiting_ns;
+		} else if (o->owns == TACHO__OWNS_DESCHEDULED || o->owns == TACHO__OWNS_THROTTLED ||
+			   o->owns == TACHO__OWNS_STOPPED) {
+			t.off_ns += (double)o->ns;
+		}
+	}
+	return t;
+}
+
+/*
+ * From which size on occurrences count. Code of less than 10 ms does where it is far longer than
+ * usual, if the loop has time for all else, and if it is of a function that is not in what is short.
+ */
+static uint32_t counts_from(const struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	const struct tacho__size *all = g->worst->size;
+	uint32_t thread = x->out->ledger->threads[g->worst->thread].thread;
+
+	if (g->owns != TACHO__OWNS_CODE)
+		return 1;
+	return all[0].count >= OUTLYING * all[1].count &&
+			       mean(&all[1]) >= OUTLYING * mean(&all[0]) &&
+			       tacho__busy_share(x, thread) < FULL && g->function &&
+			       (double)g->cpu_ns >= SPECIFIC * (double)g->function_ns
+		       ? 1
+		       : 2;
+}
+
+static struct tacho__cause *group_of(struct tacho__cause *groups, uint32_t *count,
+				     enum tacho__owns owns, uint64_t key)
+{
+	uint32_t at = 0;
+
+	while (at < *count && !(groups[at].owns == owns && groups[at].key == key))
+		at++;
+	if (at == TACHO__CAUSES)
+		return NULL;
+	if (at == *count)
+		groups[(*count)++] = (struct tacho__cause){.owns = owns, .key = key};
+	return &groups[at];
+}
+
+static void add_function(const struct tacho__explaining *x, const struct counted *c,
+			 struct tacho__cause *g, const struct tacho__owned *o,
+			 const struct tacho__function *f)
+{
+	g->several |= !has_one_client(x, c, o);
+	reach(g, o->first_ns, o->last_ns);
+	if (!g->worst || f->longest_ns > g->longest_ns) {
+		g->worst = o;
+		g->function = f;
+		g->longest_ns = f->longest_ns;
+		g->longest_at_ns = f->longest_at_ns;
+	}
+	g->samples += f->samples;
+	g->function_ns += f->ns;
+	for (uint32_t i = 1; i < TACHO__SIZES; i++) {
+		g->size[i].count += f->size[i].count;
+		g->size[i].ns += f->size[i].ns;
+		g->size[i].waiting_ns += waited(o, f, i);
+		g->cpu_ns += f->size_cpu_ns[i];
+	}
+}
+
+static int is_long(const struct tacho__size *size)
+{
+	return size[1].count || size[2].count || size[3].count;
+}
+
+/* Code by function, as far as it was sampled; the rest by callback. */
+static void group_code(const struct tacho__explaining *x, const struct counted *c,
+		       struct tacho__cause *groups, uint32_t *count)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	struct tacho__cause *g;
+
+	for (const struct tacho__function *f = NULL; (f = tacho__table_next(&l->functions, f));) {
+		const struct tacho__owned *o = tacho__table_at(&l->owned, f->owned);
+
+		if (!o || o->process != x->process || !l->threads[o->thread].is_loop ||
+		    f->is_recorder || !is_long(f->size))
+			continue;
+		g = group_of(groups, count, TACHO__OWNS_CODE, f->entry.key[1] | FUNCTION);
+		if (g)
+			add_function(x, c, g, o, f);
+	}
+}
+
+/* Whether one of these is the holder of another, and waits for half as long at least. */
+static int holder_waits(const struct tacho__ledger *l, const struct tacho__owned *const *waiters,
+			uint32_t count, const struct tacho__owned *o)
+{
+	int waits = 0;
+
+	for (uint32_t i = 0; i < count; i++)
+		waits |= l->threads[waiters[i]->thread].thread == o->holder &&
+			 waiters[i]->longest_ns >= o->longest_ns / 2;
+	return waits;
+}
+
+const struct tacho__owned *tacho__keeper(const struct tacho__explaining *x,
+					 const struct tacho__cause *g)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	const struct tacho__owned *waiters[WAITERS], *best = NULL;
+	uint32_t n = 0;
+	int best_waits = 1;
+
+	for (const struct tacho__owned *o = NULL;
+	     n < WAITERS && (o = tacho__table_next(&l->owned, o));)
+		if (o->process == x->process && o->owns == TACHO__OWNS_LOCK &&
+		    o->lock == g->worst->lock && !o->is_signal)
+			waiters[n++] = o;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct tacho__owned *o = waiters[i];
+		int waits = holder_waits(l, waiters, n, o);
+
+		if (o->holder &&
+		    (!best || waits < best_waits || (waits == best_waits && o->ns > best->ns))) {
+			best = o;
+			best_waits = waits;
+		}
+	}
+	return best;
+}
+
+/* What is in one group belongs to the other. */
+static void add_group(struct tacho__cause *to, struct tacho__cause *from)
+{
+	if (from->longest_ns > to->longest_ns) {
+		to->worst = from->worst;
+		to->longest_ns = from->longest_ns;
+		to->longest_at_ns = from->longest_at_ns;
+	}
+	to->several |= from->several;
+	reach(to, from->first_ns, from->last_ns);
+	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
+		to->size[i].count += from->size[i].count;
+		to->size[i].ns += from->size[i].ns;
+		to->size[i].waiting_ns += from->size[i].waiting_ns;
+	}
+	memset(from->size, 0, sizeof(from->size));
+}
+
+/* What is held in one place is one cause, however many locks it is: a lock for each bucket, say. */
+static void join_locks(const struct tacho__explaining *x, struct tacho__cause *groups,
+		       uint32_t count)
+{
+	uint64_t held[TACHO__CAUSES] = {0};
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tacho__owned *k = NULL;
+		uint32_t to = 0;
+
+		if (groups[i].owns == TACHO__OWNS_LOCK && !groups[i].worst->is_signal)
+			k = tacho__keeper(x, &groups[i]);
+		if (!k || !k->held_place)
+			continue;
+		held[i] = hash_place(x, k, k->held_place) | 1;
+		while (held[to] != held[i])
+			to++;
+		if (to < i)
+			add_group(&groups[to], &groups[i]);
+	}
+}
+
+/* Whether there are long ones of which no function had most. */
+static int has_unsampled(const struct counted *c, const struct tacho__owned *o)
+{
+	const struct tacho__size *less = c->sampled[o->entry.index].size;
+	int any = 0;
+
+	for (uint32_t i = 1; i < TACHO__SIZES; i++)
+		any |= o->size[i].count > less[i].count;
+	return any;
+}
+
+static uint32_t group_all(const struct tacho__explaining *x, const struct counted *c,
+			  struct tacho__cause *groups)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	uint32_t n = 0;
+
+	group_code(x, c, groups, &n);
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
+		enum tacho__owns owns = kind_of(o);
+		struct tacho__cause *g;
+
+		/* What threads of a pool do may take long: that is what they are for. */
+		if (o->process != x->process || !owns || !l->threads[o->thread].is_loop)
+			continue;
+		if (owns == TACHO__OWNS_CODE && !has_unsampled(c, o))
+			continue;
+		g = group_of(groups, &n, owns, key_of(x, o));
+		if (g)
+			add_owned(x, c, g, o);
+	}
+	join_locks(x, groups, n);
+	for (uint32_t i = 0; i < n; i++) {
+		groups[i].from = counts_from(x, &groups[i]);
+		for (uint32_t k = groups[i].from; k < TACHO__SIZES; k++) {
+			groups[i].count += groups[i].size[k].count;
+			groups[i].ns += groups[i].size[k].ns;
+			groups[i].waiting_ns += groups[i].size[k].waiting_ns;
+		}
+	}
+	return n;
+}
+
+/* ------------------------------------------------------------- significance */
+
+/* Threads that serve what this one does. */
+static uint32_t peers(const struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < l->thread_count; i++)
+		n += l->threads[i].process == x->process && l->threads[i].is_loop &&
+		     l->threads[i].loop == g->worst->loop;
+	return n ? n : 1;
+}
+
+/* Whether its thread never waits where it asks what is ready: one thing is, all the time. */
+static int asks_in_vain(const struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	const struct tacho__ledger_thread *t = &x->out->ledger->threads[g->worst->thread];
+
+	return t->most_ready <= 1 &&
+	       (double)t->idle_ns < HARDLY * (double)(t->last_ns - t->first_ns);
+}
+
+/* Time of long ones that is no use to anybody: of code, that of callbacks that should have been
+   split. */
+static uint64_t lost_ns(const struct tacho__cause *g)
+{
+	switch (g->owns) {
+	case TACHO__OWNS_CODE:
+		return g->size[2].ns + g->size[3].ns;
+	case TACHO__OWNS_DESCHEDULED:
+		return g->ns / SHARED; /* CPUs are shared: a part of it is to be expected */
+	case TACHO__OWNS_STOPPED:
+		return 0;
+	default:
+		return g->ns > (g->ns + g->size[0].ns) / SHORT_ONES
+			       ? g->ns
+			       : (g->ns + g->size[0].ns) / SHORT_ONES;
+	}
+}
+
+static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct counted *c,
+					const struct tacho__cause *g)
+{
+	double window = g->owns == TACHO__OWNS_STOPPED ? tacho__window_ns(x) : c->running_ns;
+	double share = 100 * (double)g->waiting_ns / window;
+	double least = tacho__limit(x, "waiting.share");
+	double lost = 100 * (double)lost_ns(g) / window / peers(x, g);
+	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count") ||
+		     (g->owns == TACHO__OWNS_STOPPED &&
+		      (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
+
+	if (share < least && !stalls && lost < tacho__limit(x, "lost.share"))
+		return (enum tacho__severity)0;
+	/* Its only client waits for it, and has nothing else to ask for. */
+	if (!g->several && g->owns != TACHO__OWNS_DESCHEDULED &&
+	    (share < least || asks_in_vain(x, g)))
+		return TACHO__SEVERITY_INFO;
+	if (g->owns == TACHO__OWNS_STOPPED && (double)g->count < tacho__limit(x, "stall.count"))
+		return TACHO__SEVERITY_WARNING;
+	return share >= 5 * least || stalls ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING;
+}
+
+uint32_t tacho__causes(struct tacho__explaining *x, struct tacho__cause *causes)
+{
+	struct counted c = {.error = 0};
+	uint32_t n = 0;
+
+	tacho__table_init(&c.told, sizeof(struct tacho__entry), LOOPS);
+	count_sampled(x, &c);
+	count_clients(x, &c);
+	count_running(x, &c);
+	if (!c.error)
+		n = group_all(x, &c, causes);
+	else
+		x->error = -ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		causes[i].severity = severity_of(x, &c, &causes[i]);
+	tacho__table_free(&c.told);
+	free(c.sampled);
+	return n;
+}

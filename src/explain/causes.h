@@ -1,0 +1,43 @@
+/*
+ * Causes: owners of the ledger that are one to a person, with what of them counts and how much it
+ * matters.
+ *
+ * One notion of what matters for all of them. What waits for less than a millisecond is not kept
+ * waiting. An owner matters when what waited because of it sums up to a share of the window, or when
+ * it stalled a loop for long several times. Where threads are blocked in the middle of work, the
+ * capacity that is lost matters by itself, whatever waited. A process that has one client has its
+ * time told, and nobody is to blame.
+ */
+#ifndef TACHO_EXPLAIN_CAUSES_H
+#define TACHO_EXPLAIN_CAUSES_H
+
+#include "explain/rules.h"
+
+#define TACHO__CAUSES 256u
+
+/* Owners that are one to a person. */
+struct tacho__cause {
+	enum tacho__owns owns;
+	uint64_t key;
+	const struct tacho__owned *worst; /* with the longest */
+	/* Of code, where it was sampled: the function that had most of these. */
+	const struct tacho__function *function;
+	uint64_t cpu_ns, function_ns; /* of these; of the function in all */
+	uint32_t samples;
+	uint64_t longest_ns, longest_at_ns;
+	uint64_t first_ns, last_ns;
+	int several; /* clients wait for it, or may */
+	struct tacho__size size[TACHO__SIZES];
+	uint32_t from; /* the least size that counts; of those: */
+	uint64_t count, ns, waiting_ns;
+	enum tacho__severity severity; /* 0: it does not matter */
+};
+
+/* Those of the process that is looked at, into `causes`, which has room for TACHO__CAUSES; how many.
+   Without memory the error is noted, and there are none. */
+uint32_t tacho__causes(struct tacho__explaining *x, struct tacho__cause *causes);
+/* Of a lock: who has it while others wait, and did not wait for it as well. NULL: not seen. */
+const struct tacho__owned *tacho__keeper(const struct tacho__explaining *x,
+					 const struct tacho__cause *g);
+
+#endif
