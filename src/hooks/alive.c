@@ -238,18 +238,8 @@ static struct bucket *levels[LEVELS] = {first};
 
 static struct bucket *level_make(uint32_t level)
 {
-	size_t size = sizeof(struct bucket) << (FIRST_BITS + LEVEL_BITS * level);
-	struct bucket *none = NULL;
-	intptr_t at = tacho__mmap(NULL, size, PROT_READ | PROT_WRITE,
-				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (at < 0 && at > -4096)
-		return NULL;
-	if (__atomic_compare_exchange_n(&levels[level], &none, (struct bucket *)at, 0,
-					__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
-		return (struct bucket *)at;
-	tacho__munmap((void *)at, size);
-	return none;
+	return tacho__map_once((void **)&levels[level],
+			       sizeof(struct bucket) << (FIRST_BITS + LEVEL_BITS * level));
 }
 
 static inline struct bucket *bucket_in(uint32_t level, struct bucket *buckets, uint64_t key)

@@ -29,6 +29,9 @@
 
 /* The next definition of `name` after ours, or NULL. */
 void *tacho__real(const char *name);
+/* memory.c: what is at `slot`, or `size` zero bytes put there, of several threads by one. NULL: there
+   is no memory. */
+void *tacho__map_once(void **slot, size_t size);
 
 /* A real function, looked up when it is called first or by tacho__look_up_all. All of these lie in
    one section, for that. */

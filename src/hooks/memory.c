@@ -6,6 +6,10 @@
  */
 #include <stddef.h>
 #include <string.h>
+#include <sys/mman.h>
+
+#include "base/sys.h"
+#include "hooks/hooks.h"
 
 /* Or the compiler makes a call of the function itself from its loop. */
 #define KEEP_LOOP() __asm__ volatile("")
@@ -59,4 +63,19 @@ int memcmp(const void *a, const void *b, size_t n)
 		if (p[i] != q[i])
 			return p[i] < q[i] ? -1 : 1;
 	return 0;
+}
+
+void *tacho__map_once(void **slot, size_t size)
+{
+	void *none = NULL;
+	intptr_t at = tacho__mmap(NULL, size, PROT_READ | PROT_WRITE,
+				  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+
+	if (at < 0 && at > -4096)
+		return NULL;
+	if (__atomic_compare_exchange_n(slot, &none, (void *)at, 0, __ATOMIC_ACQ_REL,
+					__ATOMIC_ACQUIRE))
+		return (void *)at;
+	tacho__munmap((void *)at, size);
+	return none;
 }
