@@ -4,7 +4,7 @@
  * calls everybody.
  *
  * The instruction before the return address tells whom that caller called. If it is a function and
- * not a stub of the linker, this function jumped, to the hook or to others that did. Where the
+ * not an entry of the PLT, this function jumped, to the hook or to others that did. Where the
  * instruction calls through a pointer nobody knows. In both cases the function that took the lock, if
  * it is another one than the caller, is where that led.
  */
@@ -85,7 +85,7 @@ static uint64_t jumped_from(uint64_t target)
 	struct tacho__tables t, ours;
 
 	(void)function_of(&ours, (uint64_t)(uintptr_t)tacho__tail_callers);
-	/* A stub of the linker has no table that begins with it. */
+	/* No table of frames begins with an entry of the PLT. */
 	return function_of(&t, target) == target && t.start != ours.start ? target : 0;
 }
 
