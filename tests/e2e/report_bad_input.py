@@ -47,7 +47,7 @@ def found(path, *options):
 def record(out, name, text, *arguments, options=(), env=None):
     path = os.path.join(out, name + ".tacho")
     run("-q", *options, "-o", path, "--", PYTHON, script(out, name + ".py", text), *arguments,
-        env=env, preexec_fn=undisturbed if text is WORK else None)
+        env=env, preexec_fn=undisturbed)
     return path
 
 
@@ -96,7 +96,9 @@ def test_crash(out):
 
 def test_threads(out):
     r = found(record(out, "one", IDLE))
-    check("one thread that idles is fine", r["verdict"]["category"] == "none", r["verdict"])
+    # Even what comes first is late now and then on a busy machine, and the report says so.
+    check("one thread that idles is fine",
+          set(rules(r)) <= {"kernel-scheduling-delay", "cpu-throttled"}, r["findings"])
     program = os.path.join(os.environ.get("TACHO_BUILD", ""), "tests/e2e/many_threads")
     path = os.path.join(out, "loss.tacho")
     p = run("-q", "--memory", "1M", "-o", path, "--", program, "1500", "2")
