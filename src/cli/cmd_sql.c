@@ -27,11 +27,12 @@ static void take_json(void *arg)
 
 static int run(int argc, char **argv)
 {
-	const char *form = "table";
+	const char *form = "table", *into = NULL;
 	const struct cli_row options[] = {
 		{"format", .call = take_form, .arg = &form},
 		{"json", .mark = take_json, .arg = &form},
 		{"csv", .mark = take_csv, .arg = &form},
+		{"into", .text = &into},
 		CLI_NARROW_ROWS,
 		{0},
 	};
@@ -52,7 +53,7 @@ static int run(int argc, char **argv)
 	path = cli_resolve(argv[optind]);
 	if (!path)
 		return CLI_FAILED;
-	status = sql_session(path, form, argv + optind + 1, argc - optind - 1);
+	status = sql_session(path, form, into, argv + optind + 1, argc - optind - 1);
 	free(path);
 	return status;
 }
@@ -68,6 +69,8 @@ const struct cli_command cli_sql = {
 		"CLOCK_MONOTONIC.\n\n"
 		"  --format table|csv|json  json: one object per line (default table)\n"
 		"  --csv, --json            short for --format csv and --format json\n"
+		"  --into FILE              a database of SQLite, 'out' in queries, to keep things "
+		"in\n"
 		"  --pid PID                only this process\n"
 		"  --process NAME           only processes of this name\n\n"
 		"In place of a query:\n"

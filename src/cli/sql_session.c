@@ -94,6 +94,10 @@ static void say_error(const struct session *s, const char *sql, bool compiling)
 		put_caret(sql, (size_t)at);
 	if (strstr(text, "no such table"))
 		cli_note("'.tables' in place of a query lists the tables.");
+	if (sqlite3_errcode(s->db) == SQLITE_AUTH)
+		cli_note("Queries read. To keep what they find, give a database with --into FILE "
+			 "and "
+			 "write to its tables: CREATE TABLE out.NAME AS SELECT ...");
 	if (strstr(text, "no such column"))
 		cli_note("'.schema TABLE' in place of a query lists its columns.");
 }
@@ -256,7 +260,26 @@ static int prompt(struct session *s)
 
 /* --------------------------------------------------------------------- life */
 
-static int start(struct session *s, const char *path)
+/* The database that may be written, as `out`; then all other files are out of reach. */
+static int attach(sqlite3 *db, const char *into)
+{
+	char *sql = into ? sqlite3_mprintf("ATTACH %Q AS out", into) : NULL;
+	int result = into && !sql ? SQLITE_NOMEM : SQLITE_OK;
+
+	if (sql)
+		result = sqlite3_exec(db, sql, NULL, NULL, NULL);
+	sqlite3_free(sql);
+	if (result == SQLITE_OK && into) /* what is no database is noticed when it is read */
+		result = sqlite3_exec(db, "PRAGMA out.schema_version", NULL, NULL, NULL);
+	if (result != SQLITE_OK) {
+		cli_error("cannot write to the database %s: %s.", into, sqlite3_errstr(result));
+		return CLI_FAILED;
+	}
+	tacho__sql_guard(db);
+	return CLI_OK;
+}
+
+static int start(struct session *s, const char *path, const char *into)
 {
 	struct cli_progress progress;
 	char message[CLI_MESSAGE] = "";
@@ -279,13 +302,13 @@ static int start(struct session *s, const char *path)
 		return CLI_FAILED;
 	}
 	sqlite3_progress_handler(s->db, 10000, may_go_on, s);
-	return CLI_OK;
+	return attach(s->db, into);
 }
 
-int sql_session(const char *path, const char *form, char **queries, int count)
+int sql_session(const char *path, const char *form, const char *into, char **queries, int count)
 {
 	struct session s = {.form = SQL_FORM_TABLE};
-	int status = start(&s, path);
+	int status = start(&s, path, into);
 
 	sql_form_parse(form, &s.form);
 	if (status == CLI_OK && !count)

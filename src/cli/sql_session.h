@@ -11,9 +11,9 @@ static inline bool sql_session_exists(void)
 	return true;
 }
 bool sql_session_has_form(const char *form);
-/* Opens the trace and answers the queries, those that are typed if none are given. Returns an
-   exit status. */
-int sql_session(const char *path, const char *form, char **queries, int count);
+/* Opens the trace and answers the queries, those that are typed if none are given. into: NULL, or
+   a database of SQLite that they may write to. Returns an exit status. */
+int sql_session(const char *path, const char *form, const char *into, char **queries, int count);
 #else
 static inline bool sql_session_exists(void)
 {
@@ -23,10 +23,12 @@ static inline bool sql_session_has_form(const char *form)
 {
 	return form[0] != 0;
 }
-static inline int sql_session(const char *path, const char *form, char **queries, int count)
+static inline int sql_session(const char *path, const char *form, const char *into, char **queries,
+			      int count)
 {
 	(void)path;
 	(void)form;
+	(void)into;
 	(void)queries;
 	return count;
 }

@@ -12,5 +12,7 @@
  * tacho__sql_source_free.
  */
 int tacho__sql_open(sqlite3 **db, struct tacho__sql_source *source);
+/* From here on queries touch no files but those of databases that are already attached. */
+int tacho__sql_guard(sqlite3 *db);
 
 #endif

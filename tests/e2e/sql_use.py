@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """tacho sql as it is used: forms of output, the prompt, errors, folders, strange traces."""
+import contextlib
 import csv
 import io
 import json
@@ -7,6 +8,7 @@ import os
 import pty
 import select
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
@@ -213,6 +215,33 @@ def errors(path, base):
 
 # -------------------------------------------------------------- strange traces
 
+def reads_only(path, base):
+    out, kept = os.path.join(base, "taken.db"), os.path.join(base, "kept.db")
+    for query in (f"ATTACH '{out}' AS x; CREATE TABLE x.polls AS SELECT * FROM polls",
+                  f"VACUUM INTO '{out}'", f"VACUUM main INTO '{out}'", "DETACH main",
+                  f"PRAGMA temp_store_directory = '{base}'", "PRAGMA writable_schema = 1",
+                  "SELECT load_extension('x')"):
+        p = sql(path, query)
+        check(f"sql_refuses {query.split(' ')[0]} {query.split(' ')[1]}", p.returncode == 1 and
+              "authoriz" in p.stderr and not os.path.exists(out), said(p))
+    p = sql(path, "PRAGMA table_info(polls)", "CREATE TEMP VIEW v AS SELECT count(*) AS n FROM polls",
+            "CREATE TABLE t AS SELECT * FROM v", "SELECT n > 0 AS some FROM t", form="json")
+    check("sql_has_tables_of_its_own", p.stdout.splitlines()[-1:] == ['{"some":1}'], said(p))
+    p = sql(path, "--into", kept, "CREATE TABLE out.polls AS SELECT * FROM polls")
+    with contextlib.closing(sqlite3.connect(kept)) as db:
+        check("sql_keeps_what_it_is_asked_to", p.returncode == 0 and
+              list(db.execute("SELECT count(*) FROM polls")) ==
+              [tuple(one(path, "SELECT count(*) FROM polls"))], said(p))
+    p = sql(path, "--into", kept, f"ATTACH '{out}' AS x")
+    check("sql_refuses_a_second_database", p.returncode == 1 and "--into" in p.stderr and
+          not os.path.exists(out), said(p))
+    for name in (write(base, "none.db", b"this is no database, but long enough to look at" * 40),
+                 os.path.join(base, "missing", "x.db")):
+        p = sql(path, "--into", name, "SELECT 1")
+        check("sql_says_that_it_can_not_write", p.returncode == 1 and name in p.stderr and
+              p.stdout == "", said(p))
+
+
 def strange(base):
     path = write(base, "full.tacho", full_recording().trace())
     big = BIG - 2**64
@@ -329,6 +358,7 @@ def main():
         schema(path)
         prompt(path)
         errors(path, base)
+        reads_only(path, base)
         strange(base)
         self_join(base)
         folders(base, path)
