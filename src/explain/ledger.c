@@ -25,6 +25,7 @@ static void open_page(struct tacho__ledger_book *b)
 	memset(b->kinds, 0, sizeof(b->kinds));
 	memset(b->counters, 0, sizeof(b->counters));
 	memset(b->loops, 0, sizeof(b->loops));
+	memset(b->recent, 0, sizeof(b->recent));
 	b->by_index_count = 0;
 	b->halves = b->waited = b->relieved = 0;
 }

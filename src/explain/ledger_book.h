@@ -17,6 +17,9 @@
 
 #define TACHO__NONE UINT32_MAX
 
+/* What is done for each step of each thread. */
+#define TACHO__INLINED inline __attribute__((always_inline))
+
 #define TACHO__BOOK_QUEUES 4096u
 #define TACHO__BOOK_POINTS 16u
 #define TACHO__BOOK_PIECES 32u
@@ -179,6 +182,13 @@ struct tacho__known_id {
 	uint32_t process, id, value;
 };
 
+/* Owners that were looked up lately: index + 1. */
+#define TACHO__BOOK_OWNED_BITS 7u
+struct tacho__known_owned {
+	uint64_t key[2];
+	uint32_t index;
+};
+
 struct tacho__ledger_book {
 	struct tacho__ledger *l;
 	struct tacho_reader *reader;
@@ -187,6 +197,8 @@ struct tacho__ledger_book {
 	uint32_t by_index_count, by_index_capacity;
 	struct tacho__known_id kinds[TACHO__BOOK_KNOWN], counters[TACHO__BOOK_KNOWN],
 		loops[TACHO__BOOK_KNOWN];
+	struct tacho__known_owned owned[1u << TACHO__BOOK_OWNED_BITS];
+	uint32_t recent[TACHO__BOOK_KNOWN]; /* workers by their thread: index + 1 */
 	struct tacho__book_process *processes;
 	uint32_t process_count;
 	uint64_t first_ns; /* of the window */
@@ -213,7 +225,7 @@ static inline uint64_t tacho__times(uint64_t count, uint64_t ns)
 static inline struct tacho__owned *tacho__owned_at(const struct tacho__ledger *l, uint32_t index)
 {
 	return (struct tacho__owned *)(void *)(l->owned.entries +
-					       (size_t)index * l->owned.entry_size);
+					       (size_t)index * sizeof(struct tacho__owned));
 }
 
 static inline struct tacho__book_process *tacho__book_process(const struct tacho__ledger_book *b,
@@ -298,11 +310,32 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 /* Until `to` it is blocked: what the kernel took away is not the block's. The time that is. */
 uint64_t tacho__book_block(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t owned,
 			   uint64_t to);
-/* An occurrence of it is over. */
-void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns, uint64_t end_ns);
-/* The same for one that counts as if it had taken `size_ns`. */
-void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, uint64_t waiting_ns,
-			 uint64_t end_ns);
+static inline uint32_t tacho__size_of(uint64_t ns)
+{
+	const uint64_t ms = 1000000;
+
+	return ns < ms ? 0 : 1 + (uint32_t)(ns >= 10 * ms) + (uint32_t)(ns >= 50 * ms);
+}
+/* An occurrence of it is over, which counts as if it had taken `size_ns`. */
+static inline void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns,
+				       uint64_t waiting_ns, uint64_t end_ns)
+{
+	struct tacho__size *s = &o->size[tacho__size_of(size_ns)];
+
+	o->count++;
+	s->count++;
+	s->ns += ns;
+	s->waiting_ns = tacho__add(s->waiting_ns, waiting_ns);
+	if (ns > o->longest_ns) {
+		o->longest_ns = ns;
+		o->longest_at_ns = end_ns - (end_ns > ns ? ns : end_ns);
+	}
+}
+static inline void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns,
+				    uint64_t end_ns)
+{
+	tacho__book_note_as(o, ns, ns, waiting_ns, end_ns);
+}
 /* It was none. */
 void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns);
 void tacho__book_unblock(struct tacho__ledger_book *b, const struct tacho__blocked *blocks,
@@ -329,15 +362,24 @@ uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w,
 uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
 			 uint64_t from, uint64_t to, uint64_t lock);
 
+/* The owner of the code of a kind, of the loop that the worker is on: index; TACHO__NONE. */
+uint32_t tacho__book_code(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t kind);
 /* The poll or turn that is open, with its owner looked up. */
-struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b, struct tacho__worker *w);
+static inline struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b,
+						   struct tacho__worker *w)
+{
+	struct tacho__paid *p = &w->open[w->depth];
+
+	if (p->owned == TACHO__NONE)
+		p->owned = tacho__book_code(b, w, p->kind);
+	return p;
+}
 
 /* ledger_code.c */
 void tacho__book_sample(void *arg, const struct tacho__sample *s);
 /* A callback or turn, which counts as of this size, belongs to the function that had most of it. */
 void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__paid *p,
 			   uint64_t size_ns);
-uint32_t tacho__size_of(uint64_t ns);
 /* One of that length was none. */
 void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting_ns);
 void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,

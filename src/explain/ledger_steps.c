@@ -99,7 +99,8 @@ static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, u
 {
 	const struct tacho__paid *p = &w->open[w->depth];
 
-	tacho__book_count(b, w);
+	if (w->ended.kind != TACHO__NONE)
+		tacho__book_count(b, w);
 	/* The kernel is asked about long ones alone. */
 	if (p->ns + p->block_ns + p->off_ns >= SHORT_NS) {
 		w->ended = *p;

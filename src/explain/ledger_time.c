@@ -1,4 +1,5 @@
 /* Who gets a stretch of a thread's time, and what waited in it. */
+#include "base/hash.h"
 #include "explain/ledger_book.h"
 
 #define MS UINT64_C(1000000)
@@ -10,12 +11,17 @@
 uint32_t tacho__book_owned(struct tacho__ledger_book *b, const struct tacho__worker *w,
 			   enum tacho__owns owns, uint32_t what, uint64_t key)
 {
-	struct tacho__owned *o = tacho__table_get(
-		&b->l->owned, (uint64_t)w->thread << 36 | (uint64_t)owns << 32 | what, key,
-		&b->error);
+	uint64_t first = (uint64_t)w->thread << 36 | (uint64_t)owns << 32 | what;
+	struct tacho__known_owned *k =
+		&b->owned[tacho__mix(first ^ key) >> (64 - TACHO__BOOK_OWNED_BITS)];
+	struct tacho__owned *o;
 
+	if (k->index && k->key[0] == first && k->key[1] == key)
+		return k->index - 1;
+	o = tacho__table_get(&b->l->owned, first, key, &b->error);
 	if (!o)
 		return TACHO__NONE;
+	*k = (struct tacho__known_owned){{first, key}, o->entry.index + 1};
 	if (!o->owns) {
 		o->owns = owns;
 		o->thread = w->thread;
@@ -48,7 +54,7 @@ static uint32_t idle_of(struct tacho__ledger_book *b, struct tacho__worker *w)
 	return w->idle_owned;
 }
 
-static uint32_t code_of(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t kind)
+uint32_t tacho__book_code(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t kind)
 {
 	uint32_t i = kind % TACHO__BOOK_KINDS;
 	struct tacho__owned *o;
@@ -69,7 +75,7 @@ static uint32_t code_of(struct tacho__ledger_book *b, struct tacho__worker *w, u
 /* --------------------------------------------------------------------- time */
 
 /* What of the waiting until `to` is the worker's to pay. */
-static uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to,
+static TACHO__INLINED uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to,
 		    uint64_t *estimated)
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
@@ -106,23 +112,21 @@ static uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 	return sum;
 }
 
-uint64_t tacho__book_give(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index,
-			  uint64_t to)
+/* `to` is after all that the worker has paid. */
+static TACHO__INLINED uint64_t give(struct tacho__ledger_book *b, struct tacho__worker *w,
+				    uint32_t index, uint64_t to)
 {
-	uint64_t estimated, waiting;
-	struct tacho__owned *o;
+	uint64_t estimated, waiting = pay(b, w, to, &estimated);
+	struct tacho__owned *o = owned_of(b, w, index);
 	uint32_t last = (w->piece_count - 1) % TACHO__BOOK_PIECES;
 
-	if (to <= w->at)
-		return 0;
-	waiting = pay(b, w, to, &estimated);
-	o = owned_of(b, w, index);
 	if (!o->ns)
 		o->first_ns = w->at;
 	o->last_ns = to;
 	o->ns += to - w->at;
 	o->waiting_ns = tacho__add(o->waiting_ns, waiting);
-	o->estimated_ns = tacho__add(o->estimated_ns, estimated);
+	if (estimated)
+		o->estimated_ns = tacho__add(o->estimated_ns, estimated);
 	if (!w->piece_count)
 		w->first_piece = w->at;
 	if (!w->piece_count || w->pieces[last].owned != index)
@@ -133,34 +137,15 @@ uint64_t tacho__book_give(struct tacho__ledger_book *b, struct tacho__worker *w,
 	return waiting;
 }
 
-uint32_t tacho__size_of(uint64_t ns)
+uint64_t tacho__book_give(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index,
+			  uint64_t to)
 {
-	return (uint32_t)(ns >= MS) + (ns >= 10 * MS) + (ns >= 50 * MS);
+	return to > w->at ? give(b, w, index, to) : 0;
 }
 
 static struct tacho__size *size_of(struct tacho__owned *o, uint64_t ns)
 {
 	return &o->size[tacho__size_of(ns)];
-}
-
-void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting, uint64_t end_ns)
-{
-	tacho__book_note_as(o, ns, ns, waiting, end_ns);
-}
-
-void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns, uint64_t waiting,
-			 uint64_t end_ns)
-{
-	struct tacho__size *s = size_of(o, size_ns);
-
-	o->count++;
-	s->count++;
-	s->ns += ns;
-	s->waiting_ns = tacho__add(s->waiting_ns, waiting);
-	if (ns > o->longest_ns) {
-		o->longest_ns = ns;
-		o->longest_at_ns = end_ns - (end_ns > ns ? ns : end_ns);
-	}
 }
 
 void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting)
@@ -282,13 +267,16 @@ uint64_t tacho__book_block(struct tacho__ledger_book *b, struct tacho__worker *w
 	return ns;
 }
 
-struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b, struct tacho__worker *w)
+/* It ran all of the time until `to`. */
+static TACHO__INLINED void give_run(struct tacho__ledger_book *b, struct tacho__worker *w,
+				    uint64_t to)
 {
-	struct tacho__paid *p = &w->open[w->depth];
+	struct tacho__paid *p = tacho__book_open(b, w);
+	uint64_t parked = w->parked_ns;
 
-	if (p->owned == TACHO__NONE)
-		p->owned = code_of(b, w, p->kind);
-	return p;
+	p->ns += to - w->at;
+	p->waiting_ns = tacho__add(p->waiting_ns, give(b, w, p->owned, to));
+	w->code_parked += w->parked_ns - parked;
 }
 
 static void give_code(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
@@ -297,14 +285,11 @@ static void give_code(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	uint64_t waiting;
 
 	if (!w->off_count) {
-		uint64_t parked = w->parked_ns;
-
-		p->ns += to > w->at ? to - w->at : 0;
-		waiting = tacho__book_give(b, w, p->owned, to);
-		w->code_parked += w->parked_ns - parked;
-	} else {
-		p->ns += give_on(b, w, p->owned, to, &waiting);
+		if (to > w->at)
+			give_run(b, w, to);
+		return;
 	}
+	p->ns += give_on(b, w, p->owned, to, &waiting);
 	p->waiting_ns = tacho__add(p->waiting_ns, waiting);
 }
 
@@ -375,6 +360,11 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 {
 	if (to <= w->at)
 		return;
+	/* Most often. */
+	if (w->doing == TACHO__RUNNING && to - w->at < UNSAMPLED_NS && !w->off_count) {
+		give_run(b, w, to);
+		return;
+	}
 	switch (w->doing) {
 	case TACHO__UNBORN:
 		break;

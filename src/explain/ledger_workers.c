@@ -51,10 +51,17 @@ static int new_thread(struct tacho__ledger_book *b, struct tacho__worker *w)
 struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t process,
 					 uint32_t thread)
 {
-	struct tacho__worker *w = tacho__table_get(&b->workers, process, thread, &b->error);
+	uint32_t *recent = &b->recent[thread % TACHO__BOOK_KNOWN];
+	struct tacho__worker *w = *recent ? tacho__worker_at(b, *recent - 1) : NULL;
 	const struct tacho_thread *d;
 
-	if (!w || w->number)
+	if (w && w->entry.key[0] == process && w->entry.key[1] == thread)
+		return w;
+	w = tacho__table_get(&b->workers, process, thread, &b->error);
+	if (!w)
+		return NULL;
+	*recent = w->entry.index + 1;
+	if (w->number)
 		return w;
 	w->process = process;
 	w->number = thread;

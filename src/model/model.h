@@ -262,13 +262,13 @@ enum tacho__step_type {
 };
 
 struct tacho__step {
-	enum tacho__step_type type;
 	uint32_t process, thread;
-	uint32_t index;	      /* of the thread among all of the tracker */
 	uint32_t loop, level; /* that it runs */
+	uint32_t index;	      /* of the thread among all of the tracker */
+	enum tacho__step_type type;
 	uint32_t kind, from, place;
 	uint32_t faults; /* DELAYED: major ones */
-	uint64_t ns, value, lock;
+	uint64_t ns, value;
 };
 
 /* A subscriber: what it wants; NULL: not. */

@@ -16,11 +16,9 @@ static struct tacho__poll *innermost(struct tacho__thread *s)
 	return NULL;
 }
 
-void tacho__at_of(const struct tacho__thread *s, struct tacho__at *at)
+static inline void inside(const struct tacho__thread *s, const struct tacho__poll *p,
+			  struct tacho__at *at)
 {
-	/* It is looked for to be read only. */
-	const struct tacho__poll *p = innermost((struct tacho__thread *)(uintptr_t)s);
-
 	at->process = s->process;
 	at->thread = s->number;
 	at->loop = s->loop;
@@ -30,6 +28,12 @@ void tacho__at_of(const struct tacho__thread *s, struct tacho__at *at)
 	/* What is seen of the loop is its turns. */
 	if (!p && s->in_turn && s->level == TACHO_LEVEL_WAITS)
 		at->poll_ns = s->turn.begin_ns;
+}
+
+void tacho__at_of(const struct tacho__thread *s, struct tacho__at *at)
+{
+	/* It is looked for to be read only. */
+	inside(s, innermost((struct tacho__thread *)(uintptr_t)s), at);
 }
 
 struct tacho__spent *tacho__spent_of(struct tacho__thread *s)
@@ -72,36 +76,24 @@ void tacho__give_ended(struct tacho__tracker *t, struct tacho__thread *s)
 	TACHO__GIVE(t, poll, &s->ended);
 }
 
-static uint8_t polls_open(const struct tacho__thread *s)
-{
-	uint8_t n = 0;
-
-	for (uint32_t i = 0; i < frames(s); i++)
-		n = (uint8_t)(n + (s->open[i].type == TACHO__FRAME_POLL));
-	return n;
-}
-
 void tacho__poll_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t kind,
 			uint64_t task, uint64_t ns, uint8_t cut)
 {
+	const struct tacho__poll *outer = innermost(s);
+	struct tacho__frame *f = push(t, s);
 	uint64_t late = s->late_ns;
-	uint8_t depth = polls_open(s);
-	struct tacho__at at;
-	struct tacho__frame *f;
 	struct tacho__poll *p;
 
 	s->late_ns = 0;
-	tacho__at_of(s, &at);
-	f = push(t, s);
 	if (!f)
 		return;
 	p = &f->u.poll;
-	p->at = at;
+	inside(s, outer, &p->at);
 	p->kind = kind;
 	p->task = task;
 	p->begin_ns = ns;
 	p->cut = cut;
-	p->depth = depth;
+	p->depth = outer ? (uint8_t)(outer->depth + 1) : 0;
 	p->late_ns = late;
 	p->turn_ns = s->in_turn ? s->turn.begin_ns : 0;
 	if (task && t->works.count)
@@ -164,15 +156,13 @@ void tacho__poll_ends(struct tacho__tracker *t, struct tacho__thread *s, uint64_
 void tacho__span_begins(struct tacho__tracker *t, struct tacho__thread *s, uint32_t name,
 			uint64_t ns, uint8_t cut)
 {
-	struct tacho__at at;
-	struct tacho__frame *f;
+	const struct tacho__poll *outer = innermost(s);
+	struct tacho__frame *f = push(t, s);
 
-	tacho__at_of(s, &at);
-	f = push(t, s);
 	if (!f)
 		return;
 	f->type = TACHO__FRAME_SPAN;
-	f->u.span.at = at;
+	inside(s, outer, &f->u.span.at);
 	f->u.span.name = name;
 	f->u.span.begin_ns = ns;
 	f->u.span.cut = cut;

@@ -3,6 +3,14 @@
 #include "base/hash.h"
 #include "model/tracker.h"
 
+/* An entry that is, or was, in use. */
+static struct tacho__tracked_task *task_at(const struct tacho__tracker *t, uint32_t index)
+{
+	return (struct tacho__tracked_task *)(void *)(t->tasks.entries +
+						      (size_t)index *
+							      sizeof(struct tacho__tracked_task));
+}
+
 /* Where it was the last time it is most often still. */
 static struct tacho__tracked_task *task_of(struct tacho__tracker *t, uint32_t process,
 					   uint64_t task)
@@ -11,8 +19,7 @@ static struct tacho__tracked_task *task_of(struct tacho__tracker *t, uint32_t pr
 	struct tacho__tracked_task *k;
 
 	if (*recent) {
-		k = (struct tacho__tracked_task *)(void *)(t->tasks.entries +
-							   (size_t)(*recent - 1) * sizeof(*k));
+		k = task_at(t, *recent - 1);
 		if (k->entry.live && k->entry.key[0] == process && k->entry.key[1] == task)
 			return k;
 	}
@@ -50,9 +57,9 @@ static void give_task(struct tacho__tracker *t, const struct tacho__thread *s,
 /* ------------------------------------------------------------------- polls */
 
 /* The poll that the wake led to may be among records that are missing since. */
-static int may_be_lost(struct tacho__tracker *t, const struct tacho__tracked_task *k)
+static int may_be_lost(const struct tacho__thread *s, const struct tacho__tracked_task *k)
 {
-	return tacho__process_of(t, k->task.process)->hole_ns > k->wake.ns;
+	return s->of->hole_ns > k->wake.ns;
 }
 
 void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f)
@@ -76,7 +83,7 @@ void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struc
 	/* A poll that was open already has been woken by what came before. */
 	if (!k->task.woken_ns || k->wake.ns > p->begin_ns)
 		return;
-	if (may_be_lost(t, k)) {
+	if (may_be_lost(s, k)) {
 		k->wake.lost = 1;
 	} else {
 		p->wake_ns = k->wake.ns;
@@ -94,10 +101,10 @@ void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__thread
 			    const struct tacho__frame *f)
 {
 	const struct tacho__poll *p = &f->u.poll;
-	struct tacho__tracked_task *k = f->task ? tacho__table_at(&t->tasks, f->task - 1) : NULL;
+	struct tacho__tracked_task *k = f->task ? task_at(t, f->task - 1) : NULL;
 
 	/* It may have ended meanwhile, and the entry be another's. */
-	if (!k || k->entry.key[0] != p->at.process || k->entry.key[1] != p->task)
+	if (!k || !k->entry.live || k->entry.key[0] != p->at.process || k->entry.key[1] != p->task)
 		return;
 	/* Nobody saw one end that is cut. */
 	k->task.running = (p->cut & TACHO__CUT_END) != 0;
@@ -121,7 +128,7 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 	k->task.wakes++;
 	if (at.task == e->word[0])
 		k->task.self_wakes++;
-	if (k->task.woken_ns && may_be_lost(t, k)) {
+	if (k->task.woken_ns && may_be_lost(s, k)) {
 		k->wake.lost = 1;
 		give_wake(t, s, k, e->ns);
 	}

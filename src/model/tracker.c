@@ -42,7 +42,8 @@ static struct tacho__thread *thread_of(struct tacho__tracker *t, const struct ta
 		s->known = 1;
 		s->process = e->process;
 		s->number = e->thread;
-		s->pauses = tacho__process_of(t, e->process)->pauses;
+		s->of = tacho__process_of(t, e->process);
+		s->pauses = s->of->pauses;
 	}
 	*recent = s;
 	return s;
@@ -144,20 +145,16 @@ static void cut_all(struct tacho__tracker *t, struct tacho__thread *s, uint64_t 
 /* While the recorder is paused nobody records what ends. */
 static void know_pauses(struct tacho__tracker *t, struct tacho__thread *s)
 {
-	uint32_t pauses = tacho__process_of(t, s->process)->pauses;
-
-	if (s->pauses == pauses)
+	if (s->pauses == s->of->pauses)
 		return;
-	s->pauses = pauses;
+	s->pauses = s->of->pauses;
 	cut_all(t, s, s->last_ns);
 }
 
 static void paused(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
-	struct tacho__tracked_process *p = tacho__process_of(t, s->process);
-
-	p->pauses++;
-	p->hole_ns = e->ns;
+	s->of->pauses++;
+	s->of->hole_ns = e->ns;
 	know_pauses(t, s);
 }
 
@@ -194,7 +191,7 @@ static void resumes(struct tacho__tracker *t, struct tacho__thread *s, const str
 
 	/* Polls of signal handlers are nobody's wake. */
 	if (!e->stream && (r->first ? begins_late(t, e) : lost))
-		tacho__process_of(t, s->process)->hole_ns = e->ns;
+		s->of->hole_ns = e->ns;
 	if (!r->first && lost) {
 		struct tacho__hole hole = {s->process, s->number,  s->last_ns,
 					   e->ns,      r->missing, r->dropped};
@@ -339,16 +336,19 @@ static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
 
 static int is_kernels(uint8_t type)
 {
-	return type == TACHO_EV_SWITCH_OUT || type == TACHO_EV_SWITCH_IN ||
-	       type == TACHO_EV_KERNEL_SAMPLE;
+	static const uint8_t those[256] = {
+		[TACHO_EV_SWITCH_OUT] = 1,
+		[TACHO_EV_SWITCH_IN] = 1,
+		[TACHO_EV_KERNEL_SAMPLE] = 1,
+	};
+
+	return those[type];
 }
 
 /* Neither the sample of a timer nor what the kernel says comes from the code that would have
    recorded SCHED or STACK next; nor do other streams. */
 static void flush(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
-	if (!s->has_ended && !s->lock_done)
-		return;
 	if (e->stream != s->entry.key[1] || e->type == TACHO_EV_SAMPLE ||
 	    e->type == TACHO_EV_SAMPLE_FRAMES || is_kernels(e->type))
 		return;
@@ -373,7 +373,8 @@ static void track(struct tacho__tracker *t, const struct tacho_event *e)
 	} else if (e->type == TACHO_EV_SCHED) {
 		sched(t, s, e);
 	} else {
-		flush(t, s, e);
+		if (s->has_ended | s->lock_done)
+			flush(t, s, e);
 		thread_event(t, s, e);
 	}
 	if (is_kernels(e->type))
@@ -393,7 +394,7 @@ struct tacho__tracker *tacho__tracker_new(struct tacho_reader *reader,
 		return NULL;
 	t->reader = reader;
 	t->subscribers = subscribers;
-	t->subscriber_count = count;
+	t->end_subscriber = subscribers + count;
 	for (uint32_t i = count; i--;)
 		t->steppers = subscribers[i].step ? &subscribers[i] : t->steppers;
 	t->process_count = tacho_read_process_count(reader);
@@ -486,8 +487,8 @@ static int error_of(const struct tacho__tracker *t)
 {
 	int error = t->error;
 
-	for (uint32_t i = 0; !error && i < t->subscriber_count; i++)
-		error = t->subscribers[i].error ? *t->subscribers[i].error : 0;
+	for (const struct tacho__facts *to = t->subscribers; !error && to < t->end_subscriber; to++)
+		error = to->error ? *to->error : 0;
 	return error;
 }
 
@@ -503,7 +504,6 @@ int tacho__tracker_run(struct tacho__tracker *t, int (*stop)(void *arg, uint64_t
 	tacho_read_window(t->reader, &first_ns, &last_ns);
 	while ((result = tacho_read_next(t->reader, &event)) > 0) {
 		p = tacho__process_of(t, event->process);
-		last_ns = tacho__later(last_ns, event->ns);
 		p->last_ns = tacho__later(p->last_ns, event->ns);
 		p->events += event->type != TACHO_EV_RESUME;
 		track(t, event);
@@ -512,6 +512,8 @@ int tacho__tracker_run(struct tacho__tracker *t, int (*stop)(void *arg, uint64_t
 	}
 	if (result < 0)
 		return result;
+	for (uint32_t i = 0; i <= t->process_count; i++)
+		last_ns = tacho__later(last_ns, t->processes[i].last_ns);
 	end(t, last_ns);
 	return error_of(t);
 }

@@ -43,7 +43,8 @@ struct tacho__frame {
 struct tacho__thread {
 	struct tacho__entry entry; /* key: process << 32 | thread, stream */
 	uint32_t process, number;
-	uint32_t loop, level;
+	uint32_t loop, level; /* after these two, as in struct tacho__step */
+	struct tacho__tracked_process *of;
 	uint8_t parked, in_turn, turn_cut, has_ended;
 	uint8_t waiting; /* for a lock */
 	uint8_t calling; /* `call` has not returned */
@@ -107,8 +108,7 @@ struct tacho__tracked_process {
 
 struct tacho__tracker {
 	struct tacho_reader *reader;
-	const struct tacho__facts *subscribers;
-	uint32_t subscriber_count;
+	const struct tacho__facts *subscribers, *end_subscriber; /* the second: behind the last */
 	struct tacho__table threads, tasks, locks, works, spans;
 	/* Looked up lately, by their numbers. One that is new may move all of them. */
 	struct tacho__thread *recent[TACHO__RECENT];
@@ -125,14 +125,14 @@ struct tacho__tracker {
 };
 
 /* A fact: to all that want it. */
-#define TACHO__GIVE(t, what, ...)                                                           \
-	do {                                                                                \
-		for (uint32_t tacho__i = 0; tacho__i < (t)->subscriber_count; tacho__i++) { \
-			const struct tacho__facts *tacho__to = &(t)->subscribers[tacho__i]; \
-                                                                                            \
-			if (tacho__to->what)                                                \
-				tacho__to->what(tacho__to->arg, __VA_ARGS__);               \
-		}                                                                           \
+#define TACHO__GIVE(t, what, ...)                                                 \
+	do {                                                                      \
+		const struct tacho__facts *tacho__to = (t)->subscribers;          \
+		const struct tacho__facts *tacho__end = (t)->end_subscriber;      \
+                                                                                  \
+		for (; tacho__to < tacho__end; tacho__to++)                       \
+			if (tacho__to->what)                                      \
+				tacho__to->what(tacho__to->arg, __VA_ARGS__);     \
 	} while (0)
 
 /* The place of a definition among those that something was learned of. */
@@ -146,16 +146,17 @@ static inline uint64_t *tacho__learned(uint64_t *list, uint32_t id)
 #define TACHO__STEP(t, s, ...)                                                                    \
 	do {                                                                                      \
 		const struct tacho__facts *tacho__to = (t)->steppers;                             \
+		const struct tacho__facts *tacho__end = (t)->end_subscriber;                      \
                                                                                                   \
 		if (tacho__to && !(s)->entry.key[1]) {                                            \
 			const struct tacho__step tacho__one = {.process = (s)->process,           \
 							       .thread = (s)->number,             \
-							       .index = (s)->entry.index,         \
 							       .loop = (s)->loop,                 \
 							       .level = (s)->level,               \
+							       .index = (s)->entry.index,         \
 							       __VA_ARGS__};                      \
                                                                                                   \
-			for (; tacho__to < (t)->subscribers + (t)->subscriber_count; tacho__to++) \
+			for (; tacho__to < tacho__end; tacho__to++)                               \
 				if (tacho__to->step)                                              \
 					tacho__to->step(tacho__to->arg, &tacho__one);             \
 		}                                                                                 \

@@ -31,7 +31,6 @@ void tacho__lock_waits(struct tacho__tracker *t, struct tacho__thread *s,
 	s->lock.place = e->arg;
 	s->waiting = 1;
 	TACHO__STEP(t, s, .type = TACHO__STEP_WAITS, .ns = e->ns, .place = e->arg,
-		    .lock = s->lock.lock,
 		    .value = *tacho__learned(t->conditions, e->arg) == (e->arg | key_of(s)));
 }
 
@@ -53,7 +52,7 @@ void tacho__lock_waited(struct tacho__tracker *t, struct tacho__thread *s,
 	if (s->lock.is_signal && s->lock.place)
 		*tacho__learned(t->conditions, s->lock.place) = s->lock.place | key_of(s);
 	TACHO__STEP(t, s, .type = TACHO__STEP_WAITED, .ns = e->ns, .place = s->lock.place,
-		    .lock = s->lock.lock, .value = s->lock.is_signal);
+		    .value = s->lock.is_signal);
 	k = tacho__table_find(&t->locks, s->process, e->word[0]);
 	if (k && k->release_ns >= s->lock.begin_ns && s->lock.got) {
 		s->lock.release_ns = k->release_ns;

@@ -57,13 +57,14 @@ struct follow {
 };
 
 #define NO_MATE 0xffffffffu
-#define FRONT 32u
+#define FRONT 1024u
 
 /* What was used last stands in an array, what stands behind it in the recency list. Most that is
-   used again was used just before, and costs no more than moving some items on by one. */
+   used again was used lately, and costs no more than moving some items on by one: of a thousand that
+   takes less time than a few steps through the tree of a recency list. */
 struct list {
 	struct stored values; /* distinct ones */
-	uint32_t front[FRONT];
+	uint32_t *front;
 	uint32_t front_count; /* less than FRONT: there are no others */
 	struct tacho__recency recency;
 	uint32_t uses;	   /* by all columns together */
@@ -152,10 +153,20 @@ static void expand_planes(const struct stored *c, uint64_t *values)
 {
 	const uint8_t *plane = c->body;
 
-	memset(values, 0, c->count * sizeof(*values));
-	for (unsigned k = 0; k < c->width; k++, plane += c->count)
+	/* Most take one byte or two. */
+	if (c->width < 2) {
+		for (uint32_t i = 0; i < c->count; i++)
+			values[i] = c->width ? plane[i] : 0;
+		return;
+	}
+	for (uint32_t i = 0; i < c->count; i++)
+		values[i] = plane[i] | (uint64_t)plane[c->count + i] << 8;
+	plane += c->count;
+	for (unsigned k = 2; k < c->width; k++) {
+		plane += c->count;
 		for (uint32_t i = 0; i < c->count; i++)
 			values[i] |= (uint64_t)plane[i] << (8 * k);
+	}
 }
 
 /* All values of a column. One after the other, as records need them, each would be a guess of how
@@ -322,15 +333,16 @@ static int read_times(struct decoder *d)
 
 	for (uint32_t i = 0; i < d->type_count; i++) {
 		struct type_columns *t = &d->columns[i];
-		uint32_t count[256] = {0};
+		/* Two, as a number that is counted twice in a row would wait for itself. */
+		uint32_t count[2][256] = {0};
 
 		for (const uint64_t *follow = t->next.next; follow < t->next.end; follow++) {
 			if (*follow >= t->follow_count)
 				return -EBADMSG;
-			count[*follow]++;
+			count[(t->next.end - follow) & 1][*follow]++;
 		}
 		for (uint32_t k = 0; k < t->follow_count; k++) {
-			if (take_column(d, &t->follow[k].time, count[k], simple))
+			if (take_column(d, &t->follow[k].time, count[0][k] + count[1][k], simple))
 				return -EBADMSG;
 		}
 	}
@@ -453,14 +465,16 @@ static int fill_lists(struct decoder *d)
 	for (uint32_t i = 0; i < d->list_count; i++) {
 		struct list *l = &d->lists[i];
 		uint32_t distinct = l->values.count;
+		uint32_t behind = distinct > FRONT ? l->uses : 0;
 
 		if (distinct > l->uses)
 			return -EBADMSG;
-		l->item_at = malloc(((size_t)l->uses + 1) * sizeof(*l->item_at));
+		l->front = malloc(FRONT * sizeof(*l->front));
+		l->item_at = malloc(((size_t)behind + 1) * sizeof(*l->item_at));
 		l->value = malloc(((size_t)distinct + 1) * sizeof(*l->value));
 		l->mate = malloc(((size_t)distinct + 1) * sizeof(*l->mate));
-		if (!l->item_at || !l->value || !l->mate ||
-		    tacho__recency_reset(&l->recency, l->uses))
+		if (!l->front || !l->item_at || !l->value || !l->mate ||
+		    tacho__recency_reset(&l->recency, behind))
 			return -ENOMEM;
 		expand(&l->values, l->value);
 		for (uint32_t k = 0; k < distinct; k++)
@@ -617,6 +631,7 @@ int tacho__columns_decode(const uint8_t *data, size_t size, struct tacho__record
 
 	for (uint32_t i = 0; i < d.list_count; i++) {
 		tacho__recency_free(&d.lists[i].recency);
+		free(d.lists[i].front);
 		free(d.lists[i].item_at);
 		free(d.lists[i].value);
 		free(d.lists[i].mate);

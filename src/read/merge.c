@@ -469,10 +469,16 @@ static inline int goes_on(struct tacho_reader *r)
 	return 1;
 }
 
-static int next(struct tacho_reader *reader)
+/* Kept apart from goes_on, which most events need nothing but. */
+static __attribute__((noinline)) int next(struct tacho_reader *reader,
+					  const struct tacho_event **event)
 {
+	int error = reader->merge ? 0 : begin(reader, 0);
 	struct tacho__merge *m = reader->merge;
 
+	*event = NULL;
+	if (error)
+		return error;
 	if (m->current)
 		advance(reader);
 	while (m->heap_count) {
@@ -482,6 +488,7 @@ static int next(struct tacho_reader *reader)
 		if (c->loaded) {
 			m->current = c;
 			fill_event(reader, c);
+			*event = &reader->event;
 			return 1;
 		}
 		loaded = load(reader, c);
@@ -497,17 +504,10 @@ static int next(struct tacho_reader *reader)
 
 int tacho_read_next(struct tacho_reader *reader, const struct tacho_event **event)
 {
-	int more;
-
+	if (!reader->merge || !reader->merge->current || !goes_on(reader))
+		return next(reader, event);
 	*event = &reader->event;
-	if (reader->merge && reader->merge->current && goes_on(reader))
-		return 1;
-	more = reader->merge ? 0 : begin(reader, 0);
-	if (!more)
-		more = next(reader);
-	if (more <= 0)
-		*event = NULL;
-	return more;
+	return 1;
 }
 
 int tacho_read_seek(struct tacho_reader *reader, uint64_t ns)
