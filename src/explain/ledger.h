@@ -190,6 +190,7 @@ struct tacho__ledger *tacho__ledger_make(struct tacho_reader *reader, int *error
 void tacho__ledger_free(struct tacho__ledger *l);
 
 const char *tacho__owns_name(enum tacho__owns owns);
+const char *tacho__ledger_reason(enum tacho__owns_reason reason);
 /* Behind a line: an entry of `owned`, or the rest of its thread. */
 const struct tacho__owned *tacho__ledger_owned(const struct tacho__ledger *l,
 					       const struct tacho__ledger_line *line);

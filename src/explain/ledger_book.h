@@ -9,10 +9,12 @@
  *   ledger_queue.c   queues of work: what waits, who serves
  *   ledger_code.c    samples: which functions code is
  *   ledger_text.c    names and places of owners
+ *   diary.c          which stretches of time they had, where somebody looks at these
  */
 #ifndef TACHO_EXPLAIN_LEDGER_BOOK_H
 #define TACHO_EXPLAIN_LEDGER_BOOK_H
 
+#include "explain/diary.h"
 #include "explain/ledger.h"
 
 #define TACHO__NONE UINT32_MAX
@@ -193,6 +195,7 @@ struct tacho__ledger_book {
 	uint64_t halves;   /* of waiting, that threads had for themselves */
 	uint64_t waited;   /* in queues, and what was due */
 	uint64_t relieved; /* of both: what did not wait after all */
+	struct tacho__diary *diary; /* NULL: none is kept */
 	int error;
 };
 
@@ -328,6 +331,14 @@ uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w,
 /* What had most of the time between these of a worker that had the lock; TACHO__NONE. */
 uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
 			 uint64_t from, uint64_t to, uint64_t lock);
+
+/* diary.c: if one is kept. The worker's time until `to` is of `owned`; of what `from` has, the last
+   `ns` are of `to`; a function was sampled. */
+void tacho__book_write(struct tacho__ledger_book *b, const struct tacho__worker *w, uint32_t owned,
+		       uint64_t to);
+void tacho__book_rewrite(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns);
+void tacho__book_write_sample(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			      const struct tacho__recent_sample *sample);
 
 /* The poll or turn that is open, with its owner looked up. */
 struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b, struct tacho__worker *w);

@@ -17,7 +17,7 @@ const char *tacho__owns_name(enum tacho__owns owns)
 	return names[owns];
 }
 
-static const char *reason_text(enum tacho__owns_reason reason)
+const char *tacho__ledger_reason(enum tacho__owns_reason reason)
 {
 	static const char *const texts[] = {
 		"",
@@ -126,7 +126,7 @@ const char *tacho__ledger_key(const struct tacho__ledger *l, const struct tacho_
 		break;
 	case TACHO__OWNS_LATE:
 	case TACHO__OWNS_NOT_OBSERVED:
-		snprintf(out, size, "%s", reason_text(o->reason));
+		snprintf(out, size, "%s", tacho__ledger_reason(o->reason));
 		break;
 	default:
 		break;
