@@ -49,7 +49,7 @@ static void put_where(const struct tacho__blaming *b, struct tacho__piece *p, ui
 }
 
 /* Of the poll that was open then. */
-static uint64_t task_of(const struct tacho__blaming *b, const struct tacho__stretch *s)
+static uint64_t task_of(const struct tacho__blaming *b, const struct tacho__passage *s)
 {
 	uint32_t low = 0, high = s->poll_ns ? b->polls.count : 0;
 
@@ -100,7 +100,7 @@ static void say_whose(const struct tacho__blaming *b, struct tacho__piece *p)
 }
 
 /* `function`: that it was sampled in, index + 1; 0. */
-static struct tacho__piece *stretch_piece(struct tacho__blaming *b, const struct tacho__stretch *s,
+static struct tacho__piece *stretch_piece(struct tacho__blaming *b, const struct tacho__passage *s,
 					  uint32_t function, uint64_t from, uint64_t to,
 					  uint32_t depth, int own)
 {
@@ -167,7 +167,7 @@ static void unseen(struct tacho__blaming *b, uint32_t thread, uint64_t from, uin
 }
 
 /* Of a thread that serves no loop and no pool only what it recorded itself is known. */
-static int is_unknown(const struct tacho__blaming *b, const struct tacho__stretch *s)
+static int is_unknown(const struct tacho__blaming *b, const struct tacho__passage *s)
 {
 	const struct tacho__ledger_thread *t = &b->ledger->threads[s->line];
 
@@ -175,7 +175,7 @@ static int is_unknown(const struct tacho__blaming *b, const struct tacho__stretc
 }
 
 /* Code is that of the functions that were sampled, from half way between two of them. */
-static void code_pieces(struct tacho__blaming *b, const struct tacho__stretch *s, uint64_t from,
+static void code_pieces(struct tacho__blaming *b, const struct tacho__passage *s, uint64_t from,
 			uint64_t to, uint32_t depth, int own)
 {
 	const struct tacho__diary *d = &b->diary;
@@ -203,7 +203,7 @@ static void code_pieces(struct tacho__blaming *b, const struct tacho__stretch *s
 		stretch_piece(b, s, before ? before->function + 1 : 0, from, to, depth, own);
 }
 
-static void lock_pieces(struct tacho__blaming *b, const struct tacho__stretch *s, uint64_t from,
+static void lock_pieces(struct tacho__blaming *b, const struct tacho__passage *s, uint64_t from,
 			uint64_t to, uint32_t depth, int own)
 {
 	uint32_t holder = tacho__owned_at(b->ledger, s->owned)->holder;
@@ -215,7 +215,7 @@ static void lock_pieces(struct tacho__blaming *b, const struct tacho__stretch *s
 				    depth + 1, 0);
 }
 
-static int is_more_of(const struct tacho__stretch *s, const struct tacho__stretch *next)
+static int is_more_of(const struct tacho__passage *s, const struct tacho__passage *next)
 {
 	return next->thread == s->thread && next->from == s->to && next->owned == s->owned &&
 	       next->poll_ns == s->poll_ns && next->place == s->place && next->path == s->path &&
@@ -229,7 +229,7 @@ void tacho__blame_thread(struct tacho__blaming *b, uint32_t thread, uint64_t fro
 	uint32_t i = tacho__diary_find(d, thread, from);
 
 	while (i < d->count && d->at[i].thread == thread && d->at[i].from < to && !b->error) {
-		const struct tacho__stretch *s = &d->at[i];
+		const struct tacho__passage *s = &d->at[i];
 		uint64_t begin = s->from > from ? s->from : from, end;
 		enum tacho__owns owns = s->owned == TACHO__NONE
 						? TACHO__OWNS_NOT_OBSERVED

@@ -22,7 +22,7 @@ void tacho__diary_free(struct tacho__diary *d)
 
 /* ------------------------------------------------------------------ while it is kept */
 
-static struct tacho__stretch *add(struct tacho__ledger_book *b)
+static struct tacho__passage *add(struct tacho__ledger_book *b)
 {
 	struct tacho__diary *d = b->diary;
 
@@ -52,7 +52,7 @@ void tacho__book_write(struct tacho__ledger_book *b, const struct tacho__worker 
 {
 	const struct tacho__paid *p = &w->open[w->depth];
 	struct tacho__diary *d = b->diary;
-	struct tacho__stretch *s;
+	struct tacho__passage *s;
 	uint32_t *last;
 
 	if (w->process != d->process || to <= d->from_ns)
@@ -81,7 +81,7 @@ void tacho__book_rewrite(struct tacho__ledger_book *b, uint32_t from, uint32_t t
 	uint32_t i = line < d->last_count ? d->last[line] : 0, next = 0;
 
 	for (; i && ns; next = i, i = d->at[i - 1].before) {
-		struct tacho__stretch *s = &d->at[i - 1], *rest;
+		struct tacho__passage *s = &d->at[i - 1], *rest;
 		uint64_t length = s->to - s->from;
 
 		if (s->owned != from)
@@ -123,7 +123,7 @@ void tacho__book_write_sample(struct tacho__ledger_book *b, const struct tacho__
 
 static int by_stretch(const void *a, const void *b)
 {
-	const struct tacho__stretch *x = a, *y = b;
+	const struct tacho__passage *x = a, *y = b;
 
 	if (x->thread != y->thread)
 		return x->thread < y->thread ? -1 : 1;
@@ -151,7 +151,7 @@ uint32_t tacho__diary_find(const struct tacho__diary *d, uint32_t thread, uint64
 
 	while (low < high) {
 		uint32_t middle = low + (high - low) / 2;
-		const struct tacho__stretch *s = &d->at[middle];
+		const struct tacho__passage *s = &d->at[middle];
 
 		if (s->thread < thread || (s->thread == thread && s->to <= ns))
 			low = middle + 1;

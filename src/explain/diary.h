@@ -10,7 +10,7 @@
 
 #include "explain/ledger.h"
 
-struct tacho__stretch {
+struct tacho__passage {
 	uint64_t from, to;
 	uint32_t thread;     /* number */
 	uint32_t line;	     /* index in `threads` of the ledger */
@@ -27,9 +27,9 @@ struct tacho__stretch {
 struct tacho__diary {
 	uint32_t process;
 	uint64_t from_ns;
-	struct tacho__stretch *at; /* once closed, by thread and time */
+	struct tacho__passage *at; /* once closed, by thread and time */
 	uint32_t count, capacity;
-	struct tacho__stretch with; /* of the call or lock that is given time now */
+	struct tacho__passage with; /* of the call or lock that is given time now */
 	uint32_t *last;		    /* of each thread of the ledger: index + 1; 0: none */
 	uint32_t last_count, last_capacity;
 	/* Functions that were sampled. */

@@ -129,7 +129,7 @@ struct tacho__function {
 struct tacho__ledger_thread {
 	uint32_t process, thread;
 	uint32_t loop, level;	    /* that it waited on last; 0 */
-	uint8_t is_loop, is_pool;   /* neither: of no interest */
+	uint8_t is_loop, is_pool;   /* neither: of no interest, unless something waited for it */
 	uint64_t first_ns, last_ns; /* its owners add up to what is between */
 	uint64_t turns, works;
 	uint64_t idle_ns;
@@ -137,6 +137,11 @@ struct tacho__ledger_thread {
 	uint64_t waiting_ns;	  /* cost of all its owners */
 	struct tacho__owned rest; /* of those that found no room */
 };
+
+static inline int tacho__is_of_interest(const struct tacho__ledger_thread *t)
+{
+	return t->is_loop || t->is_pool || t->waiting_ns;
+}
 
 /* A line of the ledger: an owner, or a function of one. Sorted by thread, and by time. */
 struct tacho__ledger_line {

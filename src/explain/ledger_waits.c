@@ -6,13 +6,13 @@
 
 /* Blocked until then, of which a diary says more. */
 static void block_with(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index,
-		       uint64_t to, struct tacho__stretch with)
+		       uint64_t to, struct tacho__passage with)
 {
 	if (b->diary)
 		b->diary->with = with;
 	tacho__book_block(b, w, index, to);
 	if (b->diary)
-		b->diary->with = (struct tacho__stretch){.from = 0};
+		b->diary->with = (struct tacho__passage){.from = 0};
 }
 
 /* ---------------------------------------------------------------------- locks */
@@ -89,7 +89,7 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 	longest = index == TACHO__NONE ? 0 : tacho__owned_at(b->l, index)->longest_ns;
 	w->is_cut = (l->cut & TACHO__CUT_END) != 0;
 	block_with(b, w, index, l->end_ns,
-		   (struct tacho__stretch){.place = l->stack ? l->stack : l->place,
+		   (struct tacho__passage){.place = l->stack ? l->stack : l->place,
 					   .held_place = l->release_place,
 					   .release_ns = l->release_ns});
 	w->is_cut = 0;
@@ -127,7 +127,7 @@ void tacho__book_call(void *arg, const struct tacho__call *c)
 	longest = index == TACHO__NONE ? 0 : tacho__owned_at(b->l, index)->longest_ns;
 	w->is_cut = (c->cut & TACHO__CUT_END) != 0;
 	block_with(b, w, index, c->end_ns,
-		   (struct tacho__stretch){.place = c->stack, .path = c->path});
+		   (struct tacho__passage){.place = c->stack, .path = c->path});
 	w->is_cut = 0;
 	if (index == TACHO__NONE)
 		return;
