@@ -93,11 +93,8 @@ static int gather(struct tacho__blaming *b)
 	b->diary.from_ns = b->subject->from_ns;
 	tacho__diary_keep(b->ledger, &b->diary);
 	facts[0] = tacho__ledger_facts(b->ledger);
-	facts[1] = (struct tacho__facts){.arg = b,
-					 .error = &b->error,
-					 .poll = on_poll,
-					 .work = on_work,
-					 .wake = on_wake};
+	facts[1] = (struct tacho__facts){
+		.arg = b, .error = &b->error, .poll = on_poll, .work = on_work, .wake = on_wake};
 	t = tacho__tracker_new(b->reader, facts, 2);
 	if (t)
 		error = tacho__tracker_run(t, NULL, NULL);

@@ -265,8 +265,7 @@ void tacho__blame_delay(struct tacho__blaming *b, uint32_t thread, uint64_t from
 		if (p->depth != depth || p->owner != TACHO__OWNS_IDLE)
 			continue;
 		p->owner = TACHO__OWNS_LATE;
-		snprintf(p->text, sizeof(p->text), "%s",
-			 tacho__ledger_reason(TACHO__LATE_WOKEN));
+		snprintf(p->text, sizeof(p->text), "%s", tacho__ledger_reason(TACHO__LATE_WOKEN));
 	}
 }
 

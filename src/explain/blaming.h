@@ -21,8 +21,8 @@ struct tacho__blaming {
 	const struct tacho__subject *subject;
 	struct tacho__ledger *ledger;
 	struct tacho__diary diary;
-	struct tacho__fact_list polls;	/* by thread and begin, outer ones first */
-	struct tacho__fact_list wakes;	/* by time */
+	struct tacho__fact_list polls; /* by thread and begin, outer ones first */
+	struct tacho__fact_list wakes; /* by time */
 	struct tacho__fact_list works;
 	struct tacho__fact_list pieces; /* struct tacho__piece */
 	int error;

@@ -36,7 +36,7 @@ struct tacho__diary {
 	struct tacho__diary_sample {
 		uint64_t ns;
 		uint32_t thread, owned, function;
-	} *samples;
+	} * samples;
 	uint32_t sample_count, sample_capacity;
 };
 

@@ -98,10 +98,11 @@ struct tacho__owned {
 	uint64_t ns;
 	uint64_t count; /* occurrences: of code, callbacks or turns */
 	uint64_t longest_ns, longest_at_ns, first_ns, last_ns;
-	uint64_t waiting_ns;   /* cost: what waited meanwhile */
-	uint64_t estimated_ns; /* of that */
-	uint64_t sample_ns;    /* code: CPU time of its samples */
-	double sample_cost;    /* code: of these, weighed with what waited */
+	uint64_t waiting_ns;	/* cost: what waited meanwhile */
+	uint64_t estimated_ns;	/* of that */
+	uint64_t sample_ns;	/* code: CPU time of its samples */
+	double sample_cost;	/* code: of these, weighed with what waited */
+	uint64_t work_place_ns; /* idle by now: its thread waited for work there */
 	struct tacho__size size[TACHO__SIZES];
 };
 

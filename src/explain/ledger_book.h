@@ -191,10 +191,10 @@ struct tacho__ledger_book {
 		loops[TACHO__BOOK_KNOWN];
 	struct tacho__book_process *processes;
 	uint32_t process_count;
-	uint64_t first_ns; /* of the window */
-	uint64_t halves;   /* of waiting, that threads had for themselves */
-	uint64_t waited;   /* in queues, and what was due */
-	uint64_t relieved; /* of both: what did not wait after all */
+	uint64_t first_ns;	    /* of the window */
+	uint64_t halves;	    /* of waiting, that threads had for themselves */
+	uint64_t waited;	    /* in queues, and what was due */
+	uint64_t relieved;	    /* of both: what did not wait after all */
 	struct tacho__diary *diary; /* NULL: none is kept */
 	int error;
 };

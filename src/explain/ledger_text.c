@@ -200,6 +200,7 @@ static uint64_t make_idle(struct tacho__ledger_book *b, struct tacho__worker *w,
 		return 0;
 	o->waiting_ns = o->estimated_ns = 0;
 	memset(o->size, 0, sizeof(o->size));
+	o->work_place_ns += o->ns;
 	tacho__book_shift(b, index, idle, o->ns, 0);
 	return waiting;
 }
