@@ -91,7 +91,7 @@ static void put_piece(const struct tacho__blame *b, const struct tacho__piece *p
 		const struct tacho__place *w = &p->where[0];
 
 		used = strlen(what);
-		snprintf(what + used, sizeof(what) - used, "  %s",
+		snprintf(what + used, sizeof(what) - used, "%s%s", used ? "  " : "",
 			 tacho__place_name(name, sizeof(name), w));
 		used = strlen(what);
 		if (w->file[0])
@@ -100,7 +100,8 @@ static void put_piece(const struct tacho__blame *b, const struct tacho__piece *p
 	}
 	used = strlen(what);
 	if (p->parts > 1)
-		snprintf(what + used, sizeof(what) - used, "  in %" PRIu32 " parts", p->parts);
+		snprintf(what + used, sizeof(what) - used, "%sin %" PRIu32 " parts",
+			 used ? "  " : "", p->parts);
 	text_put_broken(stdout, what, indent, indent, cli_columns(stdout));
 	printf("%s\n", p->depth ? cli_colour(stdout, CLI_PLAIN) : "");
 }
@@ -139,6 +140,8 @@ static void put_text(struct asked *a, const struct tacho_reader *reader,
 static void put_piece_json(struct json *j, const struct tacho_reader *reader,
 			   const struct tacho__piece *p)
 {
+	char name[160];
+
 	json_object(j);
 	json_put_string(j, "owner", tacho__owner_name(p->owner));
 	json_put_u64(j, "depth", p->depth);
@@ -147,6 +150,15 @@ static void put_piece_json(struct json *j, const struct tacho_reader *reader,
 	json_put_u64(j, "from_ns", p->from_ns);
 	json_put_u64(j, "to_ns", p->to_ns);
 	describe_thread_json(j, "tid", tacho_read_thread_by_number(reader, p->process, p->thread));
+	json_put_bool(j, "own", p->own);
+	json_key(j, "callback");
+	if (p->kind) {
+		tacho__name_of(name, sizeof(name), reader, p->process, p->kind, p->to_ns);
+		json_string(j, name);
+	} else {
+		json_null(j);
+	}
+	json_put_u64(j, "task", p->task);
 	json_put_address_if(j, "lock", p->lock, p->lock);
 	json_put_known(j, "text", p->text);
 	json_put_array(j, "where");
@@ -276,10 +288,12 @@ const struct cli_command cli_blame = {
 	.help = "Usage: tacho blame FILE|FOLDER|BOX|PID [OPTIONS]\n\n"
 		"Cuts the time of a callback (from its wake on), span or task into pieces with "
 		"one\n"
-		"owner each: own code, other callbacks, calls, locks and who held them, pools, "
-		"the\n"
-		"kernel, the outside, or not observed. The pieces add up to the whole; what\n"
-		"is indented says what the piece above it consisted of.\n\n"
+		"owner each, those of 'tacho report --ledger': code, calls, locks and who held "
+		"them,\n"
+		"the kernel, or not observed; for what is on no thread a pool, or the outside. "
+		"The\n"
+		"pieces add up to the whole; what is indented says what the piece above it\n"
+		"consisted of.\n\n"
 		"  --slowest N      the N slowest of what is chosen (default 5)\n"
 		"  --task ID        only this task\n"
 		"  --span NAME      only spans of this name\n"

@@ -13,11 +13,6 @@
 #define OWNERS_SHOWN 20u
 #define SMALL 1000u /* of a thread's time: less is shown as one line */
 
-static int of_interest(const struct tacho__ledger_thread *t)
-{
-	return t->is_loop || t->is_pool;
-}
-
 /* "call clock_nanosleep at on_request (server.c:42)" */
 static void put_owner(const struct tacho__ledger *l, const struct tacho__ledger_line *line,
 		      int with_callback)
@@ -145,7 +140,7 @@ void report_ledger(const struct tacho_reader *reader, const struct tacho__ledger
 	uint32_t line = 0;
 
 	for (uint32_t i = 0; i < l->thread_count; i++) {
-		if (of_interest(&l->threads[i]))
+		if (tacho__is_of_interest(&l->threads[i]))
 			line = put_thread(reader, l, i, line);
 		while (line < l->line_count && l->lines[line].thread == i)
 			line++;
@@ -227,7 +222,7 @@ void report_ledger_json(struct json *j, const struct tacho_reader *reader,
 	json_put_u64(j, "unserved_ns", l->unserved_ns);
 	json_put_array(j, "threads");
 	for (uint32_t i = 0; i < l->thread_count; i++) {
-		if (of_interest(&l->threads[i]))
+		if (tacho__is_of_interest(&l->threads[i]))
 			thread_json(j, reader, l, i, line);
 		while (line < l->line_count && l->lines[line].thread == i)
 			line++;

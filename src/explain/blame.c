@@ -6,6 +6,115 @@
 #include <string.h>
 
 #include "explain/blaming.h"
+#include "read/memory.h"
+
+/* ------------------------------------------------------------------------ facts */
+
+static int overlaps(const struct tacho__blaming *b, uint32_t process, uint64_t from, uint64_t to)
+{
+	return process == b->subject->process && to >= b->subject->from_ns &&
+	       from <= b->subject->to_ns;
+}
+
+void *tacho__blame_add(struct tacho__blaming *b, struct tacho__fact_list *l, size_t size)
+{
+	if (l->count == TACHO__BLAME_FACTS ||
+	    tacho__grow(&l->at, &l->capacity, l->count + 1, size)) {
+		b->error = -ENOMEM;
+		return NULL;
+	}
+	return (char *)l->at + l->count++ * size;
+}
+
+static void keep(struct tacho__blaming *b, struct tacho__fact_list *l, const void *fact,
+		 size_t size)
+{
+	void *at = tacho__blame_add(b, l, size);
+
+	if (at)
+		memcpy(at, fact, size);
+}
+
+static void on_poll(void *arg, const struct tacho__poll *p)
+{
+	struct tacho__blaming *b = arg;
+
+	if (overlaps(b, p->at.process, p->wake_ns ? p->wake_ns : p->begin_ns, p->end_ns))
+		keep(b, &b->polls, p, sizeof(*p));
+}
+
+static void on_work(void *arg, const struct tacho__work *w)
+{
+	struct tacho__blaming *b = arg;
+	uint64_t from = w->submit_ns ? w->submit_ns : w->begin_ns;
+	uint64_t to = w->end_ns ? w->end_ns : UINT64_MAX;
+
+	if (overlaps(b, w->process, from, to))
+		keep(b, &b->works, w, sizeof(*w));
+}
+
+static void on_wake(void *arg, const struct tacho__wake *w)
+{
+	struct tacho__blaming *b = arg;
+
+	if (overlaps(b, w->at.process, w->ns, w->begin_ns ? w->begin_ns : UINT64_MAX))
+		keep(b, &b->wakes, w, sizeof(*w));
+}
+
+static int by_thread(const void *a, const void *b)
+{
+	const struct tacho__poll *x = a, *y = b;
+
+	if (x->at.thread != y->at.thread)
+		return x->at.thread < y->at.thread ? -1 : 1;
+	if (x->begin_ns != y->begin_ns)
+		return x->begin_ns < y->begin_ns ? -1 : 1;
+	return (x->end_ns < y->end_ns) - (x->end_ns > y->end_ns);
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct tacho__wake *x = a, *y = b;
+
+	return (x->ns > y->ns) - (x->ns < y->ns);
+}
+
+/* The diary of the subject's time, and what has to do with it. */
+static int gather(struct tacho__blaming *b)
+{
+	struct tacho__facts facts[2];
+	struct tacho__tracker *t;
+	int error = -ENOMEM;
+
+	b->ledger = tacho__ledger_new(b->reader);
+	if (!b->ledger)
+		return -ENOMEM;
+	b->diary.process = b->subject->process;
+	b->diary.from_ns = b->subject->from_ns;
+	tacho__diary_keep(b->ledger, &b->diary);
+	facts[0] = tacho__ledger_facts(b->ledger);
+	facts[1] = (struct tacho__facts){
+		.arg = b, .error = &b->error, .poll = on_poll, .work = on_work, .wake = on_wake};
+	t = tacho__tracker_new(b->reader, facts, 2);
+	if (t)
+		error = tacho__tracker_run(t, NULL, NULL);
+	tacho__tracker_free(t);
+	if (!error)
+		error = tacho__ledger_turn_page(b->ledger);
+	tacho__diary_close(&b->diary);
+	tacho__sort(b->polls.at, b->polls.count, sizeof(struct tacho__poll), by_thread);
+	tacho__sort(b->wakes.at, b->wakes.count, sizeof(struct tacho__wake), by_time);
+	return error;
+}
+
+static void forget(struct tacho__blaming *b)
+{
+	tacho__ledger_free(b->ledger);
+	tacho__diary_free(&b->diary);
+	free(b->polls.at);
+	free(b->wakes.at);
+	free(b->works.at);
+}
 
 /* ------------------------------------------------------------------ polls, wakes */
 
@@ -24,40 +133,14 @@ static const struct tacho__poll *poll_of(const struct tacho__blaming *b, uint32_
 	return best;
 }
 
-/*
- * From the wake to the poll: what else ran on the loop. A loop that was parked had to be woken by
- * the kernel first.
- */
-static void blame_delay(struct tacho__blaming *b, uint32_t thread, uint64_t from, uint64_t to,
-			uint32_t depth)
-{
-	uint32_t first = b->pieces.count;
-
-	tacho__blame_thread(b, thread, from, to, depth, NULL);
-	for (uint32_t i = first; i < b->pieces.count; i++) {
-		struct tacho__piece *p = &((struct tacho__piece *)b->pieces.at)[i];
-
-		if (p->depth == depth && p->owner == TACHO__OWNER_IO) {
-			p->owner = TACHO__OWNER_DESCHEDULED;
-			snprintf(p->text, sizeof(p->text),
-				 "its loop was parked, and the kernel took this long to run it");
-		}
-	}
-}
-
-static void blame_poll(struct tacho__blaming *b, uint32_t thread, uint64_t from, uint64_t to,
-		       uint32_t depth)
+static void blame_poll(struct tacho__blaming *b, uint32_t thread, uint64_t from, uint64_t to)
 {
 	const struct tacho__poll *p = poll_of(b, thread, to);
 	uint64_t begin = p && p->begin_ns > from ? p->begin_ns : from;
 
-	if (!p) {
-		tacho__blame_thread(b, thread, from, to, depth, NULL);
-		return;
-	}
 	if (begin > from)
-		blame_delay(b, thread, from, begin, depth);
-	tacho__blame_thread(b, thread, begin, to, depth, p);
+		tacho__blame_delay(b, thread, from, begin, 0);
+	tacho__blame_thread(b, thread, begin, to, 0, p != NULL);
 }
 
 /* ------------------------------------------------------------------------ tasks */
@@ -117,12 +200,21 @@ static const struct tacho__work *work_between(const struct tacho__blaming *b, ui
 
 static const struct tacho__wake *wake_at(const struct tacho__blaming *b, uint64_t task, uint64_t ns)
 {
-	const struct tacho__extent *x = b->wakes.extents;
+	uint32_t low = 0, high = b->wakes.count;
 
-	for (uint32_t i = tacho__facts_before(&b->wakes, 0, ns);
-	     i < b->wakes.count && x[i].begin == ns; i++) {
-		const struct tacho__wake *w = TACHO__FACT_AT(&b->wakes, tacho__wake, x[i].fact);
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
 
+		if (TACHO__FACT_AT(&b->wakes, tacho__wake, middle)->ns < ns)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	for (; low < b->wakes.count; low++) {
+		const struct tacho__wake *w = TACHO__FACT_AT(&b->wakes, tacho__wake, low);
+
+		if (w->ns != ns)
+			break;
 		if (w->task == task)
 			return w;
 	}
@@ -153,6 +245,8 @@ static void blame_wait(struct tacho__blaming *b, uint64_t task, const struct tac
 			p = tacho__blame_piece(b, TACHO__OWNER_WORK, 0, work->worker, begin, end);
 			if (p)
 				p->kind = work->kind;
+			if (p && work->worker)
+				tacho__blame_thread(b, work->worker, begin, end, 1, 0);
 		}
 		if (to > end)
 			blame_wait(b, 0, NULL, end, to);
@@ -171,7 +265,7 @@ static void blame_wait(struct tacho__blaming *b, uint64_t task, const struct tac
 		 wake->at.task ? " by another task" : "");
 	/* What the thread that woke it did meanwhile. */
 	if (wake->at.task && wake->at.task != task)
-		tacho__blame_thread(b, wake->at.thread, from, to, 1, NULL);
+		tacho__blame_thread(b, wake->at.thread, from, to, 1, 0);
 }
 
 /* The polls of the subject's task, and what happened between them. */
@@ -195,55 +289,14 @@ static void blame_task(struct tacho__blaming *b, uint64_t task, uint64_t from, u
 			woken = begin;
 		blame_wait(b, task, p, at, woken);
 		if (begin > woken)
-			blame_delay(b, p->at.thread, woken, begin, 0);
-		tacho__blame_thread(b, p->at.thread, begin, p->end_ns < to ? p->end_ns : to, 0, p);
+			tacho__blame_delay(b, p->at.thread, woken, begin, 0);
+		tacho__blame_thread(b, p->at.thread, begin, p->end_ns < to ? p->end_ns : to, 0, 1);
 		at = p->end_ns;
 	}
 	free(own.at);
 }
 
 /* ------------------------------------------------------------------------- making */
-
-static int same_owner(const struct tacho__piece *a, const struct tacho__piece *b)
-{
-	return a->owner == b->owner && a->depth == b->depth && a->thread == b->thread &&
-	       a->kind == b->kind && a->name == b->name && a->lock == b->lock &&
-	       strcmp(a->text, b->text) == 0;
-}
-
-/*
- * Pieces of less than a hundredth of the whole with the same owner become one, so that the large
- * ones can be seen. Those that consist of others stay.
- */
-static void join_small(struct tacho__blaming *b)
-{
-	uint64_t small = (b->subject->to_ns - b->subject->from_ns) / 100;
-	struct tacho__piece *p = b->pieces.at;
-	uint32_t n = 0, first = 0;
-
-	for (uint32_t i = 0; i < b->pieces.count; i++) {
-		int has_parts = i + 1 < b->pieces.count && p[i + 1].depth > p[i].depth;
-		uint32_t k = n;
-
-		if (!p[i].depth)
-			first = 0;
-		else if (i && p[i - 1].depth < p[i].depth)
-			first = n;
-		if (p[i].ns < small && !has_parts)
-			for (k = first; k < n && !(same_owner(&p[k], &p[i]) &&
-						   (p[k].ns < small || p[k].parts > 1));)
-				k++;
-		if (k == n) {
-			if (p[i].ns || has_parts)
-				p[n++] = p[i];
-			continue;
-		}
-		p[k].ns += p[i].ns;
-		p[k].parts += p[i].parts;
-		p[k].to_ns = p[i].to_ns > p[k].to_ns ? p[i].to_ns : p[k].to_ns;
-	}
-	b->pieces.count = n;
-}
 
 static void lay(struct tacho__blaming *b)
 {
@@ -253,9 +306,9 @@ static void lay(struct tacho__blaming *b)
 	    (s->type == TACHO__SUBJECT_TASK || (s->type == TACHO__SUBJECT_SPAN && s->span)))
 		blame_task(b, s->task, s->from_ns, s->to_ns);
 	else
-		blame_poll(b, s->thread, s->from_ns, s->to_ns, 0);
+		blame_poll(b, s->thread, s->from_ns, s->to_ns);
 	if (!b->error)
-		join_small(b);
+		tacho__blame_join(b);
 }
 
 struct tacho__blame *tacho__blame_make(struct tacho_reader *reader,
@@ -264,12 +317,12 @@ struct tacho__blame *tacho__blame_make(struct tacho_reader *reader,
 	struct tacho__blaming b = {.reader = reader, .subject = subject};
 	struct tacho__blame *out = calloc(1, sizeof(*out));
 
-	*error = out ? tacho__blame_gather(&b) : -ENOMEM;
+	*error = out ? gather(&b) : -ENOMEM;
 	if (!*error) {
 		lay(&b);
 		*error = b.error;
 	}
-	tacho__blame_forget(&b);
+	forget(&b);
 	if (*error) {
 		free(b.pieces.at);
 		free(out);
@@ -279,7 +332,7 @@ struct tacho__blame *tacho__blame_make(struct tacho_reader *reader,
 	out->pieces = b.pieces.at;
 	out->count = b.pieces.count;
 	for (uint32_t i = 0; i < out->count; i++)
-		if (!out->pieces[i].depth && out->pieces[i].owner == TACHO__OWNER_NOT_OBSERVED)
+		if (!out->pieces[i].depth && out->pieces[i].owner == TACHO__OWNS_NOT_OBSERVED)
 			out->not_observed_ns += out->pieces[i].ns;
 	return out;
 }
@@ -290,25 +343,6 @@ void tacho__blame_free(struct tacho__blame *b)
 		return;
 	free(b->pieces);
 	free(b);
-}
-
-const char *tacho__owner_name(enum tacho__owner owner)
-{
-	static const char *const names[] = {
-		"",
-		"other callback",
-		"own code",
-		"descheduled",
-		"blocked in call",
-		"waiting for lock",
-		"queued in pool",
-		"work in pool",
-		"waiting for I/O",
-		"loop",
-		"not observed",
-	};
-
-	return names[owner];
 }
 
 /* ------------------------------------------------------------------------ finding */

@@ -1,9 +1,10 @@
 /*
  * Blame: where the time of one poll, wake, span or task went, in pieces that add up.
  *
- * Each piece of time has one owner. A piece in which the subject waited for another thread (for
- * a lock, for a wake, for work of a pool) has pieces of its own: what that other one did
- * meanwhile, as far as the edge leads.
+ * Each piece has one owner: that which the ledger (ledger.h) gives the time of the thread to, in the
+ * same words. From a wake to its poll that is what the thread that ran it did meanwhile. A piece in
+ * which the subject waited for another thread (for a lock, for a wake, for work of a pool) has pieces
+ * of its own: what that other one did meanwhile, as far as the edge leads.
  */
 #ifndef TACHO_EXPLAIN_BLAME_H
 #define TACHO_EXPLAIN_BLAME_H
@@ -11,34 +12,29 @@
 #include <stdint.h>
 
 #include "explain/finding.h"
+#include "explain/ledger.h"
 #include "model/model.h"
 
+/* Owners beside those of the ledger (enum tacho__owns): of time that it spends on no thread. */
 enum tacho__owner {
-	TACHO__OWNER_OTHER_POLL = 1,  /* another callback ran on the loop */
-	TACHO__OWNER_OWN_CODE = 2,    /* its own code, on the CPU */
-	TACHO__OWNER_DESCHEDULED = 3, /* runnable, but the kernel ran others */
-	TACHO__OWNER_CALL = 4,	      /* blocked in a call */
-	TACHO__OWNER_LOCK = 5,	      /* waiting for a lock that another thread held */
-	TACHO__OWNER_POOL = 6,	      /* queued for a thread of a pool */
-	TACHO__OWNER_WORK = 7,	      /* work that a pool did for it */
-	TACHO__OWNER_IO = 8,	      /* waiting for the outside: loop parked, nothing to run */
-	TACHO__OWNER_LOOP = 9,	      /* the loop's own code between two polls */
-	TACHO__OWNER_NOT_OBSERVED = 10,
+	TACHO__OWNER_POOL = TACHO__OWNS_COUNT, /* queued for a thread of a pool */
+	TACHO__OWNER_WORK,		       /* a pool works for it */
+	TACHO__OWNER_IO,		       /* it waits for the outside, or to be woken */
 };
 
 struct tacho__piece {
-	enum tacho__owner owner;
+	uint32_t owner; /* enum tacho__owns or enum tacho__owner */
 	uint32_t depth; /* 0: of the subject; deeper: what a piece above it consists of */
 	uint32_t process, thread;
 	uint64_t from_ns, to_ns;
 	uint64_t ns;	/* its length; less than to - from where it was in parts */
 	uint32_t parts; /* how many small ones it was made of; 1: it is one */
-	uint32_t kind;	/* poll; 0 none */
+	uint32_t kind;	/* poll or work that it was in; 0 none */
 	uint64_t task, lock;
-	uint32_t name;		      /* definition: call, span; 0 none */
+	uint8_t own;		      /* 1: in the subject's own poll */
 	struct tacho__place where[4]; /* innermost of the program first */
 	uint32_t where_count;
-	char text[200];
+	char text[400];
 };
 
 enum tacho__subject_type {
@@ -72,7 +68,7 @@ struct tacho__blame {
 struct tacho__blame *tacho__blame_make(struct tacho_reader *reader,
 				       const struct tacho__subject *subject, int *error);
 void tacho__blame_free(struct tacho__blame *b);
-const char *tacho__owner_name(enum tacho__owner owner);
+const char *tacho__owner_name(uint32_t owner);
 
 /*
  * Finds subjects: the slowest (wakes and polls on loops, spans), or all of one task, span name or

@@ -483,8 +483,10 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 		     (g->owns == TACHO__OWNS_STOPPED &&
 		      (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
 
-	if (share < least && !stalls && lost < tacho__limit(x, "lost.share"))
+	if (share < least && !stalls && lost < tacho__limit(x, "lost.share")) {
+		tacho__drop_small(x, g, share, lost);
 		return (enum tacho__severity)0;
+	}
 	/* Its only client waits for it, and has nothing else to ask for. */
 	if (!g->several && g->owns != TACHO__OWNS_DESCHEDULED &&
 	    (share < least || asks_in_vain(x, g)))

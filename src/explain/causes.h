@@ -36,6 +36,11 @@ struct tacho__cause {
 /* Those of the process that is looked at, into `causes`, which has room for TACHO__CAUSES; how many.
    Without memory the error is noted, and there are none. */
 uint32_t tacho__causes(struct tacho__explaining *x, struct tacho__cause *causes);
+/* considered.c: it is no finding; because it is small: of the window, and of the capacity, in %. */
+void tacho__drop_cause(const struct tacho__explaining *x, const struct tacho__cause *g,
+		       const char *format, ...) __attribute__((format(printf, 3, 4)));
+void tacho__drop_small(const struct tacho__explaining *x, const struct tacho__cause *g,
+		       double share, double lost);
 /* Of a lock: who has it while others wait, and did not wait for it as well. NULL: not seen. */
 const struct tacho__owned *tacho__keeper(const struct tacho__explaining *x,
 					 const struct tacho__cause *g);

@@ -48,6 +48,16 @@ struct tacho__coverage {
 	char why[240];
 };
 
+/* What was looked at and is no finding. */
+#define TACHO__CONSIDERED 32u
+struct tacho__considered {
+	const char *rule;
+	uint32_t process;
+	char what[TACHO__SUMMARY_MAX];
+	char reason[TACHO__SUMMARY_MAX];
+	double cost_ns, waiting_ns; /* as of findings */
+};
+
 struct tacho__verdict {
 	const char *category; /* "none", "not-enough-data", "blocked-loop", "lock", "scheduling",
 				 "pool", "overload", "latency", "leak", "stuck", "downstream",
@@ -70,6 +80,9 @@ struct tacho__explanation {
 		process; /* that the verdict is about: that of the first finding, else of most events */
 	struct tacho__finding *findings; /* ranked; those that are folded come after all others */
 	uint32_t count;
+	struct tacho__considered considered[TACHO__CONSIDERED]; /* the costliest of these */
+	uint32_t considered_count;
+	uint64_t considered_more; /* that there was no room for */
 	struct tacho__coverage *coverage;
 	uint32_t coverage_count;
 	struct tacho__ledger *ledger;	    /* of all processes */

@@ -98,10 +98,11 @@ struct tacho__owned {
 	uint64_t ns;
 	uint64_t count; /* occurrences: of code, callbacks or turns */
 	uint64_t longest_ns, longest_at_ns, first_ns, last_ns;
-	uint64_t waiting_ns;   /* cost: what waited meanwhile */
-	uint64_t estimated_ns; /* of that */
-	uint64_t sample_ns;    /* code: CPU time of its samples */
-	double sample_cost;    /* code: of these, weighed with what waited */
+	uint64_t waiting_ns;	/* cost: what waited meanwhile */
+	uint64_t estimated_ns;	/* of that */
+	uint64_t sample_ns;	/* code: CPU time of its samples */
+	double sample_cost;	/* code: of these, weighed with what waited */
+	uint64_t work_place_ns; /* idle by now: its thread waited for work there */
 	struct tacho__size size[TACHO__SIZES];
 };
 
@@ -129,7 +130,7 @@ struct tacho__function {
 struct tacho__ledger_thread {
 	uint32_t process, thread;
 	uint32_t loop, level;	    /* that it waited on last; 0 */
-	uint8_t is_loop, is_pool;   /* neither: of no interest */
+	uint8_t is_loop, is_pool;   /* neither: of no interest, unless something waited for it */
 	uint64_t first_ns, last_ns; /* its owners add up to what is between */
 	uint64_t turns, works;
 	uint64_t idle_ns;
@@ -137,6 +138,11 @@ struct tacho__ledger_thread {
 	uint64_t waiting_ns;	  /* cost of all its owners */
 	struct tacho__owned rest; /* of those that found no room */
 };
+
+static inline int tacho__is_of_interest(const struct tacho__ledger_thread *t)
+{
+	return t->is_loop || t->is_pool || t->waiting_ns;
+}
 
 /* A line of the ledger: an owner, or a function of one. Sorted by thread, and by time. */
 struct tacho__ledger_line {
@@ -190,6 +196,7 @@ struct tacho__ledger *tacho__ledger_make(struct tacho_reader *reader, int *error
 void tacho__ledger_free(struct tacho__ledger *l);
 
 const char *tacho__owns_name(enum tacho__owns owns);
+const char *tacho__ledger_reason(enum tacho__owns_reason reason);
 /* Behind a line: an entry of `owned`, or the rest of its thread. */
 const struct tacho__owned *tacho__ledger_owned(const struct tacho__ledger *l,
 					       const struct tacho__ledger_line *line);

@@ -9,10 +9,12 @@
  *   ledger_queue.c   queues of work: what waits, who serves
  *   ledger_code.c    samples: which functions code is
  *   ledger_text.c    names and places of owners
+ *   diary.c          which stretches of time they had, where somebody looks at these
  */
 #ifndef TACHO_EXPLAIN_LEDGER_BOOK_H
 #define TACHO_EXPLAIN_LEDGER_BOOK_H
 
+#include "explain/diary.h"
 #include "explain/ledger.h"
 
 #define TACHO__NONE UINT32_MAX
@@ -201,10 +203,11 @@ struct tacho__ledger_book {
 	uint32_t recent[TACHO__BOOK_KNOWN]; /* workers by their thread: index + 1 */
 	struct tacho__book_process *processes;
 	uint32_t process_count;
-	uint64_t first_ns; /* of the window */
-	uint64_t halves;   /* of waiting, that threads had for themselves */
-	uint64_t waited;   /* in queues, and what was due */
-	uint64_t relieved; /* of both: what did not wait after all */
+	uint64_t first_ns;	    /* of the window */
+	uint64_t halves;	    /* of waiting, that threads had for themselves */
+	uint64_t waited;	    /* in queues, and what was due */
+	uint64_t relieved;	    /* of both: what did not wait after all */
+	struct tacho__diary *diary; /* NULL: none is kept */
 	int error;
 };
 
@@ -364,6 +367,15 @@ uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho_
 
 /* The owner of the code of a kind, of the loop that the worker is on: index; TACHO__NONE. */
 uint32_t tacho__book_code(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t kind);
+
+/* diary.c: if one is kept. The worker's time until `to` is of `owned`; of what `from` has, the last
+   `ns` are of `to`; a function was sampled. */
+void tacho__book_write(struct tacho__ledger_book *b, const struct tacho__worker *w, uint32_t owned,
+		       uint64_t to);
+void tacho__book_rewrite(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns);
+void tacho__book_write_sample(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			      const struct tacho__recent_sample *sample);
+
 /* The poll or turn that is open, with its owner looked up. */
 static inline struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b,
 						   struct tacho__worker *w)

@@ -138,6 +138,8 @@ void tacho__book_sample(void *arg, const struct tacho__sample *s)
 						f ? f->entry.index : TACHO__NONE};
 	if (!f)
 		return;
+	if (b->diary)
+		tacho__book_write_sample(b, w, recent);
 	if (p->function == f->entry.index + 1) {
 		p->votes_ns += s->cpu_ns;
 	} else if (p->votes_ns >= s->cpu_ns) {

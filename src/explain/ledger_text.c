@@ -17,7 +17,7 @@ const char *tacho__owns_name(enum tacho__owns owns)
 	return names[owns];
 }
 
-static const char *reason_text(enum tacho__owns_reason reason)
+const char *tacho__ledger_reason(enum tacho__owns_reason reason)
 {
 	static const char *const texts[] = {
 		"",
@@ -126,7 +126,7 @@ const char *tacho__ledger_key(const struct tacho__ledger *l, const struct tacho_
 		break;
 	case TACHO__OWNS_LATE:
 	case TACHO__OWNS_NOT_OBSERVED:
-		snprintf(out, size, "%s", reason_text(o->reason));
+		snprintf(out, size, "%s", tacho__ledger_reason(o->reason));
 		break;
 	default:
 		break;
@@ -200,6 +200,7 @@ static uint64_t make_idle(struct tacho__ledger_book *b, struct tacho__worker *w,
 		return 0;
 	o->waiting_ns = o->estimated_ns = 0;
 	memset(o->size, 0, sizeof(o->size));
+	o->work_place_ns += o->ns;
 	tacho__book_shift(b, index, idle, o->ns, 0);
 	return waiting;
 }

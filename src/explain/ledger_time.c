@@ -133,6 +133,8 @@ static TACHO__INLINED uint64_t give(struct tacho__ledger_book *b, struct tacho__
 		last = w->piece_count++ % TACHO__BOOK_PIECES;
 	w->pieces[last].owned = index;
 	w->pieces[last].to = to;
+	if (b->diary)
+		tacho__book_write(b, w, index, to);
 	w->at = to;
 	return waiting;
 }
@@ -194,6 +196,8 @@ void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to,
 		f->estimated_ns = f->waiting_ns;
 	t->ns += ns;
 	t->waiting_ns = tacho__add(t->waiting_ns, waiting);
+	if (b->diary)
+		tacho__book_rewrite(b, from, to, ns);
 }
 
 /* ---------------------------------------------------------------- what it does */
@@ -338,10 +342,13 @@ static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	tacho__book_turns(w, w->at);
 }
 
-/* The same for waits that are too short to miss a sample each, all together. */
+/* The same for waits that are too short to miss a sample each, all together: no diary could say
+   which. */
 void tacho__book_unsampled(struct tacho__ledger_book *b, struct tacho__worker *w)
 {
-	for (uint32_t i = 0; w->code_parked && w->of->is_sampled && i < b->l->owned.used; i++) {
+	if (!w->code_parked || !w->of->is_sampled || b->diary)
+		return;
+	for (uint32_t i = 0; i < b->l->owned.used; i++) {
 		struct tacho__owned *o = tacho__table_at(&b->l->owned, i);
 		uint64_t ran, more;
 

@@ -4,6 +4,17 @@
 
 #include "explain/ledger_book.h"
 
+/* Blocked until then, of which a diary says more. */
+static void block_with(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index,
+		       uint64_t to, struct tacho__passage with)
+{
+	if (b->diary)
+		b->diary->with = with;
+	tacho__book_block(b, w, index, to);
+	if (b->diary)
+		b->diary->with = (struct tacho__passage){.from = 0};
+}
+
 /* ---------------------------------------------------------------------- locks */
 
 /* Whether that is where threads wait for each other to hand them something is known at the end. */
@@ -77,7 +88,10 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 		did = tacho__book_did(b, holder, l->begin_ns, l->release_ns, l->lock);
 	longest = index == TACHO__NONE ? 0 : tacho__owned_at(b->l, index)->longest_ns;
 	w->is_cut = (l->cut & TACHO__CUT_END) != 0;
-	tacho__book_block(b, w, index, l->end_ns);
+	block_with(b, w, index, l->end_ns,
+		   (struct tacho__passage){.place = l->stack ? l->stack : l->place,
+					   .held_place = l->release_place,
+					   .release_ns = l->release_ns});
 	w->is_cut = 0;
 	if (index == TACHO__NONE)
 		return;
@@ -112,7 +126,8 @@ void tacho__book_call(void *arg, const struct tacho__call *c)
 				  c->stack ? c->stack : c->code | UINT64_C(1) << 63);
 	longest = index == TACHO__NONE ? 0 : tacho__owned_at(b->l, index)->longest_ns;
 	w->is_cut = (c->cut & TACHO__CUT_END) != 0;
-	tacho__book_block(b, w, index, c->end_ns);
+	block_with(b, w, index, c->end_ns,
+		   (struct tacho__passage){.place = c->stack, .path = c->path});
 	w->is_cut = 0;
 	if (index == TACHO__NONE)
 		return;

@@ -4,6 +4,7 @@
 
 #include "explain/ledger_book.h"
 #include "read/memory.h"
+#include "read/records.h"
 
 static void know_process(struct tacho__ledger_book *b, uint32_t process)
 {
@@ -73,7 +74,8 @@ struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t 
 	if (!tacho__book_process(b, process)->known)
 		know_process(b, process);
 	d = tacho_read_thread_by_number(b->l->reader, process, thread);
-	w->is_dead = d && !d->live && tacho__book_process(b, process)->living;
+	w->is_dead = d && !d->live && tacho__book_process(b, process)->living &&
+		     !tacho__read_goes_on(b->l->reader, process, thread);
 	return new_thread(b, w) ? w : NULL;
 }
 

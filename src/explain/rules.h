@@ -4,6 +4,7 @@
  *
  *   causes.c         owners of the ledger that are one cause, and what matters
  *   rules_ledger.c   what is said of these
+ *   considered.c     what is none, and why
  *   rules_locks.c    locks that threads without loops wait for
  *   rules_wait.c     wakes, queues, tasks, pools
  *   rules_leak.c     what is begun and not ended
@@ -125,6 +126,16 @@ double tacho__counted(const struct tacho__explaining *x, uint32_t process, const
 int tacho__is_idle(const struct tacho__explaining *x);
 /* Whether a wait is what threads do that have nothing to do. */
 int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l);
+
+/* considered.c: it is no finding, and why. */
+void tacho__consider(const struct tacho__explaining *x, const char *rule, const char *what,
+		     double cost_ns, double waiting_ns, const char *format, ...)
+	__attribute__((format(printf, 6, 7)));
+/* Whether a value is below a threshold, and so no finding. */
+int tacho__below(const struct tacho__explaining *x, const char *rule, const char *what,
+		 double cost_ns, double value, const char *limit);
+/* Owners of the ledger that are no cause. */
+void tacho__consider_owners(const struct tacho__explaining *x);
 
 void tacho__rules_ledger(struct tacho__explaining *x);
 /* causes.c: the part of its time in which a thread did not wait for work, 0..1. */

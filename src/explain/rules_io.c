@@ -81,13 +81,20 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (l->turns < TURNS_FULL || share < tacho__limit(x, "loop-saturated.share") ||
-	    more * utilisation(x, l) * 100 < tacho__limit(x, "loop-saturated.share"))
+	tacho__loop_text(x, name, l);
+	if (l->turns < TURNS_FULL ||
+	    tacho__below(x, "loop-saturated", name, (double)l->busy_ns / 2, share,
+			 "loop-saturated.share") ||
+	    tacho__below(x, "loop-saturated", name, (double)l->busy_ns / 2,
+			 more * utilisation(x, l) * 100, "loop-saturated.share"))
 		return;
 	/* Others have its time, or it waits where nobody sees it. */
 	if (own.off_ns > own.code_ns / 2 ||
-	    (tacho__source_is_on(x, l->process, "cpu_samples") && own.cpu_ns < own.code_ns / 4))
+	    (tacho__source_is_on(x, l->process, "cpu_samples") && own.cpu_ns < own.code_ns / 4)) {
+		tacho__consider(x, "loop-saturated", name, (double)l->busy_ns / 2, 0,
+				"it hardly ran: others had its time, or it waited unseen");
 		return;
+	}
 	f = find_loop(x, "loop-saturated", l, (double)l->busy_ns / 2);
 	f->waiting_ns = own.waiting_ns;
 	f->rank_ns = f->waiting_ns > 0 ? f->waiting_ns : f->rank_ns;
@@ -112,8 +119,11 @@ static void find_futile(struct tacho__explaining *x, const struct tacho__loop_su
 	char name[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (rate < tacho__limit(x, "futile-wakeups.rate") ||
-	    share < tacho__limit(x, "futile-wakeups.share"))
+	tacho__loop_text(x, name, l);
+	if (tacho__below(x, "futile-wakeups", name, (double)l->busy_ns * share / 100, rate,
+			 "futile-wakeups.rate") ||
+	    tacho__below(x, "futile-wakeups", name, (double)l->busy_ns * share / 100, share,
+			 "futile-wakeups.share"))
 		return;
 	f = find_loop(x, "futile-wakeups", l, (double)l->busy_ns * share / 100);
 	tacho__where_busy(x, f, l);
@@ -144,7 +154,9 @@ static void find_timer_storm(struct tacho__explaining *x, const struct tacho__ki
 	char name[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (!is_timer(x, k) || rate < tacho__limit(x, "timer-storm.rate") || !k->worst.count)
+	if (!is_timer(x, k) || !k->worst.count ||
+	    tacho__below(x, "timer-storm", tacho__id_text(x, name, k->process, k->kind),
+			 (double)k->ns.sum, rate, "timer-storm.rate"))
 		return;
 	f = tacho__find(x, "timer-storm", TACHO__SEVERITY_WARNING, k->process,
 			(double)k->ns.sum + (double)k->ns.count * 2000);
@@ -198,9 +210,15 @@ static void find_timer_late(struct tacho__explaining *x, const struct tacho__kin
 	const struct tacho__poll *p = &k->worst_late.at[0];
 	struct tacho__finding *f;
 
-	if (k->late.count < 5 || p99 < warn ||
-	    tacho__hist_above(&k->late, (uint64_t)warn) < late_enough(k))
+	tacho__id_text(x, name, k->process, k->kind);
+	if (k->late.count < 5 ||
+	    tacho__below(x, "timer-late", name, (double)k->late.sum, p99, "timer-late.warn"))
 		return;
+	if (tacho__hist_above(&k->late, (uint64_t)warn) < late_enough(k)) {
+		tacho__consider(x, "timer-late", name, (double)k->late.sum, 0,
+				"few of them were late");
+		return;
+	}
 	f = tacho__find(x, "timer-late", TACHO__SEVERITY_WARNING, k->process, (double)k->late.sum);
 	f->kind = k->kind;
 	f->loop = p->at.loop;
@@ -255,9 +273,17 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	char name[TACHO__TEXT], ns[TACHO__TEXT], next[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (flood.count < 4 || flood.top->count < 1000 || utilisation(x, l) < FLOODED ||
-	    share < tacho__limit(x, "fd-flood.share") || flood.top->ns < 5 * flood.second)
+	if (flood.count < 4 || flood.top->count < 1000)
 		return;
+	tacho__loop_text(x, name, l);
+	if (tacho__below(x, "fd-flood", name, (double)flood.top->ns, share, "fd-flood.share"))
+		return;
+	if (utilisation(x, l) < FLOODED || flood.top->ns < 5 * flood.second) {
+		tacho__consider(x, "fd-flood", name, (double)flood.top->ns, 0, "%s",
+				utilisation(x, l) < FLOODED ? "its loop has time for all others"
+							    : "another one takes a fifth of it");
+		return;
+	}
 	f = find_loop(x, "fd-flood", l, (double)l->busy_ns * share / 100);
 	tacho__where_busy(x, f, l);
 	tacho__loop_text(x, name, l);
@@ -377,7 +403,7 @@ static int are_peers(const struct tacho__explaining *x, const struct tacho__loop
 static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	uint64_t others[LOOPS_MAX], median;
-	double ratio, limit = tacho__limit(x, "worker-imbalance.ratio");
+	double ratio;
 	char name[TACHO__TEXT], thread[TACHO__TEXT];
 	struct tacho__finding *f;
 	uint32_t n = 0;
@@ -397,7 +423,8 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 	qsort(others, n, sizeof(others[0]), by_value);
 	median = others[n / 2];
 	ratio = (double)l->busy_ns / (double)(median ? median : 1);
-	if (ratio < limit)
+	if (tacho__below(x, "worker-imbalance", tacho__loop_text(x, name, l),
+			 (double)(l->busy_ns - median) / 2, ratio, "worker-imbalance.ratio"))
 		return;
 	f = find_loop(x, "worker-imbalance", l, (double)(l->busy_ns - median) / 2);
 	tacho__where_busy(x, f, l);

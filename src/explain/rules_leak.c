@@ -186,7 +186,8 @@ void tacho__rules_leak(struct tacho__explaining *x)
 {
 	int hooked = tacho__source_is_on(x, x->process, "threads");
 	double limit = tacho__limit(x, "handle-leak.count"), open = connections(x);
-	const char *dropped = "";
+	const char *dropped, *why = "";
+	char many[TACHO__TEXT];
 	struct place p;
 
 	for (const struct tacho__counter_sum *k = NULL;
@@ -197,13 +198,19 @@ void tacho__rules_leak(struct tacho__explaining *x)
 		if (is_connection(&p) || growth(&p) < limit || !keeps_growing(x, &p))
 			continue;
 		take_counts(x, &p);
-		if (growth(&p) <= PER_CONNECTION * open)
-			dropped = "some grow in number as the open connections do";
-		else if (p.ended >= p.begun / 2 && is_full(x))
-			dropped = "some grow in number while their loop is full";
+		dropped = growth(&p) <= PER_CONNECTION * open
+				  ? "some grow in number as the open connections do"
+			  : p.ended >= p.begun / 2 && is_full(x)
+				  ? "some grow in number while their loop is full"
+				  : NULL;
+		if (dropped)
+			tacho__consider(x, "handle-leak", many_text(many, &p),
+					p.gauge->last * tacho__window_ns(x) / 1e6, 0, "%s",
+					dropped);
 		else
 			find(x, &p);
+		why = dropped ? dropped : why;
 	}
 	tacho__cover(x, "handle-leak", hooked, "%s",
-		     hooked ? dropped : "what is begun and ended was not recorded");
+		     hooked ? why : "what is begun and ended was not recorded");
 }

@@ -82,8 +82,10 @@ static void find_code(struct tacho__explaining *x, const struct tacho__cause *g)
 	const struct tacho__function *hot = g->function;
 	struct tacho__finding *f;
 
-	if (!was_seen(x, g))
+	if (!was_seen(x, g)) {
+		tacho__drop_cause(x, g, "it hardly ran, and what kept it was not seen");
 		return;
+	}
 	f = begin(x, g, "long-callback");
 	if (hot)
 		tacho__where_function(x, f, hot);
@@ -225,4 +227,5 @@ void tacho__rules_ledger(struct tacho__explaining *x)
 			find_pause(x, g);
 	}
 	free(causes);
+	tacho__consider_owners(x);
 }

@@ -1,4 +1,5 @@
 /* Locks that threads without loops wait for, of whose time the ledger has no account. */
+#include <stdio.h>
 #include <string.h>
 
 #include "explain/rules.h"
@@ -33,8 +34,10 @@ static void find_crowded(struct tacho__explaining *x, const struct tacho__lock_s
 	struct tacho__finding *f;
 
 	/* Condition variables and semaphores are what idle threads wait for. */
-	if (k->is_signal || !k->worst_any.count || k->ns.count < 10 ||
-	    share < tacho__limit(x, "lock-contention.share") || tacho__idles(x, l))
+	if (k->is_signal || !k->worst_any.count || k->ns.count < 10 || tacho__idles(x, l))
+		return;
+	snprintf(all, sizeof(all), "threads wait for lock 0x%llx", (unsigned long long)k->lock);
+	if (tacho__below(x, "lock-contention", all, outside, share, "lock-contention.share"))
 		return;
 	for (uint32_t i = 0; i < x->out->count; i++)
 		if (x->out->findings[i].lock == k->lock &&

@@ -116,9 +116,16 @@ static void find_downstream(struct tacho__explaining *x, const struct tacho__spa
 	struct tacho__finding *f;
 
 	/* Spans of a thread are its own doing. */
-	if (!k->async || k->ns.count < 5 || p99 < tacho__limit(x, "downstream-wait.warn") ||
-	    idle_share(x, k->process) < 0.5)
+	tacho__id_text(x, name, k->process, k->name);
+	if (!k->async || k->ns.count < 5 ||
+	    tacho__below(x, "downstream-wait", name, (double)k->ns.sum / 2, p99,
+			 "downstream-wait.warn"))
 		return;
+	if (idle_share(x, k->process) < 0.5) {
+		tacho__consider(x, "downstream-wait", name, (double)k->ns.sum / 2, 0,
+				"the loops were busy meanwhile");
+		return;
+	}
 	f = tacho__find(x, "downstream-wait", TACHO__SEVERITY_WARNING, k->process,
 			(double)k->ns.sum / 2);
 	tacho__where_id(x, f, k->name, x->sum->last_ns);
@@ -245,7 +252,7 @@ static void find_throttled(struct tacho__explaining *x, const struct tacho__coun
 	char text[TACHO__TEXT];
 
 	if (!d || d->def_class != TACHO_DEF_COUNTER || strcmp(d->name, "cgroup throttled") != 0 ||
-	    share < tacho__limit(x, "cpu-throttled.share"))
+	    tacho__below(x, "cpu-throttled", "the CPU quota", ns, share, "cpu-throttled.share"))
 		return;
 	f = tacho__find(x, "cpu-throttled",
 			share >= 5 * tacho__limit(x, "cpu-throttled.share")

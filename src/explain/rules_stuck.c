@@ -86,7 +86,8 @@ static void find_deadlock(struct tacho__explaining *x, const struct tacho__lock 
 		if (cycle[i]->begin_ns > last->begin_ns)
 			last = cycle[i];
 	waited = (double)(last->end_ns - last->begin_ns);
-	if (!n || waited < tacho__limit(x, "deadlock.ns"))
+	if (!n || tacho__below(x, "deadlock", "threads wait for each other", waited, waited,
+			       "deadlock.ns"))
 		return;
 	f = tacho__find(x, "deadlock", TACHO__SEVERITY_CRITICAL, first->at.process, waited);
 	/* What users miss is a loop. */
@@ -186,8 +187,15 @@ static void find_open(struct tacho__explaining *x, const struct tacho__open_poll
 	ns = (double)(end_ns - p->begin_ns);
 	sampled = tacho__find_hottest(x, p->at.process, &o->samples, p->end_ns, p->kind != 0, &h);
 	runs = sampled && !waits && !calls && (double)p->spent.sample_ns >= ns / 4;
-	if (ns < tacho__limit(x, runs ? "never-yields.ns" : "hang.ns") || has_left_loop(x, o, ns))
+	tacho__callback_text(x, name, p);
+	if (tacho__below(x, runs ? "never-yields" : "hang", name, ns, ns,
+			 runs ? "never-yields.ns" : "hang.ns"))
 		return;
+	if (has_left_loop(x, o, ns)) {
+		tacho__consider(x, runs ? "never-yields" : "hang", name, ns, 0,
+				"its thread seems to have left the loop");
+		return;
+	}
 	f = tacho__find(x, runs ? "never-yields" : "hang", TACHO__SEVERITY_CRITICAL, p->at.process,
 			ns);
 	f->loop = p->at.loop;

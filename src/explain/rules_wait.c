@@ -29,11 +29,16 @@ static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
 	struct tacho__finding *f;
 
 	if ((double)w->latency.count < tacho__limit(x, "wake-latency.count") ||
-	    p99 < tacho__limit(x, "wake-latency.warn") ||
-	    tacho__hist_above(&w->latency, (uint64_t)tacho__limit(x, "wake-latency.warn")) <
-		    LATE_WAKES ||
-	    !is_late_often(x, process))
+	    tacho__below(x, "wake-latency", "wake to poll, 99th percentile", (double)w->latency.sum,
+			 p99, "wake-latency.warn"))
 		return;
+	if (tacho__hist_above(&w->latency, (uint64_t)tacho__limit(x, "wake-latency.warn")) <
+		    LATE_WAKES ||
+	    !is_late_often(x, process)) {
+		tacho__consider(x, "wake-latency", "wakes run late", (double)w->latency.sum, 0,
+				"they were late at few times: what kept them then counts");
+		return;
+	}
 	f = tacho__find(x, "wake-latency",
 			p99 >= tacho__limit(x, "wake-latency.critical") ? TACHO__SEVERITY_CRITICAL
 									: TACHO__SEVERITY_WARNING,
@@ -63,7 +68,9 @@ static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
 	double rate = (double)w->again / tacho__seconds(x);
 	struct tacho__finding *f;
 
-	if (rate < tacho__limit(x, "wake-storm.rate") || w->again < 4 * w->count)
+	if (tacho__below(x, "wake-storm", "wakes of what is awake", (double)w->again * 200, rate,
+			 "wake-storm.rate") ||
+	    w->again < 4 * w->count)
 		return;
 	f = tacho__find(x, "wake-storm", TACHO__SEVERITY_WARNING, process, (double)w->again * 200);
 	if (w->worst.count) {

@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "read/records.h"
+
 #define KERNEL_STREAM 15u
 #define FIRST_NS UINT64_C(1000000000) /* between a thread's start and its first record, at most */
 
@@ -428,7 +430,8 @@ static int has_ended(struct tacho__tracker *t, const struct tacho__thread *s)
 	const struct tacho_thread *d =
 		tacho_read_thread_by_number(t->reader, s->process, s->number);
 
-	return d && !d->live && tacho__process_of(t, s->process)->living;
+	return d && !d->live && tacho__process_of(t, s->process)->living &&
+	       !tacho__read_goes_on(t->reader, s->process, s->number);
 }
 
 /* Until when the records of each process tell all: what it left open lasted until then. */
@@ -438,7 +441,7 @@ static void know_ends(struct tacho__tracker *t, uint64_t last_ns)
 		const struct tacho_process *p = tacho_read_process(t->reader, i);
 		struct tacho__tracked_process *k = &t->processes[i];
 
-		if (!p || p->end_how == TACHO_END_UNTOLD)
+		if (!p || p->end_how == TACHO_END_UNTOLD || tacho__read_goes_on(t->reader, i, 0))
 			k->last_ns = last_ns;
 		else if (p->until_ns > k->last_ns)
 			k->last_ns = p->until_ns < last_ns ? p->until_ns : last_ns;

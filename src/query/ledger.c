@@ -82,7 +82,7 @@ static int fill_ledger(struct tacho__sql_filling *f)
 	for (uint32_t i = 0; l && i < l->line_count; i++) {
 		const struct tacho__ledger_thread *t = &l->threads[l->lines[i].thread];
 
-		if (t->is_loop || t->is_pool)
+		if (tacho__is_of_interest(t))
 			put(f, l, &l->lines[i]);
 	}
 	tacho__ledger_free(l);

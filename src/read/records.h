@@ -67,6 +67,8 @@ int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tach
  */
 int tacho__read_limit(struct tacho_reader *reader, uint64_t from_ns, uint64_t to_ns);
 
+/* Whether the thread, 0: any of the process, has records after what the reader is limited to. */
+int tacho__read_goes_on(const struct tacho_reader *reader, uint32_t process, uint32_t thread);
 /* When the last record is; the window may go on after it. 0: there is none. */
 uint64_t tacho__read_last_ns(const struct tacho_reader *reader);
 /* From now on only events of that process are read, and the window is theirs; UINT32_MAX: of all

@@ -439,6 +439,20 @@ int tacho__read_limit(struct tacho_reader *r, uint64_t from_ns, uint64_t to_ns)
 	return apply_limits(r);
 }
 
+int tacho__read_goes_on(const struct tacho_reader *r, uint32_t process, uint32_t thread)
+{
+	uint32_t count = r->to_ns == UINT64_MAX ? 0 : r->stretch_count + r->stretch_hidden;
+
+	for (uint32_t i = 0; i < count; i++) {
+		const struct tacho__stretch *s = &r->stretches[i].pub;
+
+		if (s->process == process && (!thread || s->thread == thread) &&
+		    s->last_ns > r->to_ns)
+			return 1;
+	}
+	return 0;
+}
+
 /* Threads whose entry in the table was taken by another, or is damaged. What the table says
    is settled, and newer than what the newest stretch says. */
 static int add_threads(struct tacho_reader *r)

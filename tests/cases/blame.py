@@ -22,15 +22,15 @@ def largest(subject):
 
 
 def adds_up(name, subjects):
-    """Within a hundredth of the whole, and no piece outside of it."""
+    """To the nanosecond, and no piece outside of it."""
     wrong = []
     for s in subjects:
         total = sum(p['ns'] for p in s['pieces'] if p['depth'] == 0)
         outside = [p for p in s['pieces'] if p['from_ns'] < s['from_ns'] or
                    p['to_ns'] > s['to_ns'] or p['ns'] > p['to_ns'] - p['from_ns']]
-        if abs(total - s['ns']) > s['ns'] / 100 or s['ns'] != s['to_ns'] - s['from_ns'] or outside:
+        if total != s['ns'] or s['ns'] != s['to_ns'] - s['from_ns'] or outside:
             wrong.append((s['name'], s['ns'], total, outside[:1]))
-    check(f'{name}: the pieces of the {len(subjects)} slowest add up within 1 %',
+    check(f'{name}: the pieces of the {len(subjects)} slowest add up',
           subjects and not wrong, wrong[:3])
 
 
@@ -60,7 +60,7 @@ def guess(situation):
     for p in slow['pieces']:
         print(f'  {"  " * p["depth"]}{p["ns"] / 1e6:9.3f} ms  {p["owner"]}: {p["text"]} {place(p)}')
     check('guess: most of the slowest request is a wait for a lock',
-          piece['owner'] == 'waiting for lock' and piece['ns'] > slow['ns'] / 2, piece)
+          piece['owner'] == 'lock' and piece['ns'] > slow['ns'] / 2, piece)
     check('guess: the lock has a name', str(piece['lock']).startswith('0x'), piece)
     at_fault('guess', piece, case)
     holders = {p['tid'] for p in slow['pieces'] if p['depth'] == 1}
@@ -74,7 +74,7 @@ def uv(situation):
     adds_up('libuv', found)
     check('libuv: the slowest callback waited for a lock',
           found[0]['name'].startswith('uv_timer') and
-          largest(found[0])['owner'] == 'waiting for lock', found[0])
+          largest(found[0])['owner'] == 'lock', found[0])
     at_fault('libuv', largest(found[0]), case)
 
 
@@ -84,7 +84,7 @@ def event(situation):
     adds_up('libevent', found)
     piece = largest(found[0])
     check('libevent: the slowest callback was blocked in read',
-          piece['owner'] == 'blocked in call' and 'read' in piece['text'], piece)
+          piece['owner'] == 'call' and 'read' in piece['text'], piece)
     at_fault('libevent', piece, case)
 
 
@@ -93,11 +93,15 @@ def api(situation):
     found = blame(situation, path, '--slowest', '40')
     adds_up('tasks', found)
     waited = [s for s in found if s['name'].startswith('tick') and s['ns'] > 40e6]
+    others = [[p for p in s['pieces'] if not p['own'] and p['callback'] == 'compact']
+              for s in waited]
     check('tasks: a task that was woken waited for another callback of its loop',
-          waited and all(largest(s)['owner'] == 'other callback' for s in waited),
+          waited and all(sum(p['ns'] for p in o) > s['ns'] / 2 for o, s in zip(others, waited)),
           [largest(s) for s in waited[:2]] or [s['name'] for s in found[:6]])
-    check('tasks: and that was compact', waited and place(largest(waited[0]))[0] in
-          ('compact', 'compact_table'), [largest(s) for s in waited[:1]])
+    # The kernel may have run others meanwhile.
+    code = [p for o in others for p in o if p['owner'] == 'code' and p['ns'] > 10e6]
+    check('tasks: and that was code of compact', code and
+          all(place(p)[0] in ('compact', 'compact_table') for p in code), code[:2])
     _, path = record(situation, 'api_downstream')
     found = blame(situation, path, '--span', 'query_database')
     adds_up('spans', found)

@@ -1,16 +1,18 @@
 #!/usr/bin/env python3
 """Ledgers of real programs: the owners of each thread add up to its time and their costs to what
-waited, and a sleep that is planted is what costs most."""
+waited, and a sleep that is planted is what costs most. Stats and blame say the same."""
 import json
 import os
 import subprocess
 import sys
+import time
 
 from librun import BIN, check, failures, folder, run, said, skip
 
 BUILD = os.environ["TACHO_BUILD"]
 SECONDS = "3"
 PLANTED_NS = 80 * 10**6
+MOST = 0.95  # of the window: all but how long a program takes to begin, and to end
 
 
 def tacho(*arguments):
@@ -22,19 +24,33 @@ def ledger_of(name, out, *arguments, **env):
     trace = os.path.join(out, name + ".tacho")
     p = run("-o", trace, "--", *arguments, env=env)
     planted = [line.split()[1] for line in p.stdout.splitlines() if line.startswith("planted ")]
-    found = tacho("report", "--json", "--ledger", trace)
-    if not check(f"{name} is recorded", planted and found.returncode == 0,
-                 said(p) + found.stderr):
+    if not check(f"{name} is recorded", planted, said(p)):
         return None, 0, trace
-    return json.loads(found.stdout)["ledger"], int(planted[0]), trace
+    return report(name, trace), int(planted[0]), trace
 
 
-def sums(name, ledger, least):
-    """What holds of every ledger; the recording is `least` ns long or longer."""
+def report(name, trace, *options):
+    """The ledger, with the windows of processes; None: there is none."""
+    found = tacho("report", "--json", "--ledger", trace, *options)
+    if not check(f"{name} has a ledger", found.returncode == 0, said(found)):
+        return None
+    found = json.loads(found.stdout)
+    found["ledger"]["windows"] = {p["pid"]: (p["from_ns"], p["to_ns"]) for p in found["processes"]}
+    return found["ledger"]
+
+
+def sums(name, ledger, processes=1, share=0.99):
+    """What holds of every ledger; `share` of it is what its threads were there for."""
     threads = ledger["threads"]
     spans = [t["to_ns"] - t["from_ns"] for t in threads]
-    check(f"{name}: its threads are there for all of the time",
-          threads and all(least <= span for span in spans), spans)
+    windows = [ledger["windows"][t["pid"]] for t in threads]
+    check(f"{name}: it has all processes", len({t["pid"] for t in threads}) == processes, threads)
+    check(f"{name}: no thread is there for longer than its process",
+          all(w[0] <= t["from_ns"] <= t["to_ns"] <= w[1] for t, w in zip(threads, windows)),
+          (threads, windows))
+    check(f"{name}: its threads are there for all of the window",
+          all(share * (w[1] - w[0]) <= span for w, span in zip(windows, spans)),
+          (windows, spans))
     check(f"{name}: owners of a thread add up to its time",
           all(sum(o["ns"] for o in t["owners"]) == span for t, span in zip(threads, spans)),
           [(t["tid"], sum(o["ns"] for o in t["owners"]), span)
@@ -42,6 +58,18 @@ def sums(name, ledger, least):
     check(f"{name}: costs add up to what waited",
           sum(o["waiting_ns"] for o in ledger["owners"]) + ledger["unserved_ns"]
           == ledger["waiting_ns"], ledger["waiting_ns"])
+    check(f"{name}: and so do those of threads",
+          sum(t["waiting_ns"] for t in threads) + ledger["unserved_ns"] == ledger["waiting_ns"]
+          and all(sum(o["waiting_ns"] for o in t["owners"]) == t["waiting_ns"] for t in threads),
+          ledger["waiting_ns"])
+
+
+def cut(name, trace, processes=1):
+    """A part of the window, in which all threads go on."""
+    options = "--since", "0.7s", "--until", "1.6s"
+    ledger = report(f"a part of {name}", trace, *options)
+    if ledger:
+        sums(f"a part of {name}", ledger, processes)
 
 
 def is_planted(owner):
@@ -90,8 +118,74 @@ def other_outputs(name, ledger, trace):
           and all(r["ns"] == r["span"] for r in found), said(rows))
 
 
+def blame(name, path):
+    """The slowest of it, each with the pieces that add up."""
+    found = tacho("blame", "--json", path, "--slowest", "50")
+    if not check(f"{name}: it can be blamed", found.returncode == 0, said(found)):
+        return []
+    subjects = json.loads(found.stdout)["subjects"]
+    off = [s for s in subjects
+           if sum(p["ns"] for p in s["pieces"] if p["depth"] == 0) != s["ns"]]
+    check(f"{name}: pieces add up to their subject", subjects and not off, off[:1])
+    return subjects
+
+
+def whose_fault(name, path, hooked):
+    """Tasks that were woken while another slept in its poll: whose, and in which call."""
+    late = [s for s in blame(name, path) if s["type"] == "wake" and s["ns"] > PLANTED_NS * 0.9]
+    most = [max((p for p in s["pieces"] if p["depth"] == 0), key=lambda p: p["ns"]) for s in late]
+    others = [p for s, p in zip(late, most) if not p["own"] and p["task"] not in (0, s["task"])]
+    check(f"{name}: what is late waited for another task", len(late) >= 4 and
+          all(p["callback"] == "request" and p["ns"] > 0.9 * PLANTED_NS for p in most) and
+          len(others) >= len(late) / 2, most[:2])
+    check(f"{name}: in the words of the ledger",
+          all(is_planted({**p, "key": p["text"].split(",")[0].split(" of ")[0],
+                          "place": (p["where"] or [None])[0]}) for p in most)
+          and {p["owner"] for p in most} == {"call" if hooked else "code"}, most[:2])
+    check(f"{name}: nothing of it is not observed", not any(s["not_observed_ns"] for s in late),
+          late[:1])
+
+
+def without_hooks(program):
+    """What the program says by itself is in its box alone."""
+    p = subprocess.Popen([program, SECONDS], stdout=subprocess.DEVNULL)
+    try:
+        time.sleep(float(SECONDS) * 0.7)
+        whose_fault("tasks, without hooks", str(p.pid), False)
+    finally:
+        p.wait(timeout=60)
+
+
+def several(out):
+    """Processes of one trace."""
+    trace = os.path.join(out, "several.tacho")
+    here = os.path.join(BUILD, "tests", "e2e")
+    p = run("-o", trace, "--", "sh", "-c", f"{here}/ledger_epoll {SECONDS} 2 & "
+            f"{here}/ledger_tasks {SECONDS}; wait")
+    if check("two processes are recorded", p.returncode == 0 and os.path.exists(trace), said(p)):
+        ledger = report("two processes", trace)
+        if ledger:
+            sums("two processes", ledger, 2, MOST)
+        cut("two processes", trace, 2)
+
+
+def with_losses(out):
+    """More threads than a box has room for."""
+    program = os.path.join(BUILD, "tests", "cases", "case-api_loss")
+    trace = os.path.join(out, "losses.tacho")
+    if not os.path.exists(program):
+        skip("losses", "its case was not built")
+        return
+    p = run("--memory", "1M", "-o", trace, "--", program)
+    ledger = report("losses", trace)
+    if ledger:
+        unseen = [o for t in ledger["threads"] for o in t["owners"] if o["owner"] == "not observed"]
+        check("losses: some time is not observed", sum(o["ns"] for o in unseen) > 10**8, said(p))
+        sums("losses", ledger, share=0)
+        blame("losses", trace)
+
+
 def main():
-    least = int(float(SECONDS) * 0.9e9)
     with folder() as out:
         for name, program, judge in (
                 ("epoll", ("ledger_epoll", SECONDS, "1"), dearest),
@@ -105,10 +199,18 @@ def main():
             ledger, planted, trace = ledger_of(name.split()[0], out, path, *program[1:])
             if ledger is None:
                 continue
-            sums(name, ledger, least)
+            sums(name, ledger, share=MOST)
             judge(name, ledger, planted)
+            cut(name, trace)
             if name == "epoll":
                 other_outputs(name, ledger, trace)
+            if program[0] == "ledger_tasks":
+                whose_fault(name, trace, True)
+                without_hooks(path)
+            else:
+                blame(name, trace)
+        several(out)
+        with_losses(out)
 
 
 if __name__ == "__main__":

@@ -71,8 +71,7 @@ def blame_adds_up(name, path):
     found, p = read("blame", path, "--slowest", "10")
     # What is above 2^53 is written as text.
     off = [s for s in found.get("subjects", [])
-           if abs(sum(int(q["ns"]) for q in s["pieces"] if q["depth"] == 0) - int(s["ns"])) >
-           int(s["ns"]) / 100]
+           if sum(int(q["ns"]) for q in s["pieces"] if q["depth"] == 0) != int(s["ns"])]
     check(f"{name}: pieces add up to the whole", found.get("subjects") and not off,
           off[:1] or said(p)[-300:])
 

@@ -162,6 +162,48 @@ static void what_took_most_of_a_long_turn_is_named_not_what_came_last(void **sta
 	end(&x);
 }
 
+static const struct tacho__considered *considered(const struct tacho__explanation *e,
+						  const char *what)
+{
+	for (uint32_t i = 0; i < e->considered_count; i++)
+		if (strstr(e->considered[i].what, what))
+			return &e->considered[i];
+	return NULL;
+}
+
+/* A call of 12 ms that nobody waits for, in a window of ten seconds. */
+static void what_is_too_small_for_a_finding_is_listed_with_the_reason(void **state)
+{
+	struct explained x;
+	const struct tacho__considered *c;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 1; i < 100; i++) {
+		PUT(&x.m, i * 100 * MS, UNPARK, 1);
+		if (i == 50)
+			PUT(&x.m, i * 100 * MS + 12 * MS, CALL, NAME, 0, 12 * MS, UINT64_MAX, 0);
+		PUT(&x.m, i * 100 * MS + (i == 50 ? 12 * MS : MS / 10), PARK, LOOP_1);
+	}
+	explain(&x);
+	for (uint32_t i = 0; i < x.e->considered_count; i++)
+		print_message("%s: %s: %s\n", x.e->considered[i].rule, x.e->considered[i].what,
+			      x.e->considered[i].reason);
+	assert_null(found(x.e, "blocking-call", 0));
+	c = considered(x.e, "call ");
+	assert_non_null(c);
+	assert_string_equal(c->rule, "blocking-call");
+	assert_true(c->cost_ns > 11.9 * MS && c->cost_ns < 12.1 * MS);
+	assert_non_null(strstr(c->reason, "lost.share 2"));
+	for (uint32_t i = 1; i < x.e->considered_count; i++)
+		assert_true(x.e->considered[i - 1].waiting_ns +
+				    x.e->considered[i - 1].cost_ns / 10 >=
+			    x.e->considered[i].waiting_ns + x.e->considered[i].cost_ns / 10);
+	end(&x);
+}
+
 static void many_waits_in_one_turn_are_summed_up(void **state)
 {
 	struct explained x;
@@ -520,6 +562,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(two_causes_on_one_loop_are_two_findings),
 		cmocka_unit_test(what_took_most_of_a_long_turn_is_named_not_what_came_last),
+		cmocka_unit_test(what_is_too_small_for_a_finding_is_listed_with_the_reason),
 		cmocka_unit_test(many_waits_in_one_turn_are_summed_up),
 		cmocka_unit_test(a_descriptor_that_is_often_ready_for_nothing_is_no_flood),
 		cmocka_unit_test(a_descriptor_that_takes_the_time_of_its_loop_is_a_flood),
