@@ -340,7 +340,7 @@ static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
 static int is_kernels(uint8_t type)
 {
 	return type == TACHO_EV_SWITCH_OUT || type == TACHO_EV_SWITCH_IN ||
-	       type == TACHO_EV_KERNEL_SAMPLE;
+	       type == TACHO_EV_KERNEL_SAMPLE || type == TACHO_EV_STOPPED;
 }
 
 /* Neither the sample of a timer nor what the kernel says comes from the code that would have
