@@ -169,6 +169,14 @@ enum tacho_role {
 		F(SCHED, involuntary_switches, ARG, NUMBER, "involuntary switches") \
 		F(SCHED, minor_faults, BITS(1, 0, 32), NUMBER, "minor faults") \
 		F(SCHED, major_faults, BITS(1, 32, 32), NUMBER, "major faults") \
+	E(STOPPED, 0x84, "stopped", 2, PLAIN, \
+	  "by {traced?a debugger|{frozen?the freezer of its cgroup|a signal}}[ until {until_ns}]", \
+	  "the whole process, told by who watched it from outside; it may have begun later than this " \
+	  "record says, but not after `seen_ns`: its own records tell") \
+		F(STOPPED, until_ns, W(0), TIME, "when it ran again, or shortly after; 0 not known") \
+		F(STOPPED, seen_ns, W(1), TIME, "until then it was seen to be stopped") \
+		F(STOPPED, traced, ARG_BITS(0, 1), BOOL, "1 by a debugger or tracer") \
+		F(STOPPED, frozen, ARG_BITS(1, 1), BOOL, "1 by the freezer of a cgroup") \
 	E(SPAWN, 0xc0, "spawn", 3, PLAIN, "{kind}[ task {task}][ parent {parent}][ at {at}]", "") \
 		F(SPAWN, kind, ARG, KIND, "kind") \
 		F(SPAWN, task, W(1), TASK, "task") \

@@ -234,6 +234,13 @@ int tacho__engine_reaped(struct tacho__engine *e, pid_t pid, int status)
 	return 0;
 }
 
+void tacho__engine_told(struct tacho__engine *e, pid_t pid, bool stopped)
+{
+	for (size_t i = 0; i < e->count; i++)
+		if (e->boxes[i].pid == (uint32_t)pid && e->boxes[i].follow && !e->boxes[i].ended)
+			tacho__attend_stop(e, &e->boxes[i], stopped);
+}
+
 void tacho__engine_snapshot(struct tacho__engine *e, const char *why)
 {
 	size_t alive = 0;

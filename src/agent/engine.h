@@ -21,6 +21,7 @@
 #include "agent/end.h"
 #include "agent/kernel.h"
 #include "agent/recording.h"
+#include "agent/stops.h"
 #include "agent/voice.h"
 
 #define TACHO__MESSAGE 1024u /* bytes for a sentence of the parts below */
@@ -73,7 +74,8 @@ struct tacho__followed {
 	uint64_t drain_ns;	    /* all of it next; UINT64_MAX: when it is poked */
 	uint32_t sealed;	    /* chunks, when it was drained last */
 	uint32_t unrecorded;	    /* programs that it said it started */
-	struct tacho__kernel *kernel;
+	struct tacho__stops stops;
+	struct tacho__kernel *kernel; /* what it tells, of stops also; NULL: nothing yet */
 
 	struct tacho__kills kills;
 	struct tacho__trace_end end; /* once it has ended */
@@ -146,6 +148,8 @@ bool tacho__engine_is_blind(const struct tacho__engine *e);
 
 /* A child has ended: 1: it was a command of `exec`. */
 int tacho__engine_reaped(struct tacho__engine *e, pid_t pid, int status);
+/* A child was stopped, or runs again. */
+void tacho__engine_told(struct tacho__engine *e, pid_t pid, bool stopped);
 /* Saves the windows of those that run; they go on. */
 void tacho__engine_snapshot(struct tacho__engine *e, const char *why);
 /* Recorded processes that run; those that were started at `start` (ticks since boot) or later. */
@@ -183,6 +187,10 @@ int tacho__attend_segments(struct tacho__engine *e);
 void tacho__attend_begin(struct tacho__engine *e, struct tacho__followed *box);
 void tacho__attend(struct tacho__engine *e, struct tacho__followed *box, uint64_t now);
 uint64_t tacho__attend_due(const struct tacho__engine *e, const struct tacho__followed *box);
+/* Its process was stopped, or runs again. */
+void tacho__attend_stop(struct tacho__engine *e, struct tacho__followed *box, bool stopped);
+/* A stop that goes on is told as far as it has come. */
+void tacho__attend_stopped(struct tacho__engine *e, struct tacho__followed *box);
 /* Into its segment; how: enum tacho__drain. */
 int tacho__attend_drain(struct tacho__engine *e, struct tacho__followed *box, int how);
 /* The process has ended, or we leave it: takes the last triggers. */

@@ -2,8 +2,8 @@
  * What one followed box wants: windows for its triggers, a look at its loops, its records in
  * segments.
  *
- * The agent wakes up by time only for these: a loop that has unparked and might stall, a window
- * that must be taken later, the end of a cooldown, a segment that is due, and a window that could
+ * The agent wakes up by time only for these: a loop that has unparked and might stall, a process
+ * that works or is stopped and is looked at for that, a window that must be taken later, the end of a cooldown, a segment that is due, and a window that could
  * not be saved.
  */
 #include <errno.h>
@@ -130,6 +130,63 @@ void tacho__attend_begin(struct tacho__engine *e, struct tacho__followed *box)
 	if (box->row)
 		box->drain_ns = tacho__clock_ns(CLOCK_MONOTONIC) + e->options.segment_ns;
 	begin_kernel(e, box);
+	tacho__stops_begin(&box->stops, box->pid, box->parent_pid == (uint32_t)getpid(),
+			   tacho__clock_ns(CLOCK_MONOTONIC));
+}
+
+/* ------------------------------------------------------------------- stops */
+
+/* Its first thread, if that records; else any. */
+static uint32_t any_thread(const struct tacho__followed *box)
+{
+	uint32_t count, tid = 0;
+	struct tacho_box_thread *all = tacho__follow_threads(box->follow, &count);
+
+	for (uint32_t i = 0; i < count; i++)
+		if (all[i].state != TACHO_THREAD_FREE && (!tid || all[i].tid == box->pid))
+			tid = all[i].tid;
+	free(all);
+	return tid;
+}
+
+static void keep_stop(const struct tacho__engine *e, struct tacho__followed *box,
+		      struct tacho__stop *stop)
+{
+	struct tacho__kernel_options options = {
+		.max_bytes = e->kernel.max_bytes, .since = window_begin, .arg = box->follow};
+	uint32_t tid = any_thread(box);
+
+	if (!box->kernel)
+		box->kernel = tacho__kernel_new(box->pid, &options, NULL, 0);
+	if (box->kernel && tid)
+		tacho__kernel_stopped(box->kernel, tid, stop);
+}
+
+void tacho__attend_stop(struct tacho__engine *e, struct tacho__followed *box, bool stopped)
+{
+	struct tacho__stop stop;
+
+	if (tacho__stops_told(&box->stops, stopped, tacho__clock_ns(CLOCK_MONOTONIC), &stop))
+		keep_stop(e, box, &stop);
+}
+
+void tacho__attend_stopped(struct tacho__engine *e, struct tacho__followed *box)
+{
+	struct tacho__stop stop;
+
+	if (tacho__stops_cut(&box->stops, tacho__clock_ns(CLOCK_MONOTONIC), &stop))
+		keep_stop(e, box, &stop);
+}
+
+static void look_for_stops(struct tacho__engine *e, struct tacho__followed *box, uint64_t now)
+{
+	struct tacho__stop stop;
+	bool idle;
+
+	if (tacho__stops_look(&box->stops, now, &idle, &stop))
+		keep_stop(e, box, &stop);
+	if (idle)
+		tacho__follow_idle(box->follow);
 }
 
 /* ------------------------------------------------------------------- triggers */
@@ -274,6 +331,8 @@ int tacho__attend_drain(struct tacho__engine *e, struct tacho__followed *box, in
 {
 	int result;
 
+	if (how != TACHO__DRAIN_SEALED)
+		tacho__attend_stopped(e, box);
 	e->current = box;
 	/* What the kernel told finds a segment only where the box was read before. */
 	if (how == TACHO__DRAIN_END && box->kernel)
@@ -341,9 +400,11 @@ void tacho__attend(struct tacho__engine *e, struct tacho__followed *box, uint64_
 	if (poked)
 		read_triggers(e, box, now);
 	if (poked) {
+		tacho__stops_poked(&box->stops, now);
 		box->settled = false;
 		look_for_unrecorded(e, box);
 	}
+	look_for_stops(e, box, now);
 	if (box->stall && (poked || now >= box->look_ns))
 		look_at_loops(e, box, now);
 	/* Before the window is taken, which takes its time. */
@@ -364,6 +425,8 @@ uint64_t tacho__attend_due(const struct tacho__engine *e, const struct tacho__fo
 	if (box->ended)
 		return e->closing ? UINT64_MAX : box->retry_ns;
 	due = tacho__demand_next(&box->demand);
+	if (box->listens && box->stops.look_ns < due)
+		due = box->stops.look_ns;
 	if (box->stall && box->look_ns < due)
 		due = box->look_ns;
 	if (box->row && box->drain_ns < due)

@@ -253,8 +253,10 @@ int tacho__save_window(struct tacho__engine *e, struct tacho__followed *box, con
 {
 	struct window w = {
 		.engine = e, .box = box, .why = why, .why_ns = why_ns, .trigger = trigger};
-	bool failed = save(&w) < 0;
+	bool failed;
 
+	tacho__attend_stopped(e, box);
+	failed = save(&w) < 0;
 	if (failed && !e->failing && !e->closing)
 		tacho__error(e->voice,
 			     "the window of %s (%" PRIu32

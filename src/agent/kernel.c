@@ -16,6 +16,7 @@
 
 #include "agent/kernel_say.h"
 #include "agent/kernel_unwind.h"
+#include "agent/stops.h"
 #include "base/hash.h"
 #include "format/record.h"
 #include "kernel/perf.h"
@@ -269,6 +270,41 @@ static void take_record(void *arg, const struct tacho__perf_record *from)
 	}
 }
 
+/* All threads of a process that is stopped leave their CPUs, and come back when it goes on. */
+static void sharpen(const struct tacho__kernel *k, struct tacho__stop *stop)
+{
+	uint64_t from = 0, until = stop->until_ns, first_seen = stop->first_ns;
+
+	for (size_t i = 0; i < k->used;) {
+		size_t at = (k->begin + i) % k->size;
+		unsigned type = tacho_record_type(*word(k, (at + 1) % k->size));
+		uint64_t ns = *word(k, at);
+
+		if (type == TACHO_REC_SWITCH_OUT && ns <= first_seen && ns > from)
+			from = ns;
+		if (type == TACHO_REC_SWITCH_IN && ns > stop->seen_ns && ns < until)
+			until = ns;
+		i += record_words(k, at);
+	}
+	if (from)
+		stop->from_ns = from;
+	stop->until_ns = until;
+}
+
+void tacho__kernel_stopped(struct tacho__kernel *k, uint32_t tid, struct tacho__stop *stop)
+{
+	struct tacho__perf_record at = {.tid = tid};
+	uint64_t words[2];
+
+	tacho__kernel_drain(k);
+	if (k->options.switches)
+		sharpen(k, stop);
+	at.ns = stop->from_ns;
+	words[0] = stop->until_ns;
+	words[1] = stop->seen_ns;
+	keep(k, &at, tacho_record_head(TACHO_REC_STOPPED, stop->how), words, 2);
+}
+
 /* -------------------------------------------------------------- stretches */
 
 /* Where a record stands, while they are sorted by thread and time. */
@@ -442,6 +478,11 @@ static int take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t 
 	return err;
 }
 
+static uint64_t lost_of(const struct tacho__kernel *k)
+{
+	return (k->perf ? tacho__perf_lost(k->perf) : 0) + k->unkept;
+}
+
 int tacho__kernel_take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid),
 		       void *arg, const struct tacho__records **out, uint32_t *count,
 		       uint64_t *lost)
@@ -450,7 +491,7 @@ int tacho__kernel_take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, ui
 
 	*out = k->stretches;
 	*count = k->stretch_count;
-	*lost = tacho__perf_lost(k->perf) + k->unkept;
+	*lost = lost_of(k);
 	return err;
 }
 
@@ -462,7 +503,7 @@ int tacho__kernel_take_new(struct tacho__kernel *k, uint32_t (*thread)(void *arg
 
 	*out = k->stretches;
 	*count = k->stretch_count;
-	*lost = tacho__perf_lost(k->perf) + k->unkept + k->missing;
+	*lost = lost_of(k) + k->missing;
 	return err;
 }
 
@@ -484,12 +525,14 @@ uint32_t tacho__kernel_missed(const struct tacho__kernel *k, int *error)
 
 int tacho__kernel_fd(const struct tacho__kernel *k)
 {
-	return tacho__perf_fd(k->perf);
+	return k->perf ? tacho__perf_fd(k->perf) : -1;
 }
 
 void tacho__kernel_drain(struct tacho__kernel *k)
 {
 	forget_stretches(k);
+	if (!k->perf)
+		return;
 	tacho__perf_drain(k->perf, take_record, k);
 	tacho__perf_threads(k->perf);
 }
@@ -534,7 +577,9 @@ struct tacho__kernel *tacho__kernel_new(uint32_t pid, const struct tacho__kernel
 	k->limit = options->max_bytes / sizeof(uint64_t);
 	if (k->limit < LEAST_WORDS)
 		k->limit = LEAST_WORDS;
-	err = begin(&k->perf, pid, options, message, message_size);
+	err = options->sample_hz || options->switches
+		      ? begin(&k->perf, pid, options, message, message_size)
+		      : 0;
 	if (err) {
 		if (err == -EACCES && message && message_size &&
 		    !tacho__kernel_possible(options, NULL, 0))

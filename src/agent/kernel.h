@@ -1,6 +1,6 @@
 /*
- * What the kernel tells of the threads of recorded processes: samples with kernel frames, and
- * context switches. Kept in memory, at most so many bytes for each process, until a trace is
+ * What the kernel tells of the threads of recorded processes: samples with kernel frames, context
+ * switches, and when the process was stopped. Kept in memory, at most so many bytes for each process, until a trace is
  * written.
  */
 #ifndef TACHO_AGENT_KERNEL_H
@@ -11,6 +11,7 @@
 #include <stdint.h>
 
 struct tacho__records;
+struct tacho__stop;
 struct tacho__kernel; /* of one process */
 
 struct tacho__kernel_options {
@@ -31,13 +32,15 @@ struct tacho__kernel_options {
 int tacho__kernel_possible(const struct tacho__kernel_options *options, char *message,
 			   size_t message_size);
 
-/* NULL with a sentence when it cannot be had. Threads that begin later are followed as well:
+/* NULL with a sentence when it cannot be had; with neither samples nor switches it always can. Threads that begin later are followed as well:
    at once, or before Linux 5.13 from the next tacho__kernel_drain on. */
 struct tacho__kernel *tacho__kernel_new(uint32_t pid, const struct tacho__kernel_options *options,
 					char *message, size_t message_size);
 /* Threads that could not be followed, and the last reason (an errno). */
 uint32_t tacho__kernel_missed(const struct tacho__kernel *k, int *error);
-/* A descriptor for poll(2): readable when tacho__kernel_drain should be called. */
+/* Told as a record of this thread. Where switches are known, they say when it was. */
+void tacho__kernel_stopped(struct tacho__kernel *k, uint32_t tid, struct tacho__stop *stop);
+/* A descriptor for poll(2): readable when tacho__kernel_drain should be called; -1: none. */
 int tacho__kernel_fd(const struct tacho__kernel *k);
 void tacho__kernel_drain(struct tacho__kernel *k);
 /*

@@ -132,11 +132,16 @@ static void reap_children(struct session *s)
 
 	for (;;) {
 		info.si_pid = 0;
-		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WNOHANG | WNOWAIT) < 0 ||
+		if (waitid(P_ALL, 0, &info, WEXITED | WSTOPPED | WCONTINUED | WNOHANG | WNOWAIT) <
+			    0 ||
 		    info.si_pid == 0)
 			return;
-		if (waitpid(info.si_pid, &status, WUNTRACED | WNOHANG) <= 0)
+		if (waitpid(info.si_pid, &status, WUNTRACED | WCONTINUED | WNOHANG) <= 0)
 			return;
+		if (WIFSTOPPED(status) || WIFCONTINUED(status))
+			tacho__engine_told(&s->engine, info.si_pid, WIFSTOPPED(status));
+		if (WIFCONTINUED(status))
+			continue;
 		tacho__absent_news(&s->absent);
 		if (!WIFSTOPPED(status) && tacho__engine_reaped(&s->engine, info.si_pid, status))
 			continue;

@@ -50,6 +50,12 @@ static enum tacho__owns kind_of(const struct tacho__owned *o)
 	}
 }
 
+/* Somebody saw from outside that the process was stopped. */
+static int owns_stop(const struct tacho__owned *o)
+{
+	return o->owns == TACHO__OWNS_STOPPED && o->reason;
+}
+
 static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__owned *o)
 {
 	switch (o->owns) {
@@ -61,7 +67,7 @@ static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__ow
 	case TACHO__OWNS_LOCK:
 		return o->is_signal ? hash_place(x, o, o->place) : o->lock;
 	default:
-		return 0;
+		return owns_stop(o) ? o->reason : 0;
 	}
 }
 
@@ -480,7 +486,7 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 	double least = tacho__limit(x, "waiting.share");
 	double lost = 100 * (double)lost_ns(g) / window / peers(x, g);
 	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count") ||
-		     (g->owns == TACHO__OWNS_STOPPED &&
+		     (g->owns == TACHO__OWNS_STOPPED && !owns_stop(g->worst) &&
 		      (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
 
 	if (share < least && !stalls && lost < tacho__limit(x, "lost.share")) {
@@ -488,7 +494,7 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 		return (enum tacho__severity)0;
 	}
 	/* Its only client waits for it, and has nothing else to ask for. */
-	if (!g->several && g->owns != TACHO__OWNS_DESCHEDULED &&
+	if (!g->several && g->owns != TACHO__OWNS_DESCHEDULED && !owns_stop(g->worst) &&
 	    (share < least || asks_in_vain(x, g)))
 		return TACHO__SEVERITY_INFO;
 	if (g->owns == TACHO__OWNS_STOPPED && (double)g->count < tacho__limit(x, "stall.count"))

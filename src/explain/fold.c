@@ -64,13 +64,10 @@ static int first_of(const struct tacho__finding *f)
 	return f->severity == TACHO__SEVERITY_CRITICAL ? fold_of(f)->first : 0;
 }
 
-/* A symptom comes after all causes, so that the cause that explains it comes before it. A pause that
-   is not critical came once: what goes on all the time may cost more. */
+/* A symptom comes after all causes, so that the cause that explains it comes before it. */
 static int tier_of(const struct tacho__finding *f)
 {
-	if (strcmp(f->rule, "process-pause") == 0 && f->severity < TACHO__SEVERITY_CRITICAL)
-		return ONCE;
-	return fold_of(f)->symptom;
+	return f->once ? ONCE : fold_of(f)->symptom;
 }
 
 static int by_rank(const void *a, const void *b)

@@ -46,7 +46,11 @@ struct tacho__ledger *tacho__ledger_new(struct tacho_reader *reader)
 	uint32_t processes = tacho_read_process_count(reader);
 	struct tacho__book_process *p = calloc(processes + 1, sizeof(*p));
 
-	if (!l || !b || !p) {
+	if (l)
+		l->stops = calloc(processes + 1, sizeof(*l->stops));
+	if (!l || !l->stops || !b || !p) {
+		if (l)
+			free(l->stops);
 		free(l);
 		free(b);
 		free(p);
@@ -79,6 +83,7 @@ void tacho__ledger_free(struct tacho__ledger *l)
 	free(l->threads);
 	free(l->lines);
 	free(l->owners);
+	free(l->stops);
 	free(l);
 }
 
@@ -177,6 +182,9 @@ int tacho__ledger_turn_page(struct tacho__ledger *l)
 {
 	struct tacho__ledger_book *b = l->book;
 
+	for (uint32_t i = 0; i < b->process_count; i++)
+		if (b->processes[i].stop.until_ns)
+			tacho__book_stop_ends(b, i);
 	end_workers(b);
 	end_queues(b);
 	close_page(b);

@@ -22,6 +22,10 @@
  * themselves. All other waiting is exact: wake to poll, due to begin, submit to begin, and the
  * place of a callback among those of its turn.
  *
+ * STOPS. A stop of the whole process, told from outside, takes its time away from all that its
+ * threads did. What a wait returns right after it became ready while the process was stopped: half
+ * of the stop is counted for each, an estimate. A stop in which nothing waited is no occurrence.
+ *
  * The costs of all owners, and `unserved_ns`, add up to `waiting_ns`.
  *
  * LOST. Time in calls and locks in the middle of work is capacity lost, whatever waited.
@@ -54,7 +58,7 @@ enum tacho__owns {
 	TACHO__OWNS_COUNT
 };
 
-/* Why it is late, or not observed. */
+/* Why it is late, not observed, or stopped. */
 enum tacho__owns_reason {
 	TACHO__LATE_RUNNABLE = 1, /* it was woken, and others ran */
 	TACHO__LATE_QUOTA = 2,	  /* the same because of a CPU quota */
@@ -65,6 +69,10 @@ enum tacho__owns_reason {
 	TACHO__UNSEEN_LOSS = 7,	  /* records are missing */
 	TACHO__UNSEEN_EDGE = 8,	  /* the thread was there before its first record */
 	TACHO__UNSEEN_ROOM = 9,	  /* of owners beyond the bound */
+	/* Stopped, as who watched it from outside says; without: nothing of it was seen to run. */
+	TACHO__STOPPED_SIGNAL = 10,
+	TACHO__STOPPED_TRACED = 11,
+	TACHO__STOPPED_FROZEN = 12,
 };
 
 /*
@@ -80,7 +88,7 @@ struct tacho__size {
 struct tacho__owned {
 	struct tacho__entry entry;
 	enum tacho__owns owns;
-	enum tacho__owns_reason reason; /* late, not observed; else 0 */
+	enum tacho__owns_reason reason; /* late, not observed, stopped; else 0 */
 	uint32_t thread;		/* index in `threads` */
 	uint32_t process;
 	/* Callback, 0: the turn, outside of those that are seen; and the loop. Of all but code: those
@@ -165,6 +173,13 @@ struct tacho__ledger_owner {
 		size[TACHO__SIZES]; /* of its lines; a function has those of its callback */
 };
 
+/* When a process was stopped, as who watched it from outside says; whatever waited. */
+struct tacho__ledger_stops {
+	enum tacho__owns_reason reason; /* of the last */
+	uint64_t count, ns;
+	uint64_t longest_ns, longest_at_ns, first_ns, last_ns;
+};
+
 struct tacho__ledger_book; /* while it is made */
 
 struct tacho__ledger {
@@ -176,9 +191,10 @@ struct tacho__ledger {
 	uint32_t line_count, line_capacity;
 	struct tacho__ledger_owner *owners;
 	uint32_t owner_count;
-	uint64_t waiting_ns;  /* all that was seen */
-	uint64_t unserved_ns; /* of that: nobody was seen who could have served */
-	uint64_t missed;      /* owners and functions that found no room */
+	struct tacho__ledger_stops *stops; /* by process */
+	uint64_t waiting_ns;		   /* all that was seen */
+	uint64_t unserved_ns;		   /* of that: nobody was seen who could have served */
+	uint64_t missed;		   /* owners and functions that found no room */
 	struct tacho__ledger_book *book;
 	const struct tacho_reader *reader;
 };

@@ -6,6 +6,7 @@
  *   ledger_steps.c   what they do, step by step
  *   ledger_waits.c   where they wait in the middle of work
  *   ledger_time.c    which owner gets a stretch of time, and its cost
+ *   ledger_stops.c   when the whole process is stopped
  *   ledger_queue.c   queues of work: what waits, who serves
  *   ledger_code.c    samples: which functions code is
  *   ledger_text.c    names and places of owners
@@ -128,9 +129,11 @@ struct tacho__worker {
 	uint8_t is_cut; /* what it is blocked in has not ended: it is no occurrence yet */
 	uint8_t perf;	/* it has samples of the kernel */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
-	uint64_t turn_from;				  /* 0: not known */
-	uint64_t turn_before;				  /* begin of the one before */
-	uint64_t turn_size;				  /* what the last one counts as */
+	uint64_t wait_stopped;				  /* of that: the process was */
+	uint64_t stop_from, stop_to; /* in a wait, and nothing came out of one since; 0: none */
+	uint64_t turn_from;	     /* 0: not known */
+	uint64_t turn_before;	     /* begin of the one before */
+	uint64_t turn_size;	     /* what the last one counts as */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
@@ -145,6 +148,7 @@ struct tacho__worker {
 	struct tacho__paid open[TACHO__BOOK_FRAMES];
 	struct {
 		uint64_t from, to;
+		enum tacho__owns_reason stopped; /* why; 0: others ran */
 	} offs[TACHO__BOOK_OFFS];
 	/* Its time lately: who had it, until when. */
 	struct {
@@ -166,7 +170,14 @@ struct tacho__book_process {
 	struct {
 		uint64_t from, to;
 	} gaps[TACHO__BOOK_GAPS];
+	/* It is stopped, or was when this was told last; until_ns 0: not. */
+	struct {
+		uint64_t from_ns, seen_ns, until_ns;
+		enum tacho__owns_reason reason;
+	} stop;
+	uint64_t stop_ns; /* of the last that is over */
 	uint8_t throttle_known, wakes, is_sampled, known, living;
+	uint8_t stop_cost; /* something waited in that */
 };
 
 /* What a stack that was sampled is called. */
@@ -400,6 +411,20 @@ void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker
 /* A part of what was late for lack of a CPU was a quota's doing. */
 void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 
+/* ledger_stops.c: somebody says that the process is stopped; something of it is seen after that began;
+   it is over, as far as is known. */
+void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e);
+void tacho__book_stop_seen(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
+void tacho__book_stop_ends(struct tacho__ledger_book *b, uint32_t process);
+/* The worker's time until `to` is that of a stop. */
+void tacho__book_stopped(struct tacho__ledger_book *b, struct tacho__worker *w,
+			 enum tacho__owns_reason reason, uint64_t to);
+/* So much waited in it, which makes it an occurrence. */
+void tacho__book_stop_cost(struct tacho__worker *w, struct tacho__owned *o, uint64_t waiting);
+/* The first that a worker got from a wait since it was stopped in one. */
+void tacho__book_stop_ready(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
+			    uint64_t ns);
+
 /* ledger_workers.c: looked up by what the tracker calls it, or by its number. NULL: no room. */
 struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b,
 					    const struct tacho__step *s);
@@ -414,6 +439,8 @@ void tacho__book_begins(struct tacho__ledger_book *b, struct tacho__worker *w, u
 static inline void tacho__book_seen(struct tacho__ledger_book *b, struct tacho__book_process *p,
 				    uint32_t process, uint64_t ns)
 {
+	if (p->stop.until_ns && ns > p->stop.from_ns)
+		tacho__book_stop_seen(b, process, ns);
 	if (ns > p->last_ns) {
 		if (ns - p->last_ns >= TACHO__QUIET_NS)
 			tacho__book_quiet(b, process, ns);

@@ -237,7 +237,7 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	serve(b, w, s, TACHO__PARKED, ns);
 	w->doing = TACHO__WAITING;
 	w->wait_from = ns;
-	w->wait_off = 0;
+	w->wait_off = w->wait_stopped = 0;
 }
 
 /* Whether a wait had something to return when it began: it was short by itself, or beside the turn
@@ -291,7 +291,7 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		if (w->idle_owned != TACHO__NONE)
 			tacho__book_note(tacho__owned_at(b->l, w->idle_owned), ns - w->wait_from, 0,
 					 ns);
-		w->wait_late = 0;
+		w->wait_late = w->wait_stopped;
 		if (w->wait_off)
 			tacho__book_late(b, w, w->wait_off, TACHO__LATE_RUNNABLE, 0);
 		b->l->threads[w->thread].turns++;
@@ -302,6 +302,8 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	serve(b, w, s, TACHO__BUSY, ns);
 	if (waited && ready && w->turn_from && w->wait_from > w->turn_from && was_at_once(w, ns))
 		at_once(b, w, ready);
+	if (ready && w->stop_to)
+		tacho__book_stop_ready(b, w, ready, ns);
 	w->doing = TACHO__RUNNING;
 	q = tacho__queue_at(b, w);
 	if (waited) {
@@ -396,6 +398,18 @@ static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, 
 	if (index != TACHO__NONE)
 		tacho__owned_at(b->l, index)->estimated_ns =
 			tacho__add(tacho__owned_at(b->l, index)->estimated_ns, others);
+}
+
+/* Its last wait overslept its time-out; where callbacks are seen, timers say so themselves. */
+static void late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	if (w->wait_stopped) {
+		tacho__book_charge(b, w, w->wait_to - (ns < w->wait_to ? ns : w->wait_to),
+				   w->wait_to, ns, TACHO__EXACT);
+		return;
+	}
+	b->waited = tacho__add(b->waited, ns);
+	tacho__book_late(b, w, ns, TACHO__LATE_STOPPED, ns);
 }
 
 static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
@@ -525,8 +539,7 @@ static void step(struct tacho__ledger_book *b, struct tacho__worker *w, const st
 		w->late_next = s->value;
 		if (s->level == TACHO_LEVEL_WAITS) {
 			w->late_next = 0;
-			b->waited = tacho__add(b->waited, s->value);
-			tacho__book_late(b, w, s->value, TACHO__LATE_STOPPED, s->value);
+			late(b, w, s->value);
 		}
 		break;
 	case TACHO__STEP_CUT:
@@ -551,6 +564,8 @@ void tacho__book_step(void *arg, const struct tacho__step *s)
 		return;
 	if (s->type != TACHO__STEP_CUT)
 		tacho__book_lives(b, w, s->ns);
+	else if (w->of->stop.until_ns && s->ns > w->of->stop.from_ns)
+		tacho__book_stop_seen(b, s->process, s->ns);
 	switch (s->type) {
 	case TACHO__STEP_WOKEN:
 	case TACHO__STEP_SERVED:

@@ -30,6 +30,9 @@ const char *tacho__ledger_reason(enum tacho__owns_reason reason)
 		"records are missing",
 		"before its first record, or after its last",
 		"more owners than are told apart",
+		"by a signal",
+		"by a debugger",
+		"by the freezer of its cgroup",
 	};
 
 	return texts[reason];
@@ -125,6 +128,7 @@ const char *tacho__ledger_key(const struct tacho__ledger *l, const struct tacho_
 		lock_key(l, o, out, size);
 		break;
 	case TACHO__OWNS_LATE:
+	case TACHO__OWNS_STOPPED:
 	case TACHO__OWNS_NOT_OBSERVED:
 		snprintf(out, size, "%s", tacho__ledger_reason(o->reason));
 		break;

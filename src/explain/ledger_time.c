@@ -232,7 +232,11 @@ static uint64_t give_on(struct tacho__ledger_book *b, struct tacho__worker *w, u
 		from = w->at;
 		*waiting = tacho__add(*waiting, tacho__book_give(b, w, index, w->offs[i].from));
 		sum += w->at - from;
-		give_off(b, w, w->offs[i].to < to ? w->offs[i].to : to);
+		if (w->offs[i].stopped)
+			tacho__book_stopped(b, w, w->offs[i].stopped,
+					    w->offs[i].to < to ? w->offs[i].to : to);
+		else
+			give_off(b, w, w->offs[i].to < to ? w->offs[i].to : to);
 	}
 	w->off_count = n;
 	from = w->at;
@@ -450,7 +454,7 @@ static void relieve_one(struct tacho__ledger_book *b, struct tacho__owned *o, ui
 }
 
 /* A piece of the time that `amount` is part of. */
-static void charge_one(struct tacho__ledger_book *b, const struct tacho__worker *w, uint32_t index,
+static void charge_one(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index,
 		       uint64_t ns, uint64_t amount, enum tacho__charge how)
 {
 	struct tacho__owned *o = owned_of(b, w, index);
@@ -463,8 +467,12 @@ static void charge_one(struct tacho__ledger_book *b, const struct tacho__worker 
 	/* Idle is nobody who could be charged. */
 	if (o->owns == TACHO__OWNS_IDLE)
 		o = owned_of(b, w, reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_TIMER));
-	s = size_of(o, ns);
-	s->waiting_ns = tacho__add(s->waiting_ns, amount);
+	if (o->owns == TACHO__OWNS_STOPPED && o->reason) {
+		tacho__book_stop_cost(w, o, amount);
+	} else {
+		s = size_of(o, ns);
+		s->waiting_ns = tacho__add(s->waiting_ns, amount);
+	}
 	o->waiting_ns = tacho__add(o->waiting_ns, amount);
 	if (how == TACHO__ESTIMATED)
 		o->estimated_ns = tacho__add(o->estimated_ns, amount);

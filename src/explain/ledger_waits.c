@@ -166,6 +166,7 @@ void tacho__book_off_cpu(void *arg, const struct tacho__switch *o)
 		from = w->offs[w->off_count - 1].to;
 	w->offs[w->off_count].from = from;
 	w->offs[w->off_count].to = o->end_ns > from ? o->end_ns : from;
+	w->offs[w->off_count].stopped = (enum tacho__owns_reason)0;
 	w->off_count++;
 }
 
@@ -235,7 +236,9 @@ void tacho__book_other(void *arg, const struct tacho__at *at, const struct tacho
 
 	(void)at;
 	tacho__book_seen(b, tacho__book_process(b, e->process), e->process, e->ns);
-	if (e->type == TACHO_EV_PAUSE)
+	if (e->type == TACHO_EV_STOPPED)
+		tacho__book_stop(b, e);
+	else if (e->type == TACHO_EV_PAUSE)
 		tacho__queues_forget(b, e->process, e->ns);
 	else if (e->type == TACHO_EV_STEAL)
 		tacho__queue_steals(b, e->process, e->arg, (uint32_t)TACHO_GET(e, STEAL, victim),

@@ -191,6 +191,7 @@ static void find_pause(struct tacho__explaining *x, const struct tacho__cause *g
 	struct tacho__finding *f = begin(x, g, "process-pause");
 	char ns[TACHO__TEXT];
 
+	f->once = g->severity < TACHO__SEVERITY_CRITICAL;
 	tacho__say_summary(f,
 			   "nothing of the process ran for up to %s: it was stopped, or waited in "
 			   "the kernel where tacho does not see why",
@@ -201,10 +202,105 @@ static void find_pause(struct tacho__explaining *x, const struct tacho__cause *g
 	show(f, g, "the longest");
 }
 
+static void find_faults(struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	struct tacho__finding *f = begin(x, g, "process-pause");
+	char ns[TACHO__TEXT], name[TACHO__TEXT];
+
+	f->once = g->severity < TACHO__SEVERITY_CRITICAL;
+	tacho__say_summary(f, "%s waits up to %s for pages that the kernel reads from a disk",
+			   callback(x, name, g), tacho__ns_text(ns, (double)g->longest_ns));
+	tacho__say_advice(f, "Its memory is not all there: give the machine or the cgroup more of "
+			     "it, keep it off the swap (mlock), or read files that are mapped "
+			     "before they are needed, from a pool of threads.");
+	show(f, g, "the longest");
+}
+
+/* ---------------------------------------------------------------------- stops */
+
+static const char *stopped_by(enum tacho__owns_reason reason)
+{
+	return reason == TACHO__STOPPED_TRACED	 ? "a debugger"
+	       : reason == TACHO__STOPPED_FROZEN ? "the freezer of its cgroup"
+						 : "a signal";
+}
+
+static void say_stops(struct tacho__finding *f, enum tacho__owns_reason reason, uint64_t count,
+		      uint64_t longest_ns, const char *more)
+{
+	char ns[TACHO__TEXT];
+
+	tacho__ns_text(ns, (double)longest_ns);
+	if (count > 1)
+		tacho__say_summary(f, "the process was stopped by %s, %llu times for up to %s%s",
+				   stopped_by(reason), (unsigned long long)count, ns, more);
+	else
+		tacho__say_summary(f, "the process was stopped by %s for %s%s", stopped_by(reason),
+				   ns, more);
+	tacho__say_advice(
+		f, reason == TACHO__STOPPED_TRACED
+			   ? "A debugger or tracer (gdb, strace) was attached to it: nothing of it "
+			     "runs until that lets it go on."
+		   : reason == TACHO__STOPPED_FROZEN
+			   ? "Look for who froze its cgroup (docker pause, systemctl freeze, a "
+			     "snapshot): nothing of it runs until that is thawed."
+			   : "Look for who sends SIGSTOP or SIGTSTP: a terminal, a supervisor, a "
+			     "tool that limits its CPU time. Nothing of it runs until SIGCONT.");
+}
+
+/* Told by somebody who saw it from outside. */
+static int is_stop(const struct tacho__cause *g)
+{
+	return g->worst->owns == TACHO__OWNS_STOPPED && g->worst->reason;
+}
+
+static void find_stops(struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	struct tacho__finding *f = begin(x, g, "process-pause");
+
+	f->once = (double)g->count < tacho__limit(x, "stall.count");
+	say_stops(f, g->worst->reason, g->count, g->longest_ns, ", while work waited for it");
+	show(f, g, "the longest");
+}
+
+/* Where nothing of what waits is seen, all of it may have waited. */
+static enum tacho__severity severity_of_stops(const struct tacho__explaining *x,
+					      const struct tacho__ledger_stops *s)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+
+	for (uint32_t i = 0; i < l->thread_count; i++)
+		if (l->threads[i].process == x->process && l->threads[i].is_loop)
+			return TACHO__SEVERITY_INFO;
+	return (double)s->count >= tacho__limit(x, "stall.count") &&
+			       100 * (double)s->ns >=
+				       tacho__limit(x, "lost.share") * tacho__window_ns(x)
+		       ? TACHO__SEVERITY_WARNING
+		       : TACHO__SEVERITY_INFO;
+}
+
+/* Stops of which the ledger does not say that something waited. */
+static void find_other_stops(struct tacho__explaining *x)
+{
+	const struct tacho__ledger_stops *s = &x->out->ledger->stops[x->process];
+	enum tacho__severity severity = severity_of_stops(x, s);
+	struct tacho__finding *f;
+
+	if (!s->count)
+		return;
+	f = tacho__find(x, "process-pause", severity, x->process, (double)s->ns);
+	say_stops(f, s->reason, s->count, s->longest_ns,
+		  severity == TACHO__SEVERITY_INFO ? "; nothing was seen to wait for it"
+						   : "; what waited for it meanwhile was not seen");
+	tacho__say_evidence(f, 0, s->first_ns, s->last_ns, (double)s->ns, "ns",
+			    "%llu times between these", (unsigned long long)s->count);
+}
+
 void tacho__rules_ledger(struct tacho__explaining *x)
 {
 	struct tacho__cause *causes = calloc(TACHO__CAUSES, sizeof(*causes));
 	uint32_t n = causes ? tacho__causes(x, causes) : 0;
+	int stops = 0;
 
 	if (!causes)
 		x->error = -ENOMEM;
@@ -223,9 +319,16 @@ void tacho__rules_ledger(struct tacho__explaining *x)
 			find_lock(x, g);
 		else if (g->owns == TACHO__OWNS_DESCHEDULED)
 			find_sched(x, g);
+		else if (g->owns == TACHO__OWNS_FAULTING)
+			find_faults(x, g);
+		else if (is_stop(g))
+			find_stops(x, g);
 		else
 			find_pause(x, g);
+		stops |= is_stop(g);
 	}
+	if (!stops)
+		find_other_stops(x);
 	free(causes);
 	tacho__consider_owners(x);
 }

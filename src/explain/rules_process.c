@@ -1,4 +1,5 @@
 /* The process as a whole: its end, what its requests wait for, and what was recorded of it. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "explain/rules.h"
@@ -243,13 +244,36 @@ static void find_bad_clock(struct tacho__explaining *x, uint32_t process)
 				    "%.0f records have the time of the one before", equal);
 }
 
-/* The counter of the hooks: how long a quota stopped the process, in us, since it was set up. */
+/* Of the threads that a quota kept from running: how many, and what it took of the one it took most
+   of, as the ledger has it. */
+static double most_throttled(const struct tacho__explaining *x, uint32_t process, uint32_t *threads)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	double *ns = calloc(l->thread_count + 1u, sizeof(*ns)), most = 0;
+
+	*threads = 0;
+	for (const struct tacho__owned *o = NULL; ns && (o = tacho__table_next(&l->owned, o));) {
+		if (o->process != process || !o->ns ||
+		    (o->owns != TACHO__OWNS_THROTTLED && o->reason != TACHO__LATE_QUOTA))
+			continue;
+		*threads += ns[o->thread] <= 0;
+		ns[o->thread] += (double)o->ns;
+		most = ns[o->thread] > most ? ns[o->thread] : most;
+	}
+	free(ns);
+	return most;
+}
+
+/* The counter of the hooks: how long a quota stopped the process, in us, since it was set up. Each
+   CPU counts for itself. */
 static void find_throttled(struct tacho__explaining *x, const struct tacho__counter_sum *k)
 {
 	const struct tacho_definition *d = tacho_read_definition(x->reader, k->process, k->name);
 	double ns = (k->last - k->first) * 1000, share = 100.0 * ns / tacho__window_ns(x);
+	char text[TACHO__TEXT], thread[TACHO__TEXT];
 	struct tacho__finding *f;
-	char text[TACHO__TEXT];
+	uint32_t threads;
+	double most;
 
 	if (!d || d->def_class != TACHO_DEF_COUNTER || strcmp(d->name, "cgroup throttled") != 0 ||
 	    tacho__below(x, "cpu-throttled", "the CPU quota", ns, share, "cpu-throttled.share"))
@@ -259,10 +283,24 @@ static void find_throttled(struct tacho__explaining *x, const struct tacho__coun
 				? TACHO__SEVERITY_CRITICAL
 				: TACHO__SEVERITY_WARNING,
 			k->process, ns);
-	tacho__say_summary(f,
-			   "the CPU quota of its cgroup stopped the process for %s, %.0f %% of the "
-			   "window",
-			   tacho__ns_text(text, ns), share);
+	most = most_throttled(x, k->process, &threads);
+	tacho__ns_text(text, ns);
+	if (threads <= 1 && share <= 100)
+		tacho__say_summary(f,
+				   "the CPU quota of its cgroup stopped the process for %s, %.0f "
+				   "%% of the window",
+				   text, share);
+	else if (!threads)
+		tacho__say_summary(f,
+				   "the CPU quota of its cgroup stopped its threads for %s, added "
+				   "up over all CPUs",
+				   text);
+	else
+		tacho__say_summary(
+			f,
+			"the CPU quota of its cgroup stopped its threads for %s, added "
+			"up over all CPUs, and one of them for %s, %.0f %% of the window",
+			text, tacho__ns_text(thread, most), 100 * most / tacho__window_ns(x));
 	tacho__say_advice(f, "Raise the quota (cpu.max, the CPU limit of the container), or use "
 			     "fewer threads at once: when a period's share is used up, all of them "
 			     "stop until the next period.");

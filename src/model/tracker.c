@@ -342,6 +342,7 @@ static int is_kernels(uint8_t type)
 		[TACHO_EV_SWITCH_OUT] = 1,
 		[TACHO_EV_SWITCH_IN] = 1,
 		[TACHO_EV_KERNEL_SAMPLE] = 1,
+		[TACHO_EV_STOPPED] = 1,
 	};
 
 	return those[type];

@@ -21,7 +21,7 @@ API = {
 NAMES = {
     **API, 0x08: 'switch-out', 0x09: 'switch-in', 0x4B: 'work-submit', 0x4C: 'work-begin',
     0x4D: 'work-end', 0x4E: 'ready', 0x4F: 'late', 0x50: 'stack', 0x51: 'sample', 0x83: 'sched',
-    0xC6: 'call', 0xC7: 'sample', 0xC8: 'kernel-sample',
+    0x84: 'stopped', 0xC6: 'call', 0xC7: 'sample', 0xC8: 'kernel-sample',
 }
 SENTINELS = [None, 'poll', 'wake', 'lag', 'sched', 'queue']
 READY = ['in', 'pri', 'out', 'err', 'hup', 'nval', 'rdnorm', 'rdband', 'wrnorm', 'wrband', 'msg',
@@ -275,6 +275,10 @@ class Json:
     def put_83(self, arg, w):
         return {'runnable_ns': number(w[0]), 'involuntary_switches': arg,
                 'minor_faults': w[1] & 0xFFFFFFFF, 'major_faults': w[1] >> 32}
+
+    def put_84(self, arg, w):
+        return {'until_ns': number(w[0]) or None, 'seen_ns': number(w[1]) or None,
+                'traced': bool(arg & 1), 'frozen': bool(arg & 2)}
 
     def put_c0(self, arg, w):
         return {'kind': self.id(arg), 'task': number(w[1]) or None,

@@ -1,0 +1,134 @@
+/*
+ * Stops of a whole process, which somebody saw from outside. When one began and ended is not known
+ * to the instant, but what the process records it does not record while it is stopped.
+ */
+#include "explain/ledger_book.h"
+
+/* What comes out of a wait that much of the stop's length after it became ready in the stop: there
+   was ten times as much time for it. */
+#define SOON 10u
+
+void tacho__book_stop_cost(struct tacho__worker *w, struct tacho__owned *o, uint64_t waiting)
+{
+	struct tacho__book_process *p = w->of;
+	struct tacho__size *s = &o->size[tacho__size_of(p->stop_ns)];
+
+	s->waiting_ns = tacho__add(s->waiting_ns, waiting);
+	/* One occurrence, whatever number of threads it keeps. */
+	if (!waiting || p->stop_cost)
+		return;
+	p->stop_cost = 1;
+	s->count++;
+	s->ns += p->stop_ns;
+}
+
+void tacho__book_stopped(struct tacho__ledger_book *b, struct tacho__worker *w,
+			 enum tacho__owns_reason reason, uint64_t to)
+{
+	uint32_t index = tacho__book_owned(b, w, TACHO__OWNS_STOPPED, reason, 0);
+	uint64_t from = w->at, waiting = tacho__book_give(b, w, index, to);
+	struct tacho__owned *o;
+
+	if (to <= from || index == TACHO__NONE)
+		return;
+	o = tacho__owned_at(b->l, index);
+	o->reason = reason;
+	o->count++;
+	if (to - from > o->longest_ns) {
+		o->longest_ns = to - from;
+		o->longest_at_ns = from;
+	}
+	tacho__book_stop_cost(w, o, waiting);
+}
+
+/* What a thread that runs does is known when that ends. */
+static void stop_worker(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
+			uint64_t to)
+{
+	from = from > w->at ? from : w->at;
+	if (to <= from || w->gone)
+		return;
+	if (w->doing == TACHO__WAITING) {
+		tacho__book_settle(b, w, from);
+		tacho__book_stopped(b, w, w->of->stop.reason, to);
+		w->wait_stopped += to - from;
+		w->stop_from = from;
+		w->stop_to = to;
+	} else if (w->doing == TACHO__RUNNING && w->off_count < TACHO__BOOK_OFFS) {
+		if (w->off_count && from < w->offs[w->off_count - 1].to)
+			from = w->offs[w->off_count - 1].to;
+		w->offs[w->off_count].from = from;
+		w->offs[w->off_count].to = to > from ? to : from;
+		w->offs[w->off_count++].stopped = w->of->stop.reason;
+	}
+}
+
+static void add_stop(struct tacho__ledger_stops *s, enum tacho__owns_reason reason, uint64_t from,
+		     uint64_t to)
+{
+	if (!s->count++)
+		s->first_ns = from;
+	s->reason = reason;
+	s->last_ns = to;
+	s->ns += to - from;
+	if (to - from > s->longest_ns) {
+		s->longest_ns = to - from;
+		s->longest_at_ns = from;
+	}
+}
+
+void tacho__book_stop_ends(struct tacho__ledger_book *b, uint32_t process)
+{
+	struct tacho__book_process *p = tacho__book_process(b, process);
+	uint64_t from = p->stop.from_ns, to = p->stop.until_ns;
+
+	p->stop.until_ns = 0;
+	if (to <= from)
+		return;
+	p->stop_ns = to - from;
+	p->stop_cost = 0;
+	if (process < b->process_count)
+		add_stop(&b->l->stops[process], p->stop.reason, from, to);
+	for (struct tacho__worker *w = NULL; (w = tacho__table_next(&b->workers, w));)
+		if (w->process == process)
+			stop_worker(b, w, from, to);
+}
+
+void tacho__book_stop_seen(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
+{
+	struct tacho__book_process *p = tacho__book_process(b, process);
+
+	if (ns <= p->stop.seen_ns) {
+		p->stop.from_ns = ns;
+		return;
+	}
+	if (ns < p->stop.until_ns)
+		p->stop.until_ns = ns;
+	tacho__book_stop_ends(b, process);
+}
+
+void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e)
+{
+	struct tacho__book_process *p = tacho__book_process(b, e->process);
+	uint64_t until_ns = TACHO_GET(e, STOPPED, until_ns);
+
+	if (until_ns <= e->ns)
+		return;
+	p->stop.from_ns = e->ns;
+	p->stop.seen_ns = TACHO_GET(e, STOPPED, seen_ns);
+	p->stop.until_ns = until_ns;
+	p->stop.reason = TACHO_GET(e, STOPPED, traced)	 ? TACHO__STOPPED_TRACED
+			 : TACHO_GET(e, STOPPED, frozen) ? TACHO__STOPPED_FROZEN
+							 : TACHO__STOPPED_SIGNAL;
+}
+
+void tacho__book_stop_ready(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
+			    uint64_t ns)
+{
+	uint64_t length = w->stop_to - w->stop_from;
+
+	if (ns <= w->stop_to + length / SOON)
+		tacho__book_charge(b, w, w->stop_from, w->stop_to, tacho__times(ready, length) / 2,
+				   TACHO__ESTIMATED);
+	w->stop_to = 0;
+}
