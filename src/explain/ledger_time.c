@@ -103,7 +103,7 @@ static TACHO__INLINED uint64_t pay(struct tacho__ledger_book *b, struct tacho__w
 		}
 		if (then.cost > w->cost) {
 			if (w->standing == TACHO__BUSY)
-				sum = tacho__add(sum, then.cost - w->cost);
+				sum = tacho__sum(sum, then.cost - w->cost);
 			w->cost = then.cost;
 		}
 		if (then.parked_ns > w->parked_ns)
@@ -124,7 +124,7 @@ static TACHO__INLINED uint64_t give(struct tacho__ledger_book *b, struct tacho__
 		o->first_ns = w->at;
 	o->last_ns = to;
 	o->ns += to - w->at;
-	o->waiting_ns = tacho__add(o->waiting_ns, waiting);
+	o->waiting_ns = tacho__sum(o->waiting_ns, waiting);
 	if (estimated)
 		o->estimated_ns = tacho__add(o->estimated_ns, estimated);
 	if (!w->piece_count)
@@ -283,7 +283,7 @@ static TACHO__INLINED void give_run(struct tacho__ledger_book *b, struct tacho__
 	uint64_t parked = w->parked_ns;
 
 	p->ns += to - w->at;
-	p->waiting_ns = tacho__add(p->waiting_ns, give(b, w, p->owned, to));
+	p->waiting_ns = tacho__sum(p->waiting_ns, give(b, w, p->owned, to));
 	w->code_parked += w->parked_ns - parked;
 }
 
