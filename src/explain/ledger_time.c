@@ -75,8 +75,8 @@ uint32_t tacho__book_code(struct tacho__ledger_book *b, struct tacho__worker *w,
 /* --------------------------------------------------------------------- time */
 
 /* What of the waiting until `to` is the worker's to pay. */
-static TACHO__INLINED uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to,
-		    uint64_t *estimated)
+static TACHO__INLINED uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w,
+				   uint64_t to, uint64_t *estimated)
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
 	uint64_t sum = w->owed;
