@@ -327,7 +327,7 @@ static void give_stopped(struct tacho__ledger_book *b, struct tacho__worker *w, 
 static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
-	uint64_t parked, ran = 0, ns = to - w->at;
+	uint64_t parked, waiting, ran = 0, ns = to - w->at;
 	uint32_t kept =
 		w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
 
@@ -341,8 +341,8 @@ static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	if (ran >= ns / 4 || parked < ns / 4)
 		return;
 	ran = ns - ran < parked ? ns - ran : parked;
-	tacho__book_note(owned_of(b, w, idle_of(b, w)), ran,
-			 tacho__book_give(b, w, idle_of(b, w), w->at + ran), w->at);
+	waiting = tacho__book_give(b, w, idle_of(b, w), w->at + ran);
+	tacho__book_note(owned_of(b, w, idle_of(b, w)), ran, waiting, w->at);
 	tacho__book_turns(w, w->at);
 }
 
