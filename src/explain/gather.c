@@ -51,7 +51,13 @@ void tacho__gather_free(struct tacho__gathered *g)
 
 static struct recent *recent_of(struct tacho__gathered *g, const struct tacho__at *at)
 {
-	return tacho__table_get(&g->threads, at->process, at->thread, &g->error);
+	struct recent *r = g->last_thread ? tacho__table_at(&g->threads, g->last_thread - 1) : NULL;
+
+	if (r && r->entry.key[0] == at->process && r->entry.key[1] == at->thread)
+		return r;
+	r = tacho__table_get(&g->threads, at->process, at->thread, &g->error);
+	g->last_thread = r ? r->entry.index + 1 : 0;
+	return r;
 }
 
 /* ------------------------------------------------------------- what happens */

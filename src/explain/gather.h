@@ -70,6 +70,7 @@ struct tacho__gathered {
 	struct tacho__table open;    /* struct tacho__open_poll */
 	struct tacho__table late;    /* struct tacho__late */
 	struct tacho__table threads; /* what each did lately */
+	uint32_t last_thread;	     /* that was looked up: index + 1; 0 */
 	struct tacho__table hot;     /* struct tacho__hot */
 	struct tacho__table opened;  /* struct tacho__opened */
 	struct tacho__lock stuck[TACHO__STUCK];

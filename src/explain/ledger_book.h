@@ -229,6 +229,12 @@ static inline uint64_t tacho__add(uint64_t a, uint64_t b)
 	return a + b < TACHO__MUCH && a + b >= a ? a + b : TACHO__MUCH;
 }
 
+/* The same where both are no more than that already. */
+static inline uint64_t tacho__sum(uint64_t a, uint64_t b)
+{
+	return a + b < TACHO__MUCH ? a + b : TACHO__MUCH;
+}
+
 static inline uint64_t tacho__times(uint64_t count, uint64_t ns)
 {
 	uint64_t all;

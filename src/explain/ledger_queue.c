@@ -76,7 +76,7 @@ void tacho__queue_pay(struct tacho__ledger_book *b, struct tacho__queue *q, uint
 	uint64_t all = tacho__times(q->waiting, took);
 	uint32_t by = busy(q);
 
-	b->waited = tacho__add(b->waited, all);
+	b->waited = tacho__sum(b->waited, all);
 	if (q->parked || !by) {
 		if (!q->late_since)
 			q->late_since = q->at;
@@ -89,7 +89,7 @@ void tacho__queue_pay(struct tacho__ledger_book *b, struct tacho__queue *q, uint
 		q->carried = all % by;
 		all /= by;
 	}
-	q->cost = tacho__add(q->cost, all);
+	q->cost = tacho__sum(q->cost, all);
 }
 
 /* Before a change: until here the slope was what it was. */

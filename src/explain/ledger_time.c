@@ -75,8 +75,8 @@ uint32_t tacho__book_code(struct tacho__ledger_book *b, struct tacho__worker *w,
 /* --------------------------------------------------------------------- time */
 
 /* What of the waiting until `to` is the worker's to pay. */
-static TACHO__INLINED uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to,
-		    uint64_t *estimated)
+static TACHO__INLINED uint64_t pay(struct tacho__ledger_book *b, struct tacho__worker *w,
+				   uint64_t to, uint64_t *estimated)
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
 	uint64_t sum = w->owed;
@@ -103,7 +103,7 @@ static TACHO__INLINED uint64_t pay(struct tacho__ledger_book *b, struct tacho__w
 		}
 		if (then.cost > w->cost) {
 			if (w->standing == TACHO__BUSY)
-				sum = tacho__add(sum, then.cost - w->cost);
+				sum = tacho__sum(sum, then.cost - w->cost);
 			w->cost = then.cost;
 		}
 		if (then.parked_ns > w->parked_ns)
@@ -124,7 +124,7 @@ static TACHO__INLINED uint64_t give(struct tacho__ledger_book *b, struct tacho__
 		o->first_ns = w->at;
 	o->last_ns = to;
 	o->ns += to - w->at;
-	o->waiting_ns = tacho__add(o->waiting_ns, waiting);
+	o->waiting_ns = tacho__sum(o->waiting_ns, waiting);
 	if (estimated)
 		o->estimated_ns = tacho__add(o->estimated_ns, estimated);
 	if (!w->piece_count)
@@ -283,7 +283,7 @@ static TACHO__INLINED void give_run(struct tacho__ledger_book *b, struct tacho__
 	uint64_t parked = w->parked_ns;
 
 	p->ns += to - w->at;
-	p->waiting_ns = tacho__add(p->waiting_ns, give(b, w, p->owned, to));
+	p->waiting_ns = tacho__sum(p->waiting_ns, give(b, w, p->owned, to));
 	w->code_parked += w->parked_ns - parked;
 }
 
@@ -327,7 +327,7 @@ static void give_stopped(struct tacho__ledger_book *b, struct tacho__worker *w, 
 static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
-	uint64_t parked, ran = 0, ns = to - w->at;
+	uint64_t parked, waiting, ran = 0, ns = to - w->at;
 	uint32_t kept =
 		w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
 
@@ -341,8 +341,8 @@ static void give_unseen(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	if (ran >= ns / 4 || parked < ns / 4)
 		return;
 	ran = ns - ran < parked ? ns - ran : parked;
-	tacho__book_note(owned_of(b, w, idle_of(b, w)), ran,
-			 tacho__book_give(b, w, idle_of(b, w), w->at + ran), w->at);
+	waiting = tacho__book_give(b, w, idle_of(b, w), w->at + ran);
+	tacho__book_note(owned_of(b, w, idle_of(b, w)), ran, waiting, w->at);
 	tacho__book_turns(w, w->at);
 }
 

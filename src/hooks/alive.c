@@ -33,15 +33,23 @@
 #define LEAST 16u			/* alive, before anything is told */
 #define INTERVAL_NS UINT64_C(100000000) /* between two times that it is told */
 
+/*
+ * Most places are always reached by one thread, the first that was there: it counts without atomic
+ * additions, which take most of the time of a begin and an end. A signal handler that comes between
+ * its load and its store, and is at the same place, leaves a count that is off by one.
+ */
 struct place {
 	uint64_t code; /* kind << 56 | address of the caller; 0: free */
-	uint64_t begun, ended;
+	const void *owner;
+	uint64_t own_begun, own_ended;
 	uint64_t told;	     /* ticks */
 	uint32_t told_alive; /* saturated; 0: nothing was told, or none alive */
 	uint32_t is_library; /* what libuv and libevent begin is part of something else */
 	uint64_t gauge;	     /* epoch << 32 | definition */
 	uint64_t counter;    /* definition */
-} __attribute__((aligned(64)));
+	/* By all other threads. */
+	uint64_t others_begun __attribute__((aligned(64))), others_ended;
+};
 
 static struct place places[PLACES];
 
@@ -53,6 +61,24 @@ static const struct {
 	TACHO__ALIVE_KINDS(KIND)
 #undef KIND
 };
+
+static inline uint64_t begun_of(const struct place *p)
+{
+	return tacho__load(&p->own_begun) + tacho__load(&p->others_begun);
+}
+
+static inline uint64_t ended_of(const struct place *p)
+{
+	return tacho__load(&p->own_ended) + tacho__load(&p->others_ended);
+}
+
+static inline void add_one(const struct place *p, uint64_t *own, uint64_t *others)
+{
+	if (tacho__likely(tacho__load(&p->owner) == &tacho__hook))
+		tacho__store(own, tacho__load(own) + 1);
+	else
+		__atomic_add_fetch(others, 1, __ATOMIC_RELAXED);
+}
 
 static enum tacho__alive kind_of(const struct place *p)
 {
@@ -84,9 +110,11 @@ static __attribute__((cold, noinline)) uint32_t make_place(uint64_t code, const 
 						 __ATOMIC_RELAXED)) {
 			if (found != code)
 				continue;
-		} else if (kind_of(p) > TACHO__ALIVE_THREAD ||
-			   kind_of(p) == TACHO__ALIVE_DESCRIPTOR) {
-			tacho__store(&p->is_library, (uint32_t)in_library(caller));
+		} else {
+			tacho__store(&p->owner, (const void *)&tacho__hook);
+			if (kind_of(p) > TACHO__ALIVE_THREAD ||
+			    kind_of(p) == TACHO__ALIVE_DESCRIPTOR)
+				tacho__store(&p->is_library, (uint32_t)in_library(caller));
 			errno = saved;
 		}
 		return (uint32_t)(p - places);
@@ -161,7 +189,7 @@ static uint64_t interval(void)
 static __attribute__((cold, noinline)) void tell(struct place *p, const void *caller, int at_once)
 {
 	uint64_t now = tacho__ticks(), told = tacho__load(&p->told);
-	uint64_t begun = tacho__load(&p->begun), alive = begun - tacho__load(&p->ended);
+	uint64_t begun = begun_of(p), alive = begun - ended_of(p);
 	int saved = errno;
 
 	if (!at_once && told && now - told < interval())
@@ -182,24 +210,28 @@ static __attribute__((cold, noinline)) void tell(struct place *p, const void *ca
 
 static inline void count(struct place *p, const void *caller)
 {
-	uint64_t begun = __atomic_add_fetch(&p->begun, 1, __ATOMIC_RELAXED);
 	enum tacho__alive kind = kind_of(p);
+	uint64_t begun;
 
+	add_one(p, &p->own_begun, &p->others_begun);
+	begun = begun_of(p);
 	if (tacho__unlikely(!(begun & kinds[kind].rate)) &&
-	    begun - tacho__load(&p->ended) >= (kind == TACHO__ALIVE_CONNECTION ? 1 : LEAST))
+	    begun - ended_of(p) >= (kind == TACHO__ALIVE_CONNECTION ? 1 : LEAST))
 		tell(p, caller, 0);
 }
 
 /* A fall to half is told at once: many may end at one time, after which nothing changes for long. */
 static inline void uncount(struct place *p)
 {
-	uint64_t ended = __atomic_add_fetch(&p->ended, 1, __ATOMIC_RELAXED);
 	uint32_t told = tacho__load(&p->told_alive);
+	uint64_t ended;
 	int fell;
 
+	add_one(p, &p->own_ended, &p->others_ended);
 	if (tacho__likely(!told))
 		return;
-	fell = tacho__load(&p->begun) - ended <= told / 2;
+	ended = ended_of(p);
+	fell = begun_of(p) - ended <= told / 2;
 	if (fell || !(ended & kinds[kind_of(p)].rate))
 		tell(p, NULL, fell);
 }

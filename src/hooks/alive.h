@@ -4,8 +4,8 @@
  * counted by the place that begins them, the address of the caller, and told by a gauge and a
  * counter of that place: not at each change, but as often as it takes to see one grow.
  *
- * A begin costs two look-ups and an atomic addition, an end half of that. Nothing is walked and
- * nothing allocated.
+ * A begin costs two look-ups and an atomic exchange, an end one look-up; of threads that are not the
+ * first at a place both cost an atomic addition more. Nothing is walked and nothing allocated.
  */
 #ifndef TACHO_HOOKS_ALIVE_H
 #define TACHO_HOOKS_ALIVE_H

@@ -125,14 +125,14 @@ struct tacho__tracker {
 };
 
 /* A fact: to all that want it. */
-#define TACHO__GIVE(t, what, ...)                                                 \
-	do {                                                                      \
-		const struct tacho__facts *tacho__to = (t)->subscribers;          \
-		const struct tacho__facts *tacho__end = (t)->end_subscriber;      \
-                                                                                  \
-		for (; tacho__to < tacho__end; tacho__to++)                       \
-			if (tacho__to->what)                                      \
-				tacho__to->what(tacho__to->arg, __VA_ARGS__);     \
+#define TACHO__GIVE(t, what, ...)                                             \
+	do {                                                                  \
+		const struct tacho__facts *tacho__to = (t)->subscribers;      \
+		const struct tacho__facts *tacho__end = (t)->end_subscriber;  \
+                                                                              \
+		for (; tacho__to < tacho__end; tacho__to++)                   \
+			if (tacho__to->what)                                  \
+				tacho__to->what(tacho__to->arg, __VA_ARGS__); \
 	} while (0)
 
 /* The place of a definition among those that something was learned of. */
@@ -143,23 +143,23 @@ static inline uint64_t *tacho__learned(uint64_t *list, uint32_t id)
 
 /* A step of a thread, to all that want it. Signal handlers take no part in what their thread
    does. */
-#define TACHO__STEP(t, s, ...)                                                                    \
-	do {                                                                                      \
-		const struct tacho__facts *tacho__to = (t)->steppers;                             \
-		const struct tacho__facts *tacho__end = (t)->end_subscriber;                      \
-                                                                                                  \
-		if (tacho__to && !(s)->entry.key[1]) {                                            \
-			const struct tacho__step tacho__one = {.process = (s)->process,           \
-							       .thread = (s)->number,             \
-							       .loop = (s)->loop,                 \
-							       .level = (s)->level,               \
-							       .index = (s)->entry.index,         \
-							       __VA_ARGS__};                      \
-                                                                                                  \
-			for (; tacho__to < tacho__end; tacho__to++)                               \
-				if (tacho__to->step)                                              \
-					tacho__to->step(tacho__to->arg, &tacho__one);             \
-		}                                                                                 \
+#define TACHO__STEP(t, s, ...)                                                            \
+	do {                                                                              \
+		const struct tacho__facts *tacho__to = (t)->steppers;                     \
+		const struct tacho__facts *tacho__end = (t)->end_subscriber;              \
+                                                                                          \
+		if (tacho__to && !(s)->entry.key[1]) {                                    \
+			const struct tacho__step tacho__one = {.process = (s)->process,   \
+							       .thread = (s)->number,     \
+							       .loop = (s)->loop,         \
+							       .level = (s)->level,       \
+							       .index = (s)->entry.index, \
+							       __VA_ARGS__};              \
+                                                                                          \
+			for (; tacho__to < tacho__end; tacho__to++)                       \
+				if (tacho__to->step)                                      \
+					tacho__to->step(tacho__to->arg, &tacho__one);     \
+		}                                                                         \
 	} while (0)
 
 static inline uint64_t tacho__later(uint64_t a, uint64_t b)

@@ -146,18 +146,18 @@ void tacho__calls(struct tacho__tracker *t, struct tacho__thread *s, const struc
 
 void tacho__called(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
+	static const struct tacho__call none;
 	uint64_t took = TACHO_GET(e, CALL, duration_ns);
-	struct tacho__call call = {
-		.end_ns = e->ns,
-		.begin_ns = took < e->ns ? e->ns - took : 0,
-		.name = e->arg,
-		.stack = (uint32_t)TACHO_GET(e, CALL, at),
-		.path = (uint32_t)TACHO_GET(e, CALL, path),
-		.error = (int)TACHO_GET(e, CALL, errno),
-		.fd_kind = (uint32_t)TACHO_GET(e, CALL, fd_kind),
-		.fd = (int64_t)TACHO_GET(e, CALL, on),
-	};
+	struct tacho__call call = none; /* as in push() of polls.c */
 
+	call.end_ns = e->ns;
+	call.begin_ns = took < e->ns ? e->ns - took : 0;
+	call.name = e->arg;
+	call.stack = (uint32_t)TACHO_GET(e, CALL, at);
+	call.path = (uint32_t)TACHO_GET(e, CALL, path);
+	call.error = (int)TACHO_GET(e, CALL, errno);
+	call.fd_kind = (uint32_t)TACHO_GET(e, CALL, fd_kind);
+	call.fd = (int64_t)TACHO_GET(e, CALL, on);
 	tacho__at_of(s, &call.at);
 	give_call(t, s, &call);
 }
