@@ -114,6 +114,14 @@ void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e)
 
 	if (until_ns <= e->ns)
 		return;
+	/* The rest of one in the middle of which a window was written. */
+	if (p->stop.until_ns && e->ns <= p->stop.until_ns) {
+		p->stop.seen_ns = TACHO_GET(e, STOPPED, seen_ns);
+		p->stop.until_ns = until_ns;
+		return;
+	}
+	if (p->stop.until_ns)
+		tacho__book_stop_ends(b, e->process);
 	p->stop.from_ns = e->ns;
 	p->stop.seen_ns = TACHO_GET(e, STOPPED, seen_ns);
 	p->stop.until_ns = until_ns;
@@ -122,13 +130,17 @@ void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e)
 							 : TACHO__STOPPED_SIGNAL;
 }
 
-void tacho__book_stop_ready(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
-			    uint64_t ns)
+void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
+			     uint64_t ns)
 {
 	uint64_t length = w->stop_to - w->stop_from;
+	int is_next = w->wait_from >= w->stop_to;
 
-	if (ns <= w->stop_to + length / SOON)
+	if (ready && (ns <= w->stop_to + length / SOON ||
+		      (is_next && ns - w->wait_from < TACHO__AT_ONCE_NS)))
 		tacho__book_charge(b, w, w->stop_from, w->stop_to, tacho__times(ready, length) / 2,
 				   TACHO__ESTIMATED);
-	w->stop_to = 0;
+	/* A stop ends some waits with EINTR: then it is the next one that returns what is ready. */
+	if (ready || is_next)
+		w->stop_to = 0;
 }
