@@ -358,10 +358,10 @@ void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker
 void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 
 /* ledger_stops.c: somebody says that the process is stopped; something of it is seen after that began;
-   it is over, as far as is known. */
+   it is over, or nothing is known any more after `ns`. */
 void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e);
 void tacho__book_stop_seen(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
-void tacho__book_stop_ends(struct tacho__ledger_book *b, uint32_t process);
+void tacho__book_stop_ends(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 /* The worker's time until `to` is that of a stop. */
 void tacho__book_stopped(struct tacho__ledger_book *b, struct tacho__worker *w,
 			 enum tacho__owns_reason reason, uint64_t to);

@@ -563,7 +563,7 @@ void tacho__book_step(void *arg, const struct tacho__step *s)
 	if (s->type != TACHO__STEP_CUT)
 		tacho__book_lives(b, w, s->ns);
 	else if (w->of->stop.until_ns && s->ns > w->of->stop.from_ns)
-		tacho__book_stop_seen(b, s->process, s->ns);
+		tacho__book_stop_ends(b, s->process, s->ns);
 	switch (s->type) {
 	case TACHO__STEP_WOKEN:
 	case TACHO__STEP_SERVED:

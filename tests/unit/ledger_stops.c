@@ -190,9 +190,10 @@ static void one_that_ends_while_it_is_stopped_was_stopped_to_its_end(void **stat
 	PUT(&b.m, 0, PARK, LOOP_1);
 	trace_stream(&b.m, 2, 0);
 	PUT(&b.m, 1 * MS, PARK, LOOP_3);
-	PUT(&b.m, 100 * MS, UNPARK, 0);
 	trace_stream(&b.m, 1, KERNEL);
-	put_stop(&b, 10 * MS, 90 * MS, 200 * MS, 0);
+	/* Seen by somebody who came late; the last event is not the process's own. */
+	put_stop(&b, 10 * MS, 200 * MS, 200 * MS, 0);
+	PUT(&b.m, 100 * MS, SWITCH_OUT, 0);
 	book_make(&b);
 	ALL_MS(&b, 1, IDLE, 10);
 	ALL_MS(&b, 1, STOPPED, 90);
