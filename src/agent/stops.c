@@ -7,8 +7,6 @@
 
 #define NS_PER_MS UINT64_C(1000000)
 #define LOOK_NS (20 * NS_PER_MS)
-/* Of a child, of which only debuggers and freezers are not told. */
-#define LOOK_CHILD_NS (100 * NS_PER_MS)
 #define AWAKE_NS (1000 * NS_PER_MS)
 
 static size_t read_text(const char *path, char *text, size_t size)
@@ -97,9 +95,9 @@ static bool is_over(struct tacho__stops *s, uint64_t now, struct tacho__stop *ov
 	return over->until_ns > over->from_ns;
 }
 
-void tacho__stops_begin(struct tacho__stops *s, uint32_t pid, bool is_child, uint64_t now)
+void tacho__stops_begin(struct tacho__stops *s, uint32_t pid, uint64_t now)
 {
-	*s = (struct tacho__stops){.pid = pid, .is_child = is_child, .now.how = TACHO__STOP_NONE};
+	*s = (struct tacho__stops){.pid = pid, .now.how = TACHO__STOP_NONE};
 	tacho__stops_poked(s, now);
 }
 
@@ -133,7 +131,7 @@ bool tacho__stops_look(struct tacho__stops *s, uint64_t now, bool *idle, struct 
 		s->now.seen_ns = now;
 	}
 	*idle = how == TACHO__STOP_NONE && now >= s->awake_ns;
-	s->look_ns = *idle ? UINT64_MAX : now + (s->is_child ? LOOK_CHILD_NS : LOOK_NS);
+	s->look_ns = *idle ? UINT64_MAX : now + LOOK_NS;
 	return result;
 }
 
@@ -141,6 +139,9 @@ bool tacho__stops_told(struct tacho__stops *s, bool stopped, uint64_t now, struc
 {
 	bool was = s->now.how != TACHO__STOP_NONE;
 
+	/* One that was seen a moment before was not much older. */
+	if (stopped && was && now - s->now.first_ns < LOOK_NS)
+		s->now.from_ns = s->now.first_ns;
 	if (stopped && !was)
 		s->now = (struct tacho__stop){TACHO__STOP_SIGNAL, now, now, 0, now};
 	if (stopped || !was)

@@ -178,13 +178,22 @@ static void end_queues(struct tacho__ledger_book *b)
 	}
 }
 
+/* Nothing was seen any more of those that are still stopped. */
+static void end_stops(struct tacho__ledger_book *b)
+{
+	uint64_t first, last = 0;
+
+	tacho_read_window(b->reader, &first, &last);
+	for (uint32_t i = 0; i < b->process_count; i++)
+		if (b->processes[i].stop.until_ns)
+			tacho__book_stop_ends(b, i, last);
+}
+
 int tacho__ledger_turn_page(struct tacho__ledger *l)
 {
 	struct tacho__ledger_book *b = l->book;
 
-	for (uint32_t i = 0; i < b->process_count; i++)
-		if (b->processes[i].stop.until_ns)
-			tacho__book_stop_ends(b, i);
+	end_stops(b);
 	end_workers(b);
 	end_queues(b);
 	close_page(b);

@@ -177,7 +177,9 @@ struct tacho__ledger_owner {
 struct tacho__ledger_stops {
 	enum tacho__owns_reason reason; /* of the last */
 	uint64_t count, ns;
-	uint64_t longest_ns, longest_at_ns, first_ns, last_ns;
+	uint64_t longest_ns, longest_at_ns;
+	uint64_t first_ns;	 /* begin of the first */
+	uint64_t from_ns, to_ns; /* the last */
 };
 
 struct tacho__ledger_book; /* while it is made */

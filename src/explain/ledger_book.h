@@ -130,7 +130,7 @@ struct tacho__worker {
 	uint8_t perf;	/* it has samples of the kernel */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t wait_stopped;				  /* of that: the process was */
-	uint64_t stop_from, stop_to; /* in a wait, and nothing came out of one since; 0: none */
+	uint64_t stop_from, stop_to; /* in a wait, and what waited is not known yet; 0: none */
 	uint64_t turn_from;	     /* 0: not known */
 	uint64_t turn_before;	     /* begin of the one before */
 	uint64_t turn_size;	     /* what the last one counts as */
@@ -418,18 +418,18 @@ void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker
 void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 
 /* ledger_stops.c: somebody says that the process is stopped; something of it is seen after that began;
-   it is over, as far as is known. */
+   it is over, or nothing is known any more after `ns`. */
 void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e);
 void tacho__book_stop_seen(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
-void tacho__book_stop_ends(struct tacho__ledger_book *b, uint32_t process);
+void tacho__book_stop_ends(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 /* The worker's time until `to` is that of a stop. */
 void tacho__book_stopped(struct tacho__ledger_book *b, struct tacho__worker *w,
 			 enum tacho__owns_reason reason, uint64_t to);
 /* So much waited in it, which makes it an occurrence. */
 void tacho__book_stop_cost(struct tacho__worker *w, struct tacho__owned *o, uint64_t waiting);
-/* The first that a worker got from a wait since it was stopped in one. */
-void tacho__book_stop_ready(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
-			    uint64_t ns);
+/* A worker comes out of the wait that it was stopped in, or of the one after that. */
+void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
+			     uint64_t ns);
 
 /* ledger_workers.c: looked up by what the tracker calls it, or by its number. NULL: no room. */
 struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b,
@@ -437,6 +437,7 @@ struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b,
 struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t process,
 					 uint32_t thread);
 #define TACHO__QUIET_NS UINT64_C(50000000)
+#define TACHO__AT_ONCE_NS 50000u /* a wait of that length had something to return when it began */
 #define TACHO__GONE_NS UINT64_C(1000000000)
 void tacho__book_quiet(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);
 void tacho__book_look_gone(struct tacho__ledger_book *b, uint32_t process, uint64_t ns);

@@ -4,7 +4,6 @@
 
 #include "explain/ledger_book.h"
 
-#define AT_ONCE_NS 50000u /* a wait of that length had nothing to return when it began */
 #define READY_MAX 65536u
 #define SHORT_NS 100000u
 #define LONG_NS 1000000u
@@ -255,7 +254,7 @@ static int was_at_once(const struct tacho__worker *w, uint64_t ns)
 {
 	uint64_t turn = (w->wait_from - w->turn_from) / 50, waited = ns - w->wait_from;
 
-	return waited < AT_ONCE_NS || (waited < turn && waited < 10 * AT_ONCE_NS);
+	return waited < TACHO__AT_ONCE_NS || (waited < turn && waited < 10 * TACHO__AT_ONCE_NS);
 }
 
 /* What the wait returned at once became ready in the turn before. */
@@ -311,8 +310,8 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	serve(b, w, s, TACHO__BUSY, ns);
 	if (waited && ready && w->turn_from && w->wait_from > w->turn_from && was_at_once(w, ns))
 		at_once(b, w, ready);
-	if (ready && w->stop_to)
-		tacho__book_stop_ready(b, w, ready, ns);
+	if (waited && w->stop_to)
+		tacho__book_stop_waited(b, w, ready, ns);
 	w->doing = TACHO__RUNNING;
 	q = tacho__queue_at(b, w);
 	if (waited) {
@@ -574,7 +573,7 @@ void tacho__book_step(void *arg, const struct tacho__step *s)
 	if (s->type != TACHO__STEP_CUT)
 		tacho__book_lives(b, w, s->ns);
 	else if (w->of->stop.until_ns && s->ns > w->of->stop.from_ns)
-		tacho__book_stop_seen(b, s->process, s->ns);
+		tacho__book_stop_ends(b, s->process, s->ns);
 	switch (s->type) {
 	case TACHO__STEP_WOKEN:
 	case TACHO__STEP_SERVED:

@@ -69,7 +69,8 @@ static void add_stop(struct tacho__ledger_stops *s, enum tacho__owns_reason reas
 	if (!s->count++)
 		s->first_ns = from;
 	s->reason = reason;
-	s->last_ns = to;
+	s->from_ns = from;
+	s->to_ns = to;
 	s->ns += to - from;
 	if (to - from > s->longest_ns) {
 		s->longest_ns = to - from;
@@ -77,10 +78,10 @@ static void add_stop(struct tacho__ledger_stops *s, enum tacho__owns_reason reas
 	}
 }
 
-void tacho__book_stop_ends(struct tacho__ledger_book *b, uint32_t process)
+void tacho__book_stop_ends(struct tacho__ledger_book *b, uint32_t process, uint64_t ns)
 {
 	struct tacho__book_process *p = tacho__book_process(b, process);
-	uint64_t from = p->stop.from_ns, to = p->stop.until_ns;
+	uint64_t from = p->stop.from_ns, to = p->stop.until_ns < ns ? p->stop.until_ns : ns;
 
 	p->stop.until_ns = 0;
 	if (to <= from)
@@ -98,13 +99,10 @@ void tacho__book_stop_seen(struct tacho__ledger_book *b, uint32_t process, uint6
 {
 	struct tacho__book_process *p = tacho__book_process(b, process);
 
-	if (ns <= p->stop.seen_ns) {
+	if (ns <= p->stop.seen_ns)
 		p->stop.from_ns = ns;
-		return;
-	}
-	if (ns < p->stop.until_ns)
-		p->stop.until_ns = ns;
-	tacho__book_stop_ends(b, process);
+	else
+		tacho__book_stop_ends(b, process, ns);
 }
 
 void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e)
@@ -114,6 +112,14 @@ void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e)
 
 	if (until_ns <= e->ns)
 		return;
+	/* The rest of one in the middle of which a window was written. */
+	if (p->stop.until_ns && e->ns <= p->stop.until_ns) {
+		p->stop.seen_ns = TACHO_GET(e, STOPPED, seen_ns);
+		p->stop.until_ns = until_ns;
+		return;
+	}
+	if (p->stop.until_ns)
+		tacho__book_stop_ends(b, e->process, e->ns);
 	p->stop.from_ns = e->ns;
 	p->stop.seen_ns = TACHO_GET(e, STOPPED, seen_ns);
 	p->stop.until_ns = until_ns;
@@ -122,13 +128,17 @@ void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e)
 							 : TACHO__STOPPED_SIGNAL;
 }
 
-void tacho__book_stop_ready(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
-			    uint64_t ns)
+void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
+			     uint64_t ns)
 {
 	uint64_t length = w->stop_to - w->stop_from;
+	int is_next = w->wait_from >= w->stop_to;
 
-	if (ns <= w->stop_to + length / SOON)
+	if (ready && (ns <= w->stop_to + length / SOON ||
+		      (is_next && ns - w->wait_from < TACHO__AT_ONCE_NS)))
 		tacho__book_charge(b, w, w->stop_from, w->stop_to, tacho__times(ready, length) / 2,
 				   TACHO__ESTIMATED);
-	w->stop_to = 0;
+	/* A stop ends some waits with EINTR: then it is the next one that returns what is ready. */
+	if (ready || is_next)
+		w->stop_to = 0;
 }

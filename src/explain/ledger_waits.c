@@ -235,10 +235,12 @@ void tacho__book_other(void *arg, const struct tacho__at *at, const struct tacho
 	struct tacho__ledger_book *b = arg;
 
 	(void)at;
-	tacho__book_seen(b, tacho__book_process(b, e->process), e->process, e->ns);
-	if (e->type == TACHO_EV_STOPPED)
+	if (e->type == TACHO_EV_STOPPED) {
 		tacho__book_stop(b, e);
-	else if (e->type == TACHO_EV_PAUSE)
+		return;
+	}
+	tacho__book_seen(b, tacho__book_process(b, e->process), e->process, e->ns);
+	if (e->type == TACHO_EV_PAUSE)
 		tacho__queues_forget(b, e->process, e->ns);
 	else if (e->type == TACHO_EV_STEAL)
 		tacho__queue_steals(b, e->process, e->arg, (uint32_t)TACHO_GET(e, STEAL, victim),

@@ -138,6 +138,8 @@ int tacho__below(const struct tacho__explaining *x, const char *rule, const char
 void tacho__consider_owners(const struct tacho__explaining *x);
 
 void tacho__rules_ledger(struct tacho__explaining *x);
+/* "a signal" */
+const char *tacho__stopped_by(enum tacho__owns_reason reason);
 /* causes.c: the part of its time in which a thread did not wait for work, 0..1. */
 double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread);
 /* Of a thread's time: its own code, what of that was sampled, what waited meanwhile, and what others

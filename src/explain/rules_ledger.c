@@ -218,7 +218,7 @@ static void find_faults(struct tacho__explaining *x, const struct tacho__cause *
 
 /* ---------------------------------------------------------------------- stops */
 
-static const char *stopped_by(enum tacho__owns_reason reason)
+const char *tacho__stopped_by(enum tacho__owns_reason reason)
 {
 	return reason == TACHO__STOPPED_TRACED	 ? "a debugger"
 	       : reason == TACHO__STOPPED_FROZEN ? "the freezer of its cgroup"
@@ -233,10 +233,10 @@ static void say_stops(struct tacho__finding *f, enum tacho__owns_reason reason, 
 	tacho__ns_text(ns, (double)longest_ns);
 	if (count > 1)
 		tacho__say_summary(f, "the process was stopped by %s, %llu times for up to %s%s",
-				   stopped_by(reason), (unsigned long long)count, ns, more);
+				   tacho__stopped_by(reason), (unsigned long long)count, ns, more);
 	else
-		tacho__say_summary(f, "the process was stopped by %s for %s%s", stopped_by(reason),
-				   ns, more);
+		tacho__say_summary(f, "the process was stopped by %s for %s%s",
+				   tacho__stopped_by(reason), ns, more);
 	tacho__say_advice(
 		f, reason == TACHO__STOPPED_TRACED
 			   ? "A debugger or tracer (gdb, strace) was attached to it: nothing of it "
@@ -285,6 +285,7 @@ static void find_other_stops(struct tacho__explaining *x)
 	const struct tacho__ledger_stops *s = &x->out->ledger->stops[x->process];
 	enum tacho__severity severity = severity_of_stops(x, s);
 	struct tacho__finding *f;
+	char ns[TACHO__TEXT];
 
 	if (!s->count)
 		return;
@@ -292,8 +293,13 @@ static void find_other_stops(struct tacho__explaining *x)
 	say_stops(f, s->reason, s->count, s->longest_ns,
 		  severity == TACHO__SEVERITY_INFO ? "; nothing was seen to wait for it"
 						   : "; what waited for it meanwhile was not seen");
-	tacho__say_evidence(f, 0, s->first_ns, s->last_ns, (double)s->ns, "ns",
-			    "%llu times between these", (unsigned long long)s->count);
+	tacho__say_evidence(f, 0, s->longest_at_ns, s->longest_at_ns + s->longest_ns,
+			    (double)s->longest_ns, "ns", "the longest took %s",
+			    tacho__ns_text(ns, (double)s->longest_ns));
+	if (s->count > 1)
+		tacho__say_evidence(f, 0, s->first_ns, s->to_ns, (double)s->ns, "ns",
+				    "%llu times, %s in all", (unsigned long long)s->count,
+				    tacho__ns_text(ns, (double)s->ns));
 }
 
 void tacho__rules_ledger(struct tacho__explaining *x)

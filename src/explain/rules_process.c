@@ -403,7 +403,8 @@ static void cover(struct tacho__explaining *x)
 	tacho__cover(x, "lock-contention", locks, locks ? "" : "waits for locks were not recorded");
 	tacho__cover(x, "kernel-scheduling-delay", sched,
 		     sched ? "" : "the kernel's counts of scheduling were not recorded");
-	tacho__cover(x, "process-pause", samples, samples ? "" : "needs CPU samples");
+	tacho__cover(x, "process-pause", samples,
+		     samples ? "" : "without CPU samples: only stops that were seen from outside");
 	tacho__cover(x, "wake-latency", 1, "%llu wakes were seen",
 		     (unsigned long long)x->sum->process[p].wakes.count);
 	cover_told(x);

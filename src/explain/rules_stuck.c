@@ -163,6 +163,18 @@ static int has_left_loop(const struct tacho__explaining *x, const struct tacho__
 	return !l || l->turns < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
 }
 
+/* By what the process was stopped for most of this time, until the end or shortly before; NULL: it
+   was not. */
+static const char *is_stopped(const struct tacho__explaining *x, uint64_t from, uint64_t to)
+{
+	const struct tacho__ledger_stops *s = &x->out->ledger->stops[x->process];
+	uint64_t begin = s->from_ns > from ? s->from_ns : from, end = s->to_ns < to ? s->to_ns : to;
+
+	return s->count && end > begin && end - begin >= (to - from) / 2
+		       ? tacho__stopped_by(s->reason)
+		       : NULL;
+}
+
 /* A poll that does not end, of a process that has not ended in order. */
 static void find_open(struct tacho__explaining *x, const struct tacho__open_poll *o)
 {
@@ -171,6 +183,7 @@ static void find_open(struct tacho__explaining *x, const struct tacho__open_poll
 	uint64_t end_ns = p->end_ns;
 	char text[TACHO__TEXT], name[TACHO__TEXT], call[TACHO__TEXT], where[2 * TACHO__TEXT];
 	struct tacho__hottest h;
+	const char *stopped;
 	struct tacho__finding *f;
 	int waits = o->lock.begin_ns && o->lock.cut, calls = o->call.cut && !waits, runs, sampled;
 	double ns;
@@ -186,7 +199,10 @@ static void find_open(struct tacho__explaining *x, const struct tacho__open_poll
 		end_ns = process->taken_mono_ns;
 	ns = (double)(end_ns - p->begin_ns);
 	sampled = tacho__find_hottest(x, p->at.process, &o->samples, p->end_ns, p->kind != 0, &h);
-	runs = sampled && !waits && !calls && (double)p->spent.sample_ns >= ns / 4;
+	stopped = is_stopped(x, p->begin_ns, end_ns);
+	waits &= !stopped;
+	calls &= !stopped;
+	runs = sampled && !stopped && !waits && !calls && (double)p->spent.sample_ns >= ns / 4;
 	tacho__callback_text(x, name, p);
 	if (tacho__below(x, runs ? "never-yields" : "hang", name, ns, ns,
 			 runs ? "never-yields.ns" : "hang.ns"))
@@ -209,11 +225,13 @@ static void find_open(struct tacho__explaining *x, const struct tacho__open_poll
 		tacho__where_hottest(x, f, &h, p->end_ns);
 	if (!f->where_count && p->kind)
 		tacho__where_id(x, f, p->kind, p->end_ns);
-	tacho__say_summary(f, "%s has not come back for %s: it %s%s%s%s%s",
+	tacho__say_summary(f, "%s has not come back for %s: %s%s%s%s%s%s",
 			   tacho__callback_text(x, name, p), tacho__ns_text(text, ns),
-			   waits  ? "waits for a lock"
-			   : runs ? "still runs"
-				  : "is blocked",
+			   stopped ? "the process was stopped by " : "it ",
+			   stopped ? stopped
+			   : waits ? "waits for a lock"
+			   : runs  ? "still runs"
+				   : "is blocked",
 			   calls ? " in " : "",
 			   calls ? tacho__id_text(x, call, p->at.process, o->call.name) : "",
 			   !f->where_count ? ""
@@ -221,7 +239,8 @@ static void find_open(struct tacho__explaining *x, const struct tacho__open_poll
 					   : " in ",
 			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(f,
-			  waits	  ? "Find who holds this lock; two threads that take the same two "
+			  stopped ? "It was not continued: look for who stopped it."
+			  : waits ? "Find who holds this lock; two threads that take the same two "
 				    "locks in different order wait for each other for ever."
 			  : calls ? "Give it a time-out, or make the descriptor non-blocking and "
 				    "let the loop wait for it."
