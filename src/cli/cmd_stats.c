@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "text/json.h"
 #include "cli/parse.h"
+#include "cli/stats_ledger.h"
 #include "text/text.h"
 #include "explain/explain.h"
 #include "model/place.h"
@@ -24,6 +25,7 @@ struct asked {
 	uint64_t top;
 	const struct tacho_reader *reader;
 	const struct tacho__summary *sum;
+	const struct tacho__ledger *ledger;
 	struct json j;
 };
 
@@ -36,8 +38,8 @@ struct row {
 	uint64_t rank;
 	/* For programs. */
 	uint32_t process, id;
-	const char *extra_name[4];
-	double extra[4];
+	const char *extra_name[5];
+	double extra[5];
 	uint32_t extras;
 };
 
@@ -71,7 +73,7 @@ static void row_named(struct rows *rows, const struct tacho__hist *hist, uint32_
 
 static void row_extra(struct row *r, const char *name, double value)
 {
-	if (r->extras < 4) {
+	if (r->extras < 5) {
 		r->extra_name[r->extras] = name;
 		r->extra[r->extras++] = value;
 	}
@@ -237,12 +239,13 @@ static void put_loops(struct asked *a)
 	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&a->sum->loops, l));) {
 		struct row *r =
 			l->loop ? row_add(&rows, &l->ns, l->busy_ns, l->process, l->loop) : NULL;
-		double all, busy;
+		const struct tacho__ledger_thread *t;
+		double busy;
 
 		if (!r)
 			continue;
-		all = (double)(l->busy_ns + l->parked_ns);
-		busy = all > 0 ? 100.0 * (double)l->busy_ns / all : 0;
+		t = stats_thread(a->ledger, l->process, l->thread);
+		busy = 100 * stats_busy(t);
 		name_id(a, r->name, sizeof(r->name), l->process, l->loop);
 		tacho__loop_name(r->distinct, sizeof(r->distinct), a->reader, l);
 		snprintf(r->more, sizeof(r->more), "%.1f %% busy%s", busy,
@@ -250,6 +253,7 @@ static void put_loops(struct asked *a)
 		row_extra(r, "utilisation", busy / 100);
 		row_extra(r, "level", l->level);
 		row_extra(r, "parked_ns", (double)l->parked_ns);
+		row_extra(r, "idle_ns", t ? (double)t->idle_ns : 0);
 		row_extra(r, "futile", (double)l->no_ready);
 	}
 	put_rows(a, "turns of loops", "loops", &rows);
@@ -260,8 +264,9 @@ static void put_locks(struct asked *a)
 	struct rows rows = {0};
 
 	for (const struct tacho__lock_sum *k = NULL; (k = tacho__table_next(&a->sum->locks, k));) {
-		struct row *r =
-			k->ns.count ? row_add(&rows, &k->ns, k->ns.sum, k->process, 0) : NULL;
+		uint64_t ns;
+		const struct tacho__hist *h = stats_lock(a->reader, a->ledger, k, &ns);
+		struct row *r = h && h->count ? row_add(&rows, h, h->sum, k->process, 0) : NULL;
 		char place[120];
 
 		if (!r)
@@ -269,7 +274,7 @@ static void put_locks(struct asked *a)
 		name_place(a, place, sizeof(place), k->process,
 			   k->worst_any.count ? k->worst_any.at[0].place : 0);
 		snprintf(r->name, sizeof(r->name), "0x%" PRIx64 " %s", k->lock, place);
-		row_extra(r, "inside_ns", (double)k->inside.sum);
+		row_extra(r, "inside_ns", (double)ns);
 		row_extra(r, "gave_up", (double)k->gave_up);
 		if (k->inside.count)
 			snprintf(r->more, sizeof(r->more), "%" PRIu64 " of them on loops",
@@ -283,7 +288,9 @@ static void put_calls(struct asked *a)
 	struct rows rows = {0};
 
 	for (const struct tacho__call_sum *k = NULL; (k = tacho__table_next(&a->sum->calls, k));) {
-		struct row *r = row_add(&rows, &k->ns, k->ns.sum, k->process, k->name);
+		struct row *r = stats_is_work_place(a->ledger, k)
+					? NULL
+					: row_add(&rows, &k->ns, k->ns.sum, k->process, k->name);
 		char name[64], place[90];
 
 		if (!r)
@@ -342,6 +349,10 @@ static void put_all(struct asked *a)
 		printf("%" PRIu64 " events in %s\n\n", a->sum->events,
 		       text_duration(window, a->sum->last_ns - a->sum->first_ns));
 	}
+	if (a->json)
+		stats_threads_json(&a->j, a->reader, a->ledger);
+	else
+		stats_threads(a->reader, a->ledger, a->top);
 	put_loops(a);
 	put_kinds(a);
 	put_locks(a);
@@ -361,26 +372,29 @@ static int stats(void *arg, const char *path)
 	struct asked *a = arg;
 	struct tacho_reader *reader = NULL;
 	struct cli_progress progress;
-	struct tacho__summary *sum;
+	struct tacho__summary *sum = NULL;
+	struct tacho__ledger *ledger = NULL;
 	int error = 0;
 
 	cli_progress_begin(&progress, "adding up");
 	if (cli_open_whole(&reader, path, &progress) < 0)
 		return CLI_FAILED;
-	sum = tacho__summary_make(reader, NULL, 0, cli_progress_at, &progress, &error);
+	error = stats_read(reader, cli_progress_at, &progress, &sum, &ledger);
 	cli_progress_end(&progress);
-	if (sum) {
+	if (!error) {
 		cli_warn_problems(reader, 5);
 		cli_warn_missed(&sum->missed);
 		a->reader = reader;
 		a->sum = sum;
+		a->ledger = ledger;
 		put_all(a);
 	} else {
 		cli_error("cannot add up %s: %s.", path, strerror(-error));
 	}
 	tacho__summary_free(sum);
+	tacho__ledger_free(ledger);
 	tacho_read_close(reader);
-	return cli_finish(sum ? CLI_OK : CLI_FAILED);
+	return cli_finish(error ? CLI_FAILED : CLI_OK);
 }
 
 static int run(int argc, char **argv)
@@ -403,9 +417,11 @@ const struct cli_command cli_stats = {
 	.name = "stats",
 	.summary = "how long callbacks, waits and turns take",
 	.help = "Usage: tacho stats FILE|FOLDER|BOX|PID [OPTIONS]\n\n"
-		"Percentiles of all that takes time: turns of loops with their utilisation,\n"
-		"callbacks by kind, wake to poll, lateness of timers, waits for locks, blocking\n"
-		"calls, work of pools, spans. Largest total first. Percentiles are within 3 %.\n\n"
+		"Time of threads by who had it, and percentiles of all that takes time: turns of\n"
+		"loops with their utilisation, callbacks by kind, wake to poll, lateness of "
+		"timers,\n"
+		"waits for locks, blocking calls, work of pools, spans. Largest total first.\n"
+		"Percentiles are within 3 %.\n\n"
 		"  --top N        rows of each table (default 10)\n"
 		"  --json         for programs\n"
 		"  --pid PID      only this process\n"

@@ -305,6 +305,8 @@ static void lay(struct tacho__blaming *b)
 	if (s->task &&
 	    (s->type == TACHO__SUBJECT_TASK || (s->type == TACHO__SUBJECT_SPAN && s->span)))
 		blame_task(b, s->task, s->from_ns, s->to_ns);
+	else if (s->type == TACHO__SUBJECT_SPAN)
+		tacho__blame_thread(b, s->thread, s->from_ns, s->to_ns, 0, 0);
 	else
 		blame_poll(b, s->thread, s->from_ns, s->to_ns);
 	if (!b->error)

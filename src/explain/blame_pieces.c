@@ -107,11 +107,13 @@ static struct tacho__piece *stretch_piece(struct tacho__blaming *b, const struct
 	struct tacho__ledger_line line = {
 		.thread = s->line, .owned = s->owned + 1, .function = function};
 	const struct tacho__owned *o = tacho__ledger_owned(b->ledger, &line);
+	const struct tacho__function *f =
+		function ? tacho__table_at(&b->ledger->functions, function - 1) : NULL;
 	struct tacho__piece *p;
 	uint32_t place = s->held_place ? s->held_place : s->place ? s->place : o->place;
 
-	line.owns = o->owns;
-	p = tacho__blame_piece(b, o->owns, depth, s->thread, from, to);
+	line.owns = f && f->is_recorder ? TACHO__OWNS_RECORDER : o->owns;
+	p = tacho__blame_piece(b, line.owns, depth, s->thread, from, to);
 	if (!p)
 		return NULL;
 	p->own = (uint8_t)own;

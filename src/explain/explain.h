@@ -104,6 +104,8 @@ struct tacho__explanation *tacho__explain(struct tacho_reader *reader,
 void tacho__explanation_free(struct tacho__explanation *e);
 
 const char *tacho__severity_name(enum tacho__severity severity);
+/* Whether a wait is for a condition or semaphore, which is what threads do that have nothing to do. */
+int tacho__idles(const struct tacho_reader *reader, const struct tacho__lock *l);
 
 #define TACHO__TEXT 96u
 /* "nginx (4711)" */

@@ -7,6 +7,7 @@
 #include "base/hash.h"
 #include "explain/ledger_book.h"
 #include "read/memory.h"
+#include "read/records.h"
 
 #define WORKERS 8192u
 #define OWNED (1u << 16)
@@ -441,15 +442,19 @@ int tacho__ledger_close(struct tacho__ledger *l)
 struct tacho__ledger *tacho__ledger_make(struct tacho_reader *reader, int *error)
 {
 	struct tacho__ledger *l = tacho__ledger_new(reader);
-	struct tacho__facts facts;
+	uint32_t processes = tacho_read_process_count(reader);
 
-	*error = -ENOMEM;
-	if (!l)
-		return NULL;
-	facts = tacho__ledger_facts(l);
-	*error = tacho__model_run(reader, &facts, NULL, NULL, NULL);
-	if (!*error)
-		*error = tacho__ledger_turn_page(l);
+	*error = l ? 0 : -ENOMEM;
+	for (uint32_t p = 0; p < processes && !*error; p++) {
+		struct tacho__facts facts;
+
+		tacho__read_only(reader, p);
+		facts = tacho__ledger_facts(l);
+		*error = tacho__model_run(reader, &facts, NULL, NULL, NULL);
+		if (!*error)
+			*error = tacho__ledger_turn_page(l);
+	}
+	tacho__read_only(reader, UINT32_MAX);
 	if (!*error)
 		*error = tacho__ledger_close(l);
 	if (*error) {

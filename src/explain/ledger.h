@@ -209,7 +209,7 @@ struct tacho__facts tacho__ledger_facts(struct tacho__ledger *l);
 int tacho__ledger_turn_page(struct tacho__ledger *l);
 /* After the last: lines and owners. 0 or a negative errno. */
 int tacho__ledger_close(struct tacho__ledger *l);
-/* All of it: the events of the reader from where it is. */
+/* All of it: each process in its own window. */
 struct tacho__ledger *tacho__ledger_make(struct tacho_reader *reader, int *error);
 void tacho__ledger_free(struct tacho__ledger *l);
 

@@ -124,8 +124,6 @@ int tacho__source_is_on(const struct tacho__explaining *x, uint32_t process, con
 double tacho__counted(const struct tacho__explaining *x, uint32_t process, const char *name);
 /* Whether the loops were seen, for long enough, to have had next to nothing to do. */
 int tacho__is_idle(const struct tacho__explaining *x);
-/* Whether a wait is what threads do that have nothing to do. */
-int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l);
 
 /* considered.c: it is no finding, and why. */
 void tacho__consider(const struct tacho__explaining *x, const char *rule, const char *what,

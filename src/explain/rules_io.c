@@ -210,9 +210,10 @@ static void find_timer_late(struct tacho__explaining *x, const struct tacho__kin
 	const struct tacho__poll *p = &k->worst_late.at[0];
 	struct tacho__finding *f;
 
+	if (k->late.count < 5)
+		return;
 	tacho__id_text(x, name, k->process, k->kind);
-	if (k->late.count < 5 ||
-	    tacho__below(x, "timer-late", name, (double)k->late.sum, p99, "timer-late.warn"))
+	if (tacho__below(x, "timer-late", name, (double)k->late.sum, p99, "timer-late.warn"))
 		return;
 	if (tacho__hist_above(&k->late, (uint64_t)warn) < late_enough(k)) {
 		tacho__consider(x, "timer-late", name, (double)k->late.sum, 0,

@@ -8,11 +8,11 @@
  * Threads of pools idle inside a library that waits for a condition; recorders before this one
  * did not tell that from waiting for a lock.
  */
-int tacho__idles(const struct tacho__explaining *x, const struct tacho__lock *l)
+int tacho__idles(const struct tacho_reader *reader, const struct tacho__lock *l)
 {
 	static const char *const names[] = {"cond_wait", "cond_timedwait", "sem_wait"};
 	struct tacho__place places[TACHO__PLACES_MAX];
-	uint32_t n = tacho__places_of_id(x->reader, l->at.process, l->stack ? l->stack : l->place,
+	uint32_t n = tacho__places_of_id(reader, l->at.process, l->stack ? l->stack : l->place,
 					 l->end_ns, places, TACHO__PLACES_MAX);
 
 	if (l->is_signal)
@@ -34,7 +34,7 @@ static void find_crowded(struct tacho__explaining *x, const struct tacho__lock_s
 	struct tacho__finding *f;
 
 	/* Condition variables and semaphores are what idle threads wait for. */
-	if (k->is_signal || !k->worst_any.count || k->ns.count < 10 || tacho__idles(x, l))
+	if (k->is_signal || !k->worst_any.count || k->ns.count < 10 || tacho__idles(x->reader, l))
 		return;
 	snprintf(all, sizeof(all), "threads wait for lock 0x%llx", (unsigned long long)k->lock);
 	if (tacho__below(x, "lock-contention", all, outside, share, "lock-contention.share"))

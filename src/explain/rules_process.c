@@ -117,9 +117,10 @@ static void find_downstream(struct tacho__explaining *x, const struct tacho__spa
 	struct tacho__finding *f;
 
 	/* Spans of a thread are its own doing. */
+	if (!k->async || k->ns.count < 5)
+		return;
 	tacho__id_text(x, name, k->process, k->name);
-	if (!k->async || k->ns.count < 5 ||
-	    tacho__below(x, "downstream-wait", name, (double)k->ns.sum / 2, p99,
+	if (tacho__below(x, "downstream-wait", name, (double)k->ns.sum / 2, p99,
 			 "downstream-wait.warn"))
 		return;
 	if (idle_share(x, k->process) < 0.5) {

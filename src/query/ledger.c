@@ -73,12 +73,9 @@ static void put(struct tacho__sql_filling *f, const struct tacho__ledger *l,
 
 static int fill_ledger(struct tacho__sql_filling *f)
 {
-	struct tacho__ledger *l;
-	int error = tacho_read_seek(f->source->reader, 0);
+	int error;
+	struct tacho__ledger *l = tacho__ledger_make(f->source->reader, &error);
 
-	if (error < 0)
-		return error;
-	l = tacho__ledger_make(f->source->reader, &error);
 	for (uint32_t i = 0; l && i < l->line_count; i++) {
 		const struct tacho__ledger_thread *t = &l->threads[l->lines[i].thread];
 

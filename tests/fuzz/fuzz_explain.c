@@ -24,14 +24,19 @@
 
 /* ------------------------------------------------------------ what is looked at */
 
+/* Pieces add up to their subject. */
 static void check_pieces(const struct tacho__blame *b)
 {
+	uint64_t sum = 0;
+
 	for (uint32_t i = 0; i < b->count; i++) {
 		FUZZ_CHECK(b->pieces[i].from_ns <= b->pieces[i].to_ns);
 		FUZZ_CHECK(b->pieces[i].where_count <= 4);
+		sum += b->pieces[i].depth ? 0 : b->pieces[i].ns;
 		fuzz_bytes(b->pieces[i].text, strlen(b->pieces[i].text));
 		fuzz_sink += (uintptr_t)tacho__owner_name(b->pieces[i].owner);
 	}
+	FUZZ_CHECK(sum == b->subject.to_ns - b->subject.from_ns);
 }
 
 static void blame(struct tacho_reader *r, const struct tacho__subject_filter *filter)
