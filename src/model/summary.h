@@ -74,6 +74,7 @@ struct tacho__loop_sum {
 	uint64_t no_ready;	   /* waits that ended with nothing ready and nothing done after */
 	struct tacho__hist ns;	   /* turns */
 	struct tacho__series busy; /* ns */
+	struct tacho__series did;  /* turns that had something to do */
 	/* Whether others of the process have its name, and its name on a thread of the same name. */
 	int shares_name, shares_thread_name;
 	uint32_t listens; /* definition of an address; 0: none is known */
