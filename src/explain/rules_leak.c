@@ -147,7 +147,8 @@ static double connections(const struct tacho__explaining *x, const struct work *
 static int is_full(const struct tacho__explaining *x)
 {
 	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));)
-		if ((double)l->busy_ns >= FULL_SHARE * (double)(l->busy_ns + l->parked_ns) &&
+		if (!l->serves_one &&
+		    (double)l->busy_ns >= FULL_SHARE * (double)(l->busy_ns + l->parked_ns) &&
 		    (double)l->busy_ns >= tacho__window_ns(x) / 2)
 			return 1;
 	return 0;

@@ -282,6 +282,9 @@ struct tacho__step {
 	uint64_t ns, value;
 };
 
+/* Whether threads of this loop have a client each: what one does keeps no other waiting. NULL: no. */
+int tacho__serves_one(const struct tacho_definition *loop);
+
 /* A subscriber: what it wants; NULL: not. */
 struct tacho__facts {
 	void *arg;

@@ -20,6 +20,7 @@ static struct tacho__loop_sum *loop_of(struct tacho__summing *g, uint32_t proces
 	l->thread = thread;
 	d = tacho_read_definition(g->reader, process, loop);
 	l->level = d ? d->level : TACHO_LEVEL_UNKNOWN;
+	l->serves_one = tacho__serves_one(d);
 	return l;
 }
 

@@ -77,6 +77,7 @@ struct tacho__loop_sum {
 	struct tacho__series did;  /* turns that had something to do */
 	/* Whether others of the process have its name, and its name on a thread of the same name. */
 	int shares_name, shares_thread_name;
+	int serves_one;	  /* client, as all threads of the loop do */
 	uint32_t listens; /* definition of an address; 0: none is known */
 };
 
