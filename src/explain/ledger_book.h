@@ -128,6 +128,7 @@ struct tacho__worker {
 	uint8_t halves_estimated, in_lock, gone, is_dead, signal_guess;
 	uint8_t is_cut; /* what it is blocked in has not ended: it is no occurrence yet */
 	uint8_t perf;	/* it has samples of the kernel */
+	uint8_t own;	/* it serves one client, and no queue */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t wait_stopped;				  /* of that: the process was */
 	uint64_t stop_from, stop_to; /* in a wait, and what waited is not known yet; 0: none */
@@ -284,6 +285,9 @@ static inline struct tacho__queue *tacho__queue_at(const struct tacho__ledger_bo
 
 /* ledger_queue.c: all times here never go back. */
 struct tacho__queue *tacho__queue_of(struct tacho__ledger_book *b, uint32_t process, uint32_t loop);
+/* That a thread serves; NULL: one client alone. */
+struct tacho__queue *tacho__queue_served(struct tacho__ledger_book *b, struct tacho__worker *w,
+					 uint32_t loop);
 struct tacho__queue *tacho__queue_of_pool(struct tacho__ledger_book *b, uint32_t process);
 void tacho__queue_pay(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t took);
 /* The sums until then. */

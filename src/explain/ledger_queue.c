@@ -58,6 +58,13 @@ struct tacho__queue *tacho__queue_of(struct tacho__ledger_book *b, uint32_t proc
 	return q;
 }
 
+struct tacho__queue *tacho__queue_served(struct tacho__ledger_book *b, struct tacho__worker *w,
+					 uint32_t loop)
+{
+	w->own = loop && tacho__serves_one(tacho_read_definition(b->l->reader, w->process, loop));
+	return w->own ? NULL : tacho__queue_of(b, w->process, loop);
+}
+
 struct tacho__queue *tacho__queue_of_pool(struct tacho__ledger_book *b, uint32_t process)
 {
 	return get(b, process, POOL);

@@ -18,10 +18,10 @@ static void serve(struct tacho__ledger_book *b, struct tacho__worker *w,
 	struct tacho__ledger_thread *t = &b->l->threads[w->thread];
 	struct tacho__queue *q;
 
-	if (s->loop && s->loop == w->loop && w->queue != TACHO__NONE) {
+	if (s->loop && s->loop == w->loop && (w->queue != TACHO__NONE || w->own)) {
 		q = tacho__queue_at(b, w);
 	} else {
-		q = tacho__queue_of(b, w->process, s->loop);
+		q = tacho__queue_served(b, w, s->loop);
 		w->loop = s->loop;
 		w->level = s->level;
 		if (w->depth == 0)
@@ -308,7 +308,9 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		w->wait_from = ns;
 	}
 	serve(b, w, s, TACHO__BUSY, ns);
-	if (waited && ready && w->turn_from && w->wait_from > w->turn_from && was_at_once(w, ns))
+	/* Its only client asks for one thing after the other. */
+	if (waited && ready && !w->own && w->turn_from && w->wait_from > w->turn_from &&
+	    was_at_once(w, ns))
 		at_once(b, w, ready);
 	if (waited && w->stop_to)
 		tacho__book_stop_waited(b, w, ready, ns);

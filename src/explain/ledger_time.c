@@ -255,6 +255,13 @@ uint64_t tacho__book_block(struct tacho__ledger_book *b, struct tacho__worker *w
 		return 0;
 	ns = give_on(b, w, index, to, &waiting);
 	o = owned_of(b, w, index);
+	/* The only client of a thread waits for what others hold, and while all are stopped. */
+	if (w->own &&
+	    (o->owns == TACHO__OWNS_STOPPED || (o->owns == TACHO__OWNS_LOCK && !o->is_signal))) {
+		waiting = tacho__add(waiting, ns);
+		o->waiting_ns = tacho__add(o->waiting_ns, ns);
+		b->waited = tacho__add(b->waited, ns);
+	}
 	if (ns > o->longest_ns) {
 		o->kind = p->kind;
 		o->loop = w->loop;

@@ -26,15 +26,15 @@ static void signalled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	if (w->doing != TACHO__RUNNING || ns <= w->at)
 		return;
 	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, TACHO__NONE, place);
+	if (index != TACHO__NONE) {
+		tacho__owned_at(b->l, index)->is_signal = 1;
+		tacho__owned_at(b->l, index)->place = place;
+	}
 	tacho__book_block(b, w, index, ns);
 	w->signal_owned = index;
 	/* One of those that serve a queue may have been waiting to be handed something. */
 	if (w->standing == TACHO__IDLING)
 		tacho__book_turns(w, ns);
-	if (index != TACHO__NONE) {
-		tacho__owned_at(b->l, index)->is_signal = 1;
-		tacho__owned_at(b->l, index)->place = place;
-	}
 }
 
 void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,

@@ -445,7 +445,8 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 void tacho__rules_io(struct tacho__explaining *x)
 {
 	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));) {
-		if (!l->loop)
+		/* One client has as much of its own thread as it likes. */
+		if (!l->loop || l->serves_one)
 			continue;
 		find_saturated(x, l);
 		find_futile(x, l);

@@ -3,9 +3,10 @@
  * alive by the place that begins them: a gauge in the unit "alive", a counter in "begun", and both
  * have as their value where it is.
  *
- * What a program keeps, a pool that has become full, and what comes and goes do not grow to the end of
- * the window. What belongs to connections grows with these: that is load, and no leak, as long as
- * their peers have not closed them.
+ * What a program keeps, a pool that has become full, and what comes and goes do not grow with all the
+ * work that is done, to its end. Work is counted in turns of loops: while a program has nothing to do,
+ * nothing grows, and that says nothing. What belongs to connections grows with these: that is load,
+ * and no leak, as long as their peers have not closed them.
  */
 #include <stdio.h>
 #include <string.h>
@@ -15,16 +16,36 @@
 #define LEAST_NS 1e9	   /* what grows for less than that may be on its way to a bound */
 #define PER_CONNECTION 4.0 /* of one place */
 #define FULL_SHARE 0.95	   /* of a loop's time */
+#define TURNS 64.0	   /* with fewer, work is not told from time */
 
 /* What was told of a place. */
 struct place {
 	const struct tacho__counter_sum *gauge;
 	const struct tacho_definition *d;
 	double floor
-		[4]; /* the fewest that were alive, by quarters of the time since it was told first */
+		[4]; /* the fewest that were alive, by quarters of the work since it was told first */
 	double late; /* in the last eighth */
 	double begun, ended;
 };
+
+/* Work that was done before each step of the window, and in all of it. */
+struct work {
+	double before[TACHO__SERIES + 1];
+};
+
+static void take_work(const struct tacho__explaining *x, struct work *w)
+{
+	double *sum = w->before;
+
+	memset(w, 0, sizeof(*w));
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));)
+		for (uint32_t i = 0; i < TACHO__SERIES; i++)
+			sum[i + 1] += (double)l->did.at[i];
+	for (uint32_t i = 0; i < TACHO__SERIES; i++)
+		sum[i + 1] += sum[i];
+	for (uint32_t i = 0; sum[TACHO__SERIES] < TURNS && i <= TACHO__SERIES; i++)
+		sum[i] = i * TURNS;
+}
 
 static int is_told(const struct tacho_definition *d, uint8_t def_class, const char *unit)
 {
@@ -37,28 +58,29 @@ static int is_connection(const struct place *p)
 }
 
 /* A value holds until the next is told. */
-static void take_floors(struct place *p)
+static void take_floors(struct place *p, const struct work *w)
 {
 	const struct tacho__counter_sum *k = p->gauge;
-	uint32_t from = 0, steps;
-	double now = k->first;
+	uint32_t from = 0;
+	double now = k->first, all;
 
 	while (from < TACHO__SERIES - 1 && !k->set[from])
 		from++;
-	steps = TACHO__SERIES - from;
+	all = w->before[TACHO__SERIES] - w->before[from];
 	for (uint32_t i = 0; i < 4; i++)
 		p->floor[i] = -1;
 	p->late = -1;
-	for (uint32_t i = 0; i < steps; i++) {
-		double *floor = &p->floor[i * 4 / steps];
+	for (uint32_t i = from; i < TACHO__SERIES; i++) {
+		double done = all > 0 ? (w->before[i] - w->before[from]) / all : 1;
+		double *floor = &p->floor[done < 1 ? (uint32_t)(4 * done) : 3];
 
 		/* What it was at the begin of a step counts, where it grew in it. */
 		if (*floor < 0 || now < *floor)
 			*floor = now;
-		if (i >= steps - steps / 8 && (p->late < 0 || now < p->late))
+		if (done >= 7.0 / 8 && (p->late < 0 || now < p->late))
 			p->late = now;
-		if (k->set[from + i])
-			now = k->series[from + i];
+		if (k->set[i])
+			now = k->series[i];
 		if (now < *floor)
 			*floor = now;
 	}
@@ -82,13 +104,13 @@ static void take_counts(const struct tacho__explaining *x, struct place *p)
 }
 
 static int take_place(const struct tacho__explaining *x, const struct tacho__counter_sum *k,
-		      struct place *p)
+		      const struct work *w, struct place *p)
 {
 	p->gauge = k;
 	p->d = k->depth ? NULL : tacho_read_definition(x->reader, k->process, k->name);
 	if (!is_told(p->d, TACHO_DEF_GAUGE, "alive"))
 		return 0;
-	take_floors(p);
+	take_floors(p, w);
 	return 1;
 }
 
@@ -97,24 +119,26 @@ static double growth(const struct place *p)
 	return p->floor[3] > p->floor[0] ? p->floor[3] - p->floor[0] : 0;
 }
 
-/* In each quarter, and to the end: in the last eighth an eighth of what is usual at least. */
+/* In each quarter, and to the end: in the last eighth an eighth of what is usual at least. And not
+   for a while only, as at the start of a program. */
 static int keeps_growing(const struct tacho__explaining *x, const struct place *p)
 {
 	const double *q = p->floor;
-	double ns = (double)(x->sum->last_ns - p->gauge->first_ns);
+	double ns = (double)(p->gauge->last_ns - p->gauge->first_ns);
 
-	return ns >= LEAST_NS && ns >= tacho__window_ns(x) / 2 && q[1] > q[0] && q[2] > q[1] &&
-	       q[3] - q[2] >= (q[3] - q[0]) / 6 && p->gauge->last - p->late >= growth(p) / 6 / 8;
+	return ns >= LEAST_NS && ns >= tacho__window_ns(x) / 2 && q[0] >= 0 && q[1] > q[0] &&
+	       q[2] > q[1] && q[3] - q[2] >= (q[3] - q[0]) / 6 &&
+	       p->gauge->last - p->late >= growth(p) / 6 / 8;
 }
 
-static double connections(const struct tacho__explaining *x)
+static double connections(const struct tacho__explaining *x, const struct work *w)
 {
 	struct place p;
 	double sum = 0;
 
 	for (const struct tacho__counter_sum *k = NULL;
 	     (k = tacho__table_next(&x->sum->counters, k));)
-		if (take_place(x, k, &p) && is_connection(&p))
+		if (take_place(x, k, w, &p) && is_connection(&p))
 			sum += growth(&p);
 	return sum;
 }
@@ -123,7 +147,8 @@ static double connections(const struct tacho__explaining *x)
 static int is_full(const struct tacho__explaining *x)
 {
 	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));)
-		if ((double)l->busy_ns >= FULL_SHARE * (double)(l->busy_ns + l->parked_ns) &&
+		if (!l->serves_one &&
+		    (double)l->busy_ns >= FULL_SHARE * (double)(l->busy_ns + l->parked_ns) &&
 		    (double)l->busy_ns >= tacho__window_ns(x) / 2)
 			return 1;
 	return 0;
@@ -185,14 +210,17 @@ static void find(struct tacho__explaining *x, const struct place *p)
 void tacho__rules_leak(struct tacho__explaining *x)
 {
 	int hooked = tacho__source_is_on(x, x->process, "threads");
-	double limit = tacho__limit(x, "handle-leak.count"), open = connections(x);
+	double limit = tacho__limit(x, "handle-leak.count"), open;
 	const char *dropped, *why = "";
 	char many[TACHO__TEXT];
 	struct place p;
+	struct work w;
 
+	take_work(x, &w);
+	open = connections(x, &w);
 	for (const struct tacho__counter_sum *k = NULL;
 	     (k = tacho__table_next(&x->sum->counters, k));) {
-		if (!take_place(x, k, &p))
+		if (!take_place(x, k, &w, &p))
 			continue;
 		hooked = 1;
 		if (is_connection(&p) || growth(&p) < limit || !keeps_growing(x, &p))

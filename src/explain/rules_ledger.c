@@ -37,6 +37,8 @@ static const char *callback(const struct tacho__explaining *x, char out[TACHO__T
 {
 	struct tacho__poll p = {.at.process = x->process, .kind = g->worst->kind};
 
+	if (tacho__serves_one(tacho_read_definition(x->reader, x->process, g->worst->loop)))
+		return strcpy(out, "a request");
 	return tacho__callback_text(x, out, &p);
 }
 

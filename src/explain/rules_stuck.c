@@ -157,8 +157,9 @@ static int has_left_loop(const struct tacho__explaining *x, const struct tacho__
 
 	if (p->kind)
 		return 0;
-	if ((k && k->is_signal) || (o->lock.cut && tacho__idles(x->reader, &o->lock)) ||
-	    is_join(x, &o->call))
+	/* What keeps one client may take as long as that likes. */
+	if ((l && l->serves_one) || (k && k->is_signal) ||
+	    (o->lock.cut && tacho__idles(x->reader, &o->lock)) || is_join(x, &o->call))
 		return 1;
 	return !l || l->turns < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
 }

@@ -8,7 +8,8 @@
  *
  * NAME-shaped classes (TEXT, KIND, LOOP, SPAN, COUNTER, GAUGE, PLACE):
  *
- *   0  u64  value   LOOP: number that tells two loops of one name apart;
+ *   0  u64  value   LOOP: number that tells two loops of one name apart, 0 with
+ *                   the name "connections": of threads that serve a client each;
  *                   TEXT: the loop that listens at the address that it is, or 0;
  *                   KIND: address of its function or 0; PLACE: return address
  *                   of a call that was made there or 0; COUNTER, GAUGE:
@@ -62,6 +63,9 @@
 /* The one definition that every box has: what is used when no more fit. */
 #define TACHO_ID_FULL 1u
 #define TACHO_ID_FULL_TEXT "(names full)"
+
+/* The loop of all threads that serve one client each, with number 0 and TACHO_LEVEL_WAITS. */
+#define TACHO_CLIENTS "connections"
 
 #define TACHO_DEF_CUT 1u   /* flag: a string or stack was longer */
 #define TACHO_DEF_EXACT 2u /* flag: the first frame was interrupted, and is no return address */

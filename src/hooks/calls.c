@@ -220,6 +220,18 @@ void tacho__descriptor_used(int fd)
 		tacho__store(state, never_blocks(fd) ? trusted : (uint8_t)BLOCKS);
 }
 
+int tacho__blocks(int fd)
+{
+	uint8_t *state = &tacho__never_blocks[(unsigned)fd % TACHO__DESCRIPTORS];
+	uint8_t trusted = tacho__load(&tacho__trusted);
+
+	if ((unsigned)fd >= TACHO__DESCRIPTORS)
+		return 0;
+	if (tacho__load(state) != BLOCKS && tacho__load(state) != trusted)
+		tacho__store(state, never_blocks(fd) ? trusted : (uint8_t)BLOCKS);
+	return tacho__load(state) == BLOCKS;
+}
+
 void tacho__descriptors_doubted(void)
 {
 	uint8_t trusted = tacho__load(&tacho__trusted);

@@ -121,6 +121,24 @@ static inline void tacho__descriptor_closed(int fd)
 	tacho__alive_closed(fd);
 }
 
+/* Whether it may block, as far as that can be told. errno stays. */
+int tacho__blocks(int fd);
+
+/*
+ * clients.c: a thread that has no loop waits for a client: in accept, or to receive from a connection
+ * that was accepted. Gives what ends the wait, or 0 when it is none.
+ */
+uint32_t tacho__client_parks(int fd, int accepts);
+static inline uint32_t tacho__waits_for_client(int fd, int accepts)
+{
+	const struct tacho__hook_thread *h = &tacho__hook;
+
+	if (tacho__likely(h->loop ? h->loop_fd != TACHO__CLIENTS
+				  : !accepts && !tacho__load(&tacho__alive_any)))
+		return 0;
+	return tacho__client_parks(fd, accepts);
+}
+
 static inline int tacho__transfer_counts(int fd)
 {
 	if (tacho__on_loop_thread() && (unsigned)fd < TACHO__DESCRIPTORS &&
@@ -215,8 +233,8 @@ void tacho__listens(int fd) __attribute__((cold));
 #define TACHO__FD_CALL(type, name, params, args) \
 	TACHO__CALL_ON(type, name, params, args, fd, result < 0 ? errno : 0, TACHO__FD(fd))
 
-/* The same for one that reads or writes on the descriptor `fd`, and what is done after it. */
-#define TACHO__TRANSFER_AND(type, name, params, args, after)                                      \
+/* The same for one that reads or writes on the descriptor `fd`. */
+#define TACHO__TRANSFER(type, name, params, args)                                                 \
 	TACHO__HOOKED(type, name, params)                                                         \
 	{                                                                                         \
 		uint64_t since = TACHO__CALL_BEGINS_AS(tacho__transfer_counts(fd), #name, fd, 0); \
@@ -225,11 +243,8 @@ void tacho__listens(int fd) __attribute__((cold));
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));            \
 		if (tacho__unlikely(since > TACHO__NOTED))                                        \
 			tacho__descriptor_used(fd);                                               \
-		after;                                                                            \
 		return result;                                                                    \
 	}
-#define TACHO__TRANSFER(type, name, params, args) \
-	TACHO__TRANSFER_AND(type, name, params, args, (void)0)
 
 /* A connection whose peer has closed it, or is gone, is load no more, whether the program closes it
    or not. */
@@ -238,8 +253,24 @@ static inline void tacho__received(int fd, ssize_t result)
 	if (tacho__unlikely(result == 0 || (result < 0 && errno == ECONNRESET)))
 		tacho__alive_end(tacho__alive_connection(fd));
 }
-#define TACHO__RECEIVE(name, params, args) \
-	TACHO__TRANSFER_AND(ssize_t, name, params, args, tacho__received(fd, result))
+/* `waits`: it does where nothing is there. */
+#define TACHO__RECEIVE(name, params, args, waits)                                                 \
+	TACHO__HOOKED(ssize_t, name, params)                                                      \
+	{                                                                                         \
+		uint32_t client = (waits) ? tacho__waits_for_client(fd, 0) : 0;                   \
+		uint64_t since =                                                                  \
+			client ? 0                                                                \
+			       : TACHO__CALL_BEGINS_AS(tacho__transfer_counts(fd), #name, fd, 0); \
+		ssize_t result = TACHO__NEXT(name) args;                                          \
+                                                                                                  \
+		if (tacho__unlikely(client))                                                      \
+			tacho__loop_unparks(client, result >= 0);                                 \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));            \
+		if (tacho__unlikely(since > TACHO__NOTED))                                        \
+			tacho__descriptor_used(fd);                                               \
+		tacho__received(fd, result);                                                      \
+		return result;                                                                    \
+	}
 
 /* The same for one that makes a descriptor, or fails. */
 #define TACHO__CALL_MAKING(name, params, args, on, ...)                               \

@@ -18,11 +18,11 @@
 
 /* -------------------------------------------------------- read and write */
 
-TACHO__RECEIVE(read, (int fd, void *buf, size_t size), (fd, buf, size))
+TACHO__RECEIVE(read, (int fd, void *buf, size_t size), (fd, buf, size), 1)
 TACHO__TRANSFER(ssize_t, write, (int fd, const void *buf, size_t size), (fd, buf, size))
-TACHO__RECEIVE(readv, (int fd, const void *parts, int count), (fd, parts, count))
+TACHO__RECEIVE(readv, (int fd, const void *parts, int count), (fd, parts, count), 1)
 TACHO__TRANSFER(ssize_t, writev, (int fd, const void *parts, int count), (fd, parts, count))
-TACHO__RECEIVE(__read_chk, (int fd, void *buf, size_t size, size_t room), (fd, buf, size, room))
+TACHO__RECEIVE(__read_chk, (int fd, void *buf, size_t size, size_t room), (fd, buf, size, room), 1)
 
 #define READ_AT(name)                                                             \
 	TACHO__FD_CALL(ssize_t, name, (int fd, void *buf, size_t size, off_t at), \

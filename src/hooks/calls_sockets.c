@@ -9,19 +9,21 @@
 
 /* --------------------------------------------------------------- sockets */
 
-TACHO__RECEIVE(recv, (int fd, void *buf, size_t size, int flags), (fd, buf, size, flags))
+TACHO__RECEIVE(recv, (int fd, void *buf, size_t size, int flags), (fd, buf, size, flags),
+	       !(flags & MSG_DONTWAIT))
 TACHO__RECEIVE(recvfrom,
 	       (int fd, void *buf, size_t size, int flags, void *from, socklen_t *from_size),
-	       (fd, buf, size, flags, from, from_size))
-TACHO__RECEIVE(recvmsg, (int fd, void *message, int flags), (fd, message, flags))
+	       (fd, buf, size, flags, from, from_size), !(flags & MSG_DONTWAIT))
+TACHO__RECEIVE(recvmsg, (int fd, void *message, int flags), (fd, message, flags),
+	       !(flags & MSG_DONTWAIT))
 TACHO__TRANSFER(int, recvmmsg, (int fd, void *messages, unsigned count, int flags, void *timeout),
 		(fd, messages, count, flags, timeout))
 TACHO__RECEIVE(__recv_chk, (int fd, void *buf, size_t size, size_t room, int flags),
-	       (fd, buf, size, room, flags))
+	       (fd, buf, size, room, flags), !(flags & MSG_DONTWAIT))
 TACHO__RECEIVE(__recvfrom_chk,
 	       (int fd, void *buf, size_t size, size_t room, int flags, void *from,
 		socklen_t *from_size),
-	       (fd, buf, size, room, flags, from, from_size))
+	       (fd, buf, size, room, flags, from, from_size), !(flags & MSG_DONTWAIT))
 
 TACHO__TRANSFER(ssize_t, send, (int fd, const void *buf, size_t size, int flags),
 		(fd, buf, size, flags))
@@ -40,22 +42,25 @@ static inline int is_known_listener(int fd)
 	return tacho__hook.listener == fd && tacho__hook.listener_loop == tacho__hook.loop;
 }
 
-#define ACCEPT(name, params, args)                                                     \
-	TACHO__HOOKED(int, name, params)                                               \
-	{                                                                              \
-		uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), #name, fd);  \
-		int result = TACHO__NEXT(name) args;                                   \
-                                                                                       \
-		tacho__descriptor_changed(result);                                     \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd)); \
-		if (result >= 0)                                                       \
-			tacho__alive_begin(TACHO__ALIVE_CONNECTION,                    \
-					   tacho__alive_connection(result),            \
-					   __builtin_return_address(0));               \
-		if (since > TACHO__NOTED && result >= 0 &&                             \
-		    tacho__unlikely(!is_known_listener(fd)))                           \
-			tacho__listens(fd);                                            \
-		return result;                                                         \
+#define ACCEPT(name, params, args)                                                                 \
+	TACHO__HOOKED(int, name, params)                                                           \
+	{                                                                                          \
+		uint32_t client = tacho__waits_for_client(fd, 1);                                  \
+		uint64_t since = client ? 0 : TACHO__CALL_BEGINS(tacho__call_counts(), #name, fd); \
+		int result = TACHO__NEXT(name) args;                                               \
+                                                                                                   \
+		if (client)                                                                        \
+			tacho__loop_unparks(client, result >= 0);                                  \
+		tacho__descriptor_changed(result);                                                 \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));             \
+		if (result >= 0)                                                                   \
+			tacho__alive_begin(TACHO__ALIVE_CONNECTION,                                \
+					   tacho__alive_connection(result),                        \
+					   __builtin_return_address(0));                           \
+		if (since > TACHO__NOTED && result >= 0 &&                                         \
+		    tacho__unlikely(!is_known_listener(fd)))                                       \
+			tacho__listens(fd);                                                        \
+		return result;                                                                     \
 	}
 ACCEPT(accept, (int fd, void *from, socklen_t *size), (fd, from, size))
 ACCEPT(accept4, (int fd, void *from, socklen_t *size, int flags), (fd, from, size, flags))

@@ -114,8 +114,9 @@ static inline uint64_t tacho__shared_last(void)
 	tacho__hook.edge = 0;
 	return ticks;
 }
-/* In loop_fd: what the thread waits on next is not known yet. */
+/* In loop_fd: what the thread waits on next is not known yet; it waits for clients (clients.c). */
 #define TACHO__NO_LOOP_FD (-2)
+#define TACHO__CLIENTS (-3)
 
 /*
  * event.c: the loop of the event_base that runs on this thread, or 0. What the thread waits

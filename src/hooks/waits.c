@@ -38,6 +38,10 @@ static uint32_t define_loop(int fd, const char *what)
 	struct tacho__text t;
 	uint64_t number = (uint64_t)(fd == NO_DESCRIPTOR ? tacho__gettid() : fd);
 
+	/* One for all threads, which come and go. */
+	if (fd == TACHO__CLIENTS)
+		return tacho__define_name(TACHO_DEF_LOOP, what, NULL, 0, 0, TACHO_LEVEL_WAITS,
+					  NULL);
 	if (TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0))
 		comm[0] = 0;
 	tacho__text_init(&t, name, sizeof(name));

@@ -6,8 +6,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/definition.h"
 #include "model/place.h"
 #include "model/summing.h"
+
+int tacho__serves_one(const struct tacho_definition *loop)
+{
+	return loop && loop->level == TACHO_LEVEL_WAITS && !loop->value &&
+	       strcmp(loop->name, TACHO_CLIENTS) == 0;
+}
 
 /* How many have a name, or what a loop listens to. */
 struct known {

@@ -202,6 +202,17 @@ struct tacho__task {
 	uint8_t lost; /* 1: records are missing since it was seen last: it may have run, or ended */
 };
 
+/* A task said what it waits for, and was woken; or has not been when the trace ends. */
+struct tacho__task_wait {
+	uint32_t process, kind;
+	uint64_t task;
+	uint32_t what, stack; /* as it said (text, stack) */
+	uint64_t begin_ns, end_ns;
+	uint8_t open;	 /* nobody has woken it: end_ns is the end of the trace */
+	uint8_t by_loop; /* the wake came from a loop, outside of polls: for a descriptor or timer */
+	uint8_t again;	 /* it had waited for that before, and was woken */
+};
+
 struct tacho__counter {
 	struct tacho__at at;
 	uint64_t ns;
@@ -271,6 +282,9 @@ struct tacho__step {
 	uint64_t ns, value;
 };
 
+/* Whether threads of this loop have a client each: what one does keeps no other waiting. NULL: no. */
+int tacho__serves_one(const struct tacho_definition *loop);
+
 /* A subscriber: what it wants; NULL: not. */
 struct tacho__facts {
 	void *arg;
@@ -285,6 +299,7 @@ struct tacho__facts {
 	void (*sample)(void *arg, const struct tacho__sample *sample);
 	void (*off_cpu)(void *arg, const struct tacho__switch *off);
 	void (*task)(void *arg, const struct tacho__task *task);
+	void (*task_wait)(void *arg, const struct tacho__task_wait *wait);
 	void (*counter)(void *arg, const struct tacho__counter *counter);
 	void (*ready)(void *arg, const struct tacho__ready *ready);
 	void (*hole)(void *arg, const struct tacho__hole *hole);

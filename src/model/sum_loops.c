@@ -20,6 +20,7 @@ static struct tacho__loop_sum *loop_of(struct tacho__summing *g, uint32_t proces
 	l->thread = thread;
 	d = tacho_read_definition(g->reader, process, loop);
 	l->level = d ? d->level : TACHO_LEVEL_UNKNOWN;
+	l->serves_one = tacho__serves_one(d);
 	return l;
 }
 
@@ -174,7 +175,10 @@ void tacho__sum_turn(void *arg, const struct tacho__turn *u)
 			l->short_waits_ns += u->parked_ns;
 		l->delay_ns += u->delay_ns;
 		l->busy_ns += ns;
-		l->no_ready += is_futile(l, u) ? 1 : 0;
+		if (is_futile(l, u))
+			l->no_ready++;
+		else
+			l->did.at[tacho__sum_step(g, u->end_ns)]++;
 		if (!(u->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)))
 			tacho__sum_hist(g, &l->ns, ns);
 		tacho__sum_range(g, &l->busy, u->begin_ns, u->end_ns);

@@ -55,6 +55,32 @@ void tacho__sum_task(void *arg, const struct tacho__task *t)
 	}
 }
 
+void tacho__sum_task_wait(void *arg, const struct tacho__task_wait *w)
+{
+	struct tacho__summing *g = arg;
+	struct tacho__task_wait_sum *k =
+		tacho__sum_get(g, &g->sum->task_waits, tacho__key(w->process, w->kind), w->what);
+	uint64_t ns = w->end_ns - w->begin_ns;
+
+	if (!k)
+		return;
+	k->process = w->process;
+	k->kind = w->kind;
+	k->what = w->what;
+	k->sum_ns += ns;
+	if (w->open) {
+		if (w->again && (!k->oldest.begin_ns || w->begin_ns < k->oldest.begin_ns))
+			k->oldest = *w;
+		return;
+	}
+	k->count++;
+	k->by_loop += w->by_loop;
+	if (ns > k->longest_ns)
+		k->longest_ns = ns;
+	if (w->begin_ns > k->last_begin_ns)
+		k->last_begin_ns = w->begin_ns;
+}
+
 /* -------------------------------------------------------------------- spans */
 
 void tacho__sum_span(void *arg, const struct tacho__span *s)

@@ -118,6 +118,7 @@ static void init_tables(struct tacho__summary *s)
 	tacho__table_init(&s->calls, sizeof(struct tacho__call_sum), CALLS);
 	tacho__table_init(&s->works, sizeof(struct tacho__work_sum), WORKS);
 	tacho__table_init(&s->tasks, sizeof(struct tacho__task_sum), TASKS);
+	tacho__table_init(&s->task_waits, sizeof(struct tacho__task_wait_sum), TASKS);
 	tacho__table_init(&s->counters, sizeof(struct tacho__counter_sum), COUNTERS);
 	tacho__table_init(&s->ready, sizeof(struct tacho__ready_sum), READY);
 	tacho__table_init(&s->spans, sizeof(struct tacho__span_sum), SPANS);
@@ -146,6 +147,7 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 		.span = tacho__sum_span,
 		.sample = sum_sample,
 		.task = tacho__sum_task,
+		.task_wait = tacho__sum_task_wait,
 		.counter = tacho__sum_counter,
 		.ready = tacho__sum_ready,
 		.hole = sum_hole,
@@ -227,6 +229,7 @@ void tacho__summary_free(struct tacho__summary *s)
 	FREE_HISTS(s->works, tacho__work_sum, &x->wait, &x->run, &x->at_once, &x->crowded);
 	FREE_HISTS(s->tasks, tacho__task_sum, &x->life, &x->busy);
 	FREE_HISTS(s->spans, tacho__span_sum, &x->ns);
+	tacho__table_free(&s->task_waits);
 	tacho__table_free(&s->counters);
 	tacho__table_free(&s->ready);
 	for (uint32_t i = 0; s->process && i < s->processes; i++)

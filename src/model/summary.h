@@ -74,8 +74,10 @@ struct tacho__loop_sum {
 	uint64_t no_ready;	   /* waits that ended with nothing ready and nothing done after */
 	struct tacho__hist ns;	   /* turns */
 	struct tacho__series busy; /* ns */
+	struct tacho__series did;  /* turns that had something to do */
 	/* Whether others of the process have its name, and its name on a thread of the same name. */
 	int shares_name, shares_thread_name;
+	int serves_one;	  /* client, as all threads of the loop do */
 	uint32_t listens; /* definition of an address; 0: none is known */
 };
 
@@ -148,6 +150,16 @@ struct tacho__task_sum {
 	uint64_t next_busy_ns; /* of the busiest but one */
 };
 
+/* What tasks of one kind say they wait for. */
+struct tacho__task_wait_sum {
+	struct tacho__entry entry; /* key: process << 32 | kind, what */
+	uint32_t process, kind, what;
+	uint64_t count, by_loop; /* waits that ended */
+	uint64_t sum_ns;	 /* of these, and of those that have not */
+	uint64_t longest_ns, last_begin_ns;
+	struct tacho__task_wait oldest; /* that has not; begin_ns 0: none */
+};
+
 /* A counter, gauge or queue over time. */
 struct tacho__counter_sum {
 	struct tacho__entry entry; /* key: process << 32 | name, depth */
@@ -196,7 +208,8 @@ struct tacho__summary {
 	uint32_t processes;
 	struct tacho__process_sum *process;
 	/* Entries are looked through with tacho__table_at. */
-	struct tacho__table kinds, loops, locks, calls, works, tasks, counters, ready, spans;
+	struct tacho__table kinds, loops, locks, calls, works, tasks, task_waits, counters, ready,
+		spans;
 	struct tacho__tracker_limits missed;
 };
 

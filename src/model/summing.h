@@ -113,6 +113,7 @@ void tacho__sum_work(void *arg, const struct tacho__work *work);
 
 /* sum_program.c */
 void tacho__sum_task(void *arg, const struct tacho__task *task);
+void tacho__sum_task_wait(void *arg, const struct tacho__task_wait *wait);
 void tacho__sum_span(void *arg, const struct tacho__span *span);
 void tacho__sum_counter(void *arg, const struct tacho__counter *counter);
 

@@ -46,9 +46,25 @@ static void give_wake(struct tacho__tracker *t, const struct tacho__thread *s,
 	TACHO__GIVE(t, wake, &k->wake);
 }
 
+/* It waits no longer; for how long it waited is known if it was woken. */
+static void give_wait(struct tacho__tracker *t, struct tacho__tracked_task *k)
+{
+	struct tacho__task_wait *w = &k->wait;
+	uint64_t bit = UINT64_C(1) << w->what % 64;
+
+	if (w->begin_ns && w->end_ns >= w->begin_ns) {
+		w->again = (k->waited_for & bit) != 0;
+		TACHO__GIVE(t, task_wait, w);
+		if (!w->open)
+			k->waited_for |= bit;
+	}
+	w->begin_ns = 0;
+}
+
 static void give_task(struct tacho__tracker *t, const struct tacho__thread *s,
 		      struct tacho__tracked_task *k, uint64_t ns)
 {
+	give_wait(t, k);
 	give_wake(t, s, k, ns);
 	TACHO__GIVE(t, task, &k->task);
 	tacho__table_remove(&t->tasks, k);
@@ -126,6 +142,8 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 
 	tacho__at_of(s, &at);
 	k->task.wakes++;
+	k->wait.end_ns = e->ns;
+	k->wait.by_loop = at.loop && !at.poll_ns;
 	if (at.task == e->word[0])
 		k->task.self_wakes++;
 	if (k->task.woken_ns && may_be_lost(s, k)) {
@@ -181,6 +199,13 @@ void tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
 	case TACHO_EV_TASK_WAITS:
 		k->task.waits_for = e->arg;
 		k->task.waits_stack = (uint32_t)TACHO_GET(e, TASK_WAITS, at);
+		give_wait(t, k);
+		k->wait = (struct tacho__task_wait){.process = s->process,
+						    .kind = k->task.kind,
+						    .task = k->task.task,
+						    .what = e->arg,
+						    .stack = k->task.waits_stack,
+						    .begin_ns = e->ns};
 		break;
 	default:
 		k->task.end_ns = e->ns;
@@ -197,6 +222,11 @@ void tacho__tasks_end(struct tacho__tracker *t)
 		seen = tacho__later(k->task.last_ns, k->task.spawn_ns);
 		seen = tacho__later(seen, k->task.woken_ns);
 		k->task.lost = tacho__process_of(t, k->task.process)->hole_ns > seen;
+		if (!k->wait.end_ns && !k->task.lost && !k->task.running) {
+			k->wait.open = 1;
+			k->wait.end_ns = tacho__process_of(t, k->task.process)->last_ns;
+		}
+		give_wait(t, k);
 		/* woken_ns stays: the task is woken and does not run. */
 		if (k->task.woken_ns) {
 			k->wake.lost = k->task.lost;

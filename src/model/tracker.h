@@ -72,9 +72,11 @@ struct tacho__thread {
 struct tacho__tracked_task {
 	struct tacho__entry entry; /* key: process, task */
 	struct tacho__task task;
-	struct tacho__wake wake; /* that has had no poll yet, if task.woken_ns */
-	uint32_t loop;		 /* of its last poll; 0: none yet */
-	uint32_t wake_loop;	 /* whose wake that is taken to be; 0: not known */
+	struct tacho__wake wake;      /* that has had no poll yet, if task.woken_ns */
+	uint32_t loop;		      /* of its last poll; 0: none yet */
+	uint32_t wake_loop;	      /* whose wake that is taken to be; 0: not known */
+	struct tacho__task_wait wait; /* that it is in, if begin_ns; end_ns: woken, 0: not yet */
+	uint64_t waited_for;	      /* what it was woken from: a bit for each remainder of 64 */
 };
 
 struct tacho__tracked_lock {

@@ -21,6 +21,7 @@ struct told {
 	level *alive, *begun, *open;
 	uint32_t gauge; /* of `alive` */
 	int full;	/* the loop has no time to wait */
+	uint64_t until; /* step from which on there is nothing to do; 0: none */
 };
 
 static int64_t none(int64_t step)
@@ -48,6 +49,11 @@ static int64_t few(int64_t step)
 static int64_t fills_up(int64_t step)
 {
 	return step < 88 ? 20 + 10 * step : -1;
+}
+
+static int64_t full_at_half(int64_t step)
+{
+	return step < 60 ? 20 + 10 * step : 620;
 }
 
 static int64_t comes_and_goes(int64_t step)
@@ -150,7 +156,7 @@ static int judge(const struct told *t, const char *summary, const char *evidence
 	define(&m);
 	trace_stream(&m, 1, 0);
 	PUT(&m, 0, PARK, LOOP_1);
-	for (uint64_t i = 0; i < STEPS; i++) {
+	for (uint64_t i = 0; i < (t->until ? t->until : STEPS); i++) {
 		uint64_t at = i * STEP + 10 * MS;
 
 		PUT(&m, at, UNPARK, 1);
@@ -185,10 +191,10 @@ static int judge(const struct told *t, const char *summary, const char *evidence
 static void what_grows_to_the_end_is_a_leak_with_its_place(void **state)
 {
 	(void)state;
-	assert_true(judge(&(struct told){leaks, leaks, none, TIMERS, 0},
+	assert_true(judge(&(struct told){leaks, leaks, none, TIMERS, 0, 0},
 			  "uv_timer handles pile up: 990 were begun here, 0 of them have ended",
 			  "100.0 begun and 0.0 ended per second"));
-	assert_true(judge(&(struct told){leaks, begun_with_leak, none, TIMERS, 0},
+	assert_true(judge(&(struct told){leaks, begun_with_leak, none, TIMERS, 0, 0},
 			  "3960 were begun here, 2970 of them have ended",
 			  "400.0 begun and 300.0 ended per second"));
 }
@@ -199,30 +205,41 @@ static void what_does_not_grow_to_the_end_is_none(void **state)
 
 	(void)state;
 	for (unsigned i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
-		assert_false(judge(&(struct told){cases[i], none, none, TIMERS, 0}, "", ""));
+		assert_false(judge(&(struct told){cases[i], none, none, TIMERS, 0, 0}, "", ""));
+}
+
+/* But one that begins things at its start alone has no leak. */
+static void while_there_is_nothing_to_do_nothing_needs_to_grow(void **state)
+{
+	(void)state;
+	assert_true(judge(&(struct told){leaks, leaks, none, TIMERS, 0, 70},
+			  "690 were begun here, 0 of them have ended", "100.0 begun"));
+	assert_false(judge(&(struct told){leaks, leaks, none, TIMERS, 0, 48}, "", ""));
+	/* Full long before there was nothing more to do. */
+	assert_false(judge(&(struct told){full_at_half, none, none, TIMERS, 0, 90}, "", ""));
 }
 
 static void what_grows_as_connections_do_is_load(void **state)
 {
 	(void)state;
-	assert_false(judge(&(struct told){leaks, leaks, grows_as_load, TIMERS, 0},
+	assert_false(judge(&(struct told){leaks, leaks, grows_as_load, TIMERS, 0, 0},
 			   "as the open connections do", ""));
-	assert_true(judge(&(struct told){leaks, leaks, grows_little, TIMERS, 0}, "pile up", ""));
+	assert_true(judge(&(struct told){leaks, leaks, grows_little, TIMERS, 0, 0}, "pile up", ""));
 }
 
 /* Ends come late there; without any they would come never. */
 static void what_waits_for_a_full_loop_is_no_leak(void **state)
 {
 	(void)state;
-	assert_false(judge(&(struct told){leaks, begun_with_leak, none, TIMERS, 1},
+	assert_false(judge(&(struct told){leaks, begun_with_leak, none, TIMERS, 1, 0},
 			   "while their loop is full", ""));
 }
 
 static void connections_and_gauges_of_the_program_are_no_leaks(void **state)
 {
 	(void)state;
-	assert_false(judge(&(struct told){none, none, leaks, TIMERS, 0}, "", ""));
-	assert_false(judge(&(struct told){leaks, none, none, OWN, 0}, "", ""));
+	assert_false(judge(&(struct told){none, none, leaks, TIMERS, 0, 0}, "", ""));
+	assert_false(judge(&(struct told){leaks, none, none, OWN, 0, 0}, "", ""));
 }
 
 /* They have no end that is recorded. */
@@ -255,6 +272,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_grows_to_the_end_is_a_leak_with_its_place),
 		cmocka_unit_test(what_does_not_grow_to_the_end_is_none),
+		cmocka_unit_test(while_there_is_nothing_to_do_nothing_needs_to_grow),
 		cmocka_unit_test(what_grows_as_connections_do_is_load),
 		cmocka_unit_test(what_waits_for_a_full_loop_is_no_leak),
 		cmocka_unit_test(connections_and_gauges_of_the_program_are_no_leaks),

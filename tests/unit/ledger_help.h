@@ -13,6 +13,7 @@ enum {
 	ACCEPT = 23,
 	SLEEP = 24,
 	TIMER = 25,
+	CLIENTS = 26,  /* the loop of threads that serve one each */
 	RECORDER = 30, /* modules */
 	SERVER = 31,
 };
@@ -60,6 +61,8 @@ static inline void book_begin(struct booked *b)
 		      bb_name(payload, "nanosleep", "", 0, 0, 0, ""));
 	tb_definition(&p, TIMER, TACHO_DEF_KIND, payload,
 		      bb_name(payload, "uv_timer", "", 0, 0, 0, ""));
+	tb_definition(&p, CLIENTS, TACHO_DEF_LOOP, payload,
+		      bb_name(payload, "connections", "", 0, 0, TACHO_LEVEL_WAITS, ""));
 	put_module(&p, RECORDER, TACHO_CODE, "/usr/lib/libtacho-preload.so.0");
 	put_module(&p, SERVER, SERVER_CODE, "/bin/server");
 	tb_plain(&b->m.t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);

@@ -472,6 +472,48 @@ static void processes_have_their_own_queues(void **state)
 	book_end(&b);
 }
 
+/* A request that waits for a lock, computes, sleeps and lacks a CPU; the next one is there already. */
+static void serve_one(struct booked *b, uint32_t loop)
+{
+	book_begin(b);
+	trace_stream(&b->m, 1, 0);
+	PUT(&b->m, 0, PARK, loop);
+	PUT(&b->m, 10 * MS, UNPARK, 1);
+	PUT(&b->m, 12 * MS, LOCK_WAIT, PLACE, 0x1000);
+	PUT(&b->m, 32 * MS, LOCK_WAITED, 1, 0x1000);
+	put_call(&b->m, 50 * MS, SLEEP, 8 * MS);
+	PUT(&b->m, 60 * MS, PARK, loop);
+	PUT(&b->m, 60 * MS, SCHED, 9, 5 * MS, 0);
+	PUT(&b->m, 60 * MS + 1000, UNPARK, 1);
+	PUT(&b->m, 61 * MS + 1000, PARK, loop);
+	/* Others of the loop are no help. */
+	trace_stream(&b->m, 2, 0);
+	PUT(&b->m, 0, PARK, loop);
+	PUT(&b->m, 90 * MS, UNPARK, 1);
+	PUT(&b->m, 91 * MS, PARK, loop);
+}
+
+static void the_only_client_of_a_thread_waits_for_what_others_hold(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	serve_one(&b, CLIENTS);
+	book_make(&b);
+	/* The kernel took a part of that, too. */
+	assert_true(had(&b, 1, TACHO__OWNS_LOCK).ns < 20 * MS);
+	assert_int_equal(had(&b, 1, TACHO__OWNS_LOCK).waiting, had(&b, 1, TACHO__OWNS_LOCK).ns);
+	ALL_MS(&b, 1, DESCHEDULED, 5);
+	COST_MS(&b, 1, CODE, 0);
+	COST_MS(&b, 1, CALL, 0);
+	book_end(&b);
+	/* Of a set that both serve, the other one would have done it. */
+	serve_one(&b, SET_A);
+	book_make(&b);
+	assert_int_equal(b.l->waiting_ns, 0);
+	book_end(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -484,6 +526,7 @@ int main(void)
 		cmocka_unit_test(a_thread_that_is_parked_at_the_same_set_would_have_served_it),
 		cmocka_unit_test(who_waits_for_the_one_that_waits_is_idle),
 		cmocka_unit_test(one_that_is_not_seen_to_wait_and_does_not_run_is_idle_as_well),
+		cmocka_unit_test(the_only_client_of_a_thread_waits_for_what_others_hold),
 		cmocka_unit_test(a_timer_waits_from_when_it_is_due),
 		cmocka_unit_test(work_waits_for_a_thread_of_the_pool),
 		cmocka_unit_test(wakes_before_a_hole_are_forgotten),

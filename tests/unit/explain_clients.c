@@ -1,0 +1,161 @@
+/* What is said of threads that serve one client each. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "explain/explain.h"
+#include "model_help.h"
+
+enum { CLIENTS = 50, SLEEP };
+
+#define THREADS 4u
+#define ROUNDS 20u
+#define ROUND (100 * MS)
+#define LOCK 0x1000u
+
+struct judged {
+	struct trace m;
+	struct tacho_reader *reader;
+	struct tacho__explanation *e;
+};
+
+static void begin(struct judged *j)
+{
+	uint8_t payload[256];
+	struct tb p = {0};
+
+	trace_begin(&j->m);
+	tb_definition(&p, CLIENTS, TACHO_DEF_LOOP, payload,
+		      bb_name(payload, "connections", "", 0, 0, TACHO_LEVEL_WAITS, ""));
+	tb_definition(&p, SLEEP, TACHO_DEF_TEXT, payload,
+		      bb_name(payload, "nanosleep", "", 0, 0, 0, ""));
+	tb_plain(&j->m.t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);
+	free(p.data);
+}
+
+static void judge(struct judged *j)
+{
+	int error;
+
+	j->reader = trace_reader(&j->m);
+	j->e = tacho__explain(j->reader, NULL, &error);
+	assert_non_null(j->e);
+	for (uint32_t i = 0; i < j->e->count; i++)
+		print_message("%s: %s\n", tacho__severity_name(j->e->findings[i].severity),
+			      j->e->findings[i].summary);
+}
+
+static const struct tacho__finding *found(const struct judged *j, const char *rule)
+{
+	for (uint32_t i = 0; i < j->e->count; i++)
+		if (strcmp(j->e->findings[i].rule, rule) == 0)
+			return &j->e->findings[i];
+	return NULL;
+}
+
+static void end(struct judged *j)
+{
+	tacho__explanation_free(j->e);
+	tacho_read_close(j->reader);
+	tb_free(&j->m.t);
+}
+
+/* Each has a request of 40 ms in each round, and is kept by a lock or in a call for 30 of these. */
+static void serve(struct trace *m, uint32_t thread, int locks)
+{
+	trace_stream(m, thread, 0);
+	PUT(m, 0, PARK, CLIENTS);
+	for (uint64_t i = 0; i < ROUNDS; i++) {
+		uint64_t at = i * ROUND + 5 * MS;
+
+		PUT(m, at, UNPARK, 1);
+		if (locks) {
+			PUT(m, at + MS, LOCK_WAIT, 0, LOCK);
+			PUT(m, at + 31 * MS, LOCK_WAITED, 1, LOCK);
+		} else {
+			PUT(m, at + 31 * MS, CALL, SLEEP, 0, 30 * MS, UINT64_MAX, 0);
+		}
+		PUT(m, at + 40 * MS, PARK, CLIENTS);
+	}
+}
+
+/* And nobody else: requests of another thread are another client's. */
+static void what_a_client_waits_for_by_itself_is_no_alarm(void **state)
+{
+	struct judged j;
+
+	(void)state;
+	begin(&j);
+	for (uint32_t i = 1; i <= THREADS; i++)
+		serve(&j.m, i, 0);
+	judge(&j);
+	assert_string_equal(j.e->verdict.category, "none");
+	assert_int_equal(found(&j, "blocking-call")->severity, TACHO__SEVERITY_INFO);
+	end(&j);
+}
+
+static void clients_that_wait_for_each_other_are_one(void **state)
+{
+	struct judged j;
+
+	(void)state;
+	begin(&j);
+	for (uint32_t i = 1; i <= THREADS; i++)
+		serve(&j.m, i, 1);
+	trace_stream(&j.m, 9, 0);
+	for (uint64_t i = 0; i < ROUNDS; i++)
+		PUT(&j.m, i * ROUND + 36 * MS - 1000, LOCK_RELEASE, PLACE, LOCK, THREADS);
+	judge(&j);
+	assert_string_equal(j.e->verdict.category, "lock");
+	assert_int_equal((uint64_t)found(&j, "lock-contention")->cost_ns,
+			 THREADS * ROUNDS * 30 * MS);
+	assert_string_equal(found(&j, "lock-contention")->where[0].function, "here");
+	assert_non_null(strstr(found(&j, "lock-contention")->summary,
+			       "a request waits up to 30.0 ms for a lock"));
+	end(&j);
+}
+
+/* Requests come one after the other, and the last one takes long. */
+static void keep_busy(struct judged *j, uint32_t loop)
+{
+	begin(j);
+	trace_stream(&j->m, 1, 0);
+	PUT(&j->m, 0, PARK, loop);
+	for (uint64_t i = 0; i < 400; i++) {
+		PUT(&j->m, (5 * i + 1) * MS, UNPARK, 1);
+		PUT(&j->m, (5 * i + 6) * MS - 1000, PARK, loop);
+	}
+	PUT(&j->m, 2002 * MS, UNPARK, 1);
+	/* So long that a loop would hang. */
+	trace_stream(&j->m, 2, 0);
+	PUT(&j->m, 9000 * MS, WAKE, 0, 7);
+	judge(j);
+}
+
+static void a_client_may_keep_its_thread_busy(void **state)
+{
+	struct judged j;
+
+	(void)state;
+	keep_busy(&j, LOOP_1);
+	assert_non_null(found(&j, "hang"));
+	assert_non_null(found(&j, "loop-saturated"));
+	end(&j);
+	keep_busy(&j, CLIENTS);
+	assert_null(found(&j, "hang"));
+	assert_null(found(&j, "loop-saturated"));
+	assert_string_equal(j.e->verdict.category, "none");
+	end(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(what_a_client_waits_for_by_itself_is_no_alarm),
+		cmocka_unit_test(clients_that_wait_for_each_other_are_one),
+		cmocka_unit_test(a_client_may_keep_its_thread_busy),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
