@@ -56,7 +56,7 @@ static int owns_stop(const struct tacho__owned *o)
 	return o->owns == TACHO__OWNS_STOPPED && o->reason;
 }
 
-static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__owned *o)
+uint64_t tacho__cause_key(const struct tacho__explaining *x, const struct tacho__owned *o)
 {
 	switch (o->owns) {
 	case TACHO__OWNS_CODE:
@@ -421,7 +421,7 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 			continue;
 		if (owns == TACHO__OWNS_CODE && !has_unsampled(c, o))
 			continue;
-		g = group_of(groups, &n, owns, key_of(x, o));
+		g = group_of(groups, &n, owns, tacho__cause_key(x, o));
 		if (g)
 			add_owned(x, c, g, o);
 	}

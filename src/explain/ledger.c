@@ -82,6 +82,7 @@ void tacho__ledger_free(struct tacho__ledger *l)
 	tacho__table_free(&l->owned);
 	tacho__table_free(&l->functions);
 	free(l->threads);
+	free(l->pools);
 	free(l->lines);
 	free(l->owners);
 	free(l->stops);

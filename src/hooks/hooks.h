@@ -83,6 +83,7 @@ struct tacho__hook_thread {
 	uint32_t said;	  /* 1: it says by tacho.h that it runs a loop or polls tasks (said.c) */
 	int32_t listener; /* socket from which listener_loop took a connection last */
 	uint32_t listener_loop;
+	uint32_t serves; /* 1: it is of a pool that does what loops give it to do */
 } __attribute__((aligned(64)));
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
 
@@ -194,6 +195,9 @@ uint32_t tacho__tid_of(pthread_t thread);
 /* calls.c: the thread has just become one of a loop. */
 void tacho__calls_loop(void);
 
+/* calls.c: the thread is of a pool that does what a loop gives it to do. */
+void tacho__serves(void);
+
 /* calls.c: after a slow poll, what is known of descriptors is found out anew (calls.h). */
 void tacho__descriptors_doubted(void);
 
@@ -212,6 +216,13 @@ static inline int tacho__is_inside(void)
 static inline int tacho__on_loop_thread(void)
 {
 	return (tacho__hook.loop | tacho__hook.said) != 0 && !tacho__self->now.parked;
+}
+
+/* The same for threads of pools that do what loops give them to do. */
+static inline int tacho__calls_matter(void)
+{
+	return (tacho__hook.loop | tacho__hook.said | tacho__hook.serves) != 0 &&
+	       !tacho__self->now.parked;
 }
 
 #endif

@@ -400,7 +400,8 @@ static int in_poll(void)
 
 /*
  * Whether poll or select is called in the middle of work, by a client library say, and is not how
- * the thread waits for work: in a poll, or where nearly all its waits are in epoll. `waits`: it may
+ * the thread waits for work: in a poll, on a thread of a pool, or where nearly all its waits are in
+ * epoll. `waits`: it may
  * wait. What looks only, without a time-out, tells nothing of how a thread waits: loops of poll with
  * an epoll set among their descriptors empty it so.
  */
@@ -411,7 +412,7 @@ static int in_work(int waits)
 
 	if (!tacho__recording() || tacho__is_inside() || tacho__event_waits())
 		return 0;
-	if (in_poll())
+	if (in_poll() || (h->serves && !h->loop))
 		return 1;
 	often = h->epolls >= EPOLLS_LEAST && h->polls < h->epolls / 4;
 	if (waits && h->loop)
