@@ -504,19 +504,29 @@ static uint64_t lost_ns(const struct tacho__cause *g)
 	}
 }
 
+static int is_blocked(const struct tacho__cause *g)
+{
+	return g->owns == TACHO__OWNS_CALL || g->owns == TACHO__OWNS_LOCK;
+}
+
 static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct counted *c,
 					const struct tacho__cause *g)
 {
 	double window = g->owns == TACHO__OWNS_STOPPED ? tacho__window_ns(x) : c->running_ns;
 	double share = 100 * (double)g->waiting_ns / window;
 	double least = tacho__limit(x, "waiting.share");
-	double lost = 100 * (double)lost_ns(g) / window / peers(x, g);
+	uint32_t threads = peers(x, g);
+	double lost = 100 * (double)lost_ns(g) / window / threads;
+	/* Who is blocked waits as well; where others serve meanwhile, that is the capacity's share. */
+	double felt =
+		share +
+		(g->several && threads == 1 && is_blocked(g) ? 100 * (double)g->ns / window : 0);
 	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count") ||
 		     (g->owns == TACHO__OWNS_STOPPED && !owns_stop(g->worst) &&
 		      (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
 
-	if (share < least && !stalls && lost < tacho__limit(x, "lost.share")) {
-		tacho__drop_small(x, g, share, lost);
+	if (felt < least && !stalls && lost < tacho__limit(x, "lost.share")) {
+		tacho__drop_small(x, g, felt, lost);
 		return (enum tacho__severity)0;
 	}
 	/* Its only client waits for it, and has nothing else to ask for. */
