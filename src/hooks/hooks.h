@@ -60,6 +60,15 @@ void tacho__look_up_all(void);
 /* The real function: TACHO_REAL(epoll_wait)(epfd, ...). */
 #define TACHO_REAL(name) TACHO__FIND(#name, __typeof__(&name))
 
+/* Of the waits of a thread (between.h). */
+struct tacho__hook_between {
+	const void *work;  /* where most of them are */
+	const void *aside; /* where the last was, if not there */
+	const void *code;  /* where one was between two of those */
+	uint32_t waits;	   /* at `work`, less those elsewhere */
+	uint32_t times;	   /* that one was at `code` alone */
+};
+
 /* What hooks know of the calling thread. */
 struct tacho__hook_thread {
 	uint32_t loop;	      /* that it waited on last: a definition, 0 none */
@@ -83,6 +92,7 @@ struct tacho__hook_thread {
 	uint32_t said;	  /* 1: it says by tacho.h that it runs a loop or polls tasks (said.c) */
 	int32_t listener; /* socket from which listener_loop took a connection last */
 	uint32_t listener_loop;
+	struct tacho__hook_between between;
 	uint32_t serves; /* 1: it is of a pool that does what loops give it to do */
 } __attribute__((aligned(64)));
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
