@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/hist.h"
 #include "model/model.h"
 #include "model/place.h"
 #include "model/table.h"
@@ -146,6 +147,7 @@ struct tacho__ledger_pool {
 	uint32_t given, waiting; /* as the last record has it */
 	uint64_t lock;
 	uint64_t count;			    /* that had to wait */
+	struct tacho__hist wait;	    /* of all that began, and at the end of the rest */
 	uint64_t longest_ns, longest_at_ns; /* that one waited, and since when */
 	uint32_t point_count;
 	struct {

@@ -493,6 +493,7 @@ uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__work
 
 /* ledger_pools.c */
 void tacho__book_queued(struct tacho__ledger_book *b, const struct tacho__step *s);
+void tacho__book_end_pool(struct tacho__ledger_book *b, const struct tacho__queue *q);
 /* The thread waits for a condition, or has. 1: that is where it waits for work. */
 int tacho__book_idles(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t lock,
 		      uint64_t ns);

@@ -21,17 +21,36 @@ static void keep_point(struct tacho__ledger_pool *p, uint32_t given, uint64_t ns
 	p->points[p->point_count++].ns = ns;
 }
 
-/* The one of that number has waited until now, if they are taken in the order in which they came. */
-static void waited(struct tacho__ledger_pool *p, uint32_t number, uint64_t ns)
+/* How long the one of that number has waited, if they are taken in the order in which they came. */
+static uint64_t age(struct tacho__ledger_pool *p, uint32_t number, uint64_t ns)
 {
 	uint32_t i = 0;
+	uint64_t since;
 
 	while (i < p->point_count && p->points[i].given < number)
 		i++;
-	if (i < p->point_count && ns > p->points[i].ns && ns - p->points[i].ns > p->longest_ns) {
-		p->longest_at_ns = p->points[i].ns;
-		p->longest_ns = ns - p->longest_at_ns;
+	since = i < p->point_count && p->points[i].ns < ns ? p->points[i].ns : ns;
+	if (ns - since > p->longest_ns) {
+		p->longest_at_ns = since;
+		p->longest_ns = ns - since;
 	}
+	return ns - since;
+}
+
+static void add(struct tacho__ledger_book *b, struct tacho__ledger_pool *p, uint64_t ns,
+		uint64_t times)
+{
+	if (times && tacho__hist_add_many(&p->wait, ns, times))
+		b->error = -ENOMEM;
+}
+
+/* Those that wait at the end came evenly since the oldest did. */
+void tacho__book_end_pool(struct tacho__ledger_book *b, const struct tacho__queue *q)
+{
+	struct tacho__ledger_pool *p = &b->l->pools[q->pool - 1];
+
+	if (p->waiting)
+		add(b, p, age(p, p->given - p->waiting + 1, q->at) / 2, p->waiting);
 }
 
 static struct tacho__ledger_pool *pool_of(struct tacho__ledger_book *b, struct tacho__queue *q,
@@ -62,7 +81,10 @@ static void enrol(struct tacho__ledger_book *b, struct tacho__worker *w, struct 
 
 	if (t->is_loop || t->works || w->doing == TACHO__UNBORN || !q->pool)
 		return;
-	b->l->pools[q->pool - 1].threads += t->pool != q->pool;
+	if (t->pool != q->pool) {
+		b->l->pools[q->pool - 1].threads++;
+		add(b, &b->l->pools[q->pool - 1], 0, w->home_waits);
+	}
 	t->is_pool = 1;
 	t->pool = q->pool;
 	tacho__queue_stand(b, w, q, w->waits_for == w->home ? TACHO__PARKED : TACHO__BUSY, ns);
@@ -81,8 +103,12 @@ void tacho__book_queued(struct tacho__ledger_book *b, const struct tacho__step *
 		if (w->process == s->process && w->home == s->lock)
 			enrol(b, w, q, s->ns);
 	/* Nobody takes several at once: that a thread finds nothing says that what it was told is wrong. */
-	if (p->waiting && (waiting || p->waiting == 1))
-		waited(p, p->given - p->waiting + 1, s->ns);
+	if (p->waiting && (waiting || p->waiting == 1)) {
+		uint32_t begun = given - waiting - (p->given - p->waiting);
+		uint64_t waited = age(p, p->given - p->waiting + 1, s->ns);
+
+		add(b, p, waited, begun < p->waiting ? begun : p->waiting);
+	}
 	p->count += is_new ? waiting : given - p->given;
 	if (!waiting)
 		p->point_count = 0;
@@ -125,6 +151,7 @@ int tacho__book_idled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	w->doing = TACHO__RUNNING;
 	tacho__queue_stand(b, w, tacho__queue_at(b, w), TACHO__BUSY, ns);
 	w->home_waits++;
+	add(b, &b->l->pools[tacho__queue_at(b, w)->pool - 1], 0, 1);
 	return 1;
 }
 

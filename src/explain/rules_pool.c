@@ -181,19 +181,18 @@ static const char *keeper_text(const struct tacho__explaining *x, struct tacho__
 static void find_own_pool(struct tacho__explaining *x, uint32_t index)
 {
 	const struct tacho__ledger_pool *p = &x->out->ledger->pools[index];
-	double warn = tacho__limit(x, "pool-exhausted.warn"), share;
+	double warn = tacho__limit(x, "pool-exhausted.warn"), share, p99;
 	char ns[TACHO__TEXT], sum[TACHO__TEXT], text[4 * TACHO__TEXT];
 	struct tacho__finding *f;
 	struct kept k;
 
 	look_at_keepers(x, index + 1, &k);
 	share = 100 * k.waiting_ns / tacho__window_ns(x);
-	if ((double)p->longest_ns < warn || share < tacho__limit(x, "waiting.share") ||
-	    !is_own_doing(x, &k))
+	p99 = (double)tacho__hist_at(&p->wait, 0.99);
+	if (p99 < warn || share < tacho__limit(x, "waiting.share") || !is_own_doing(x, &k))
 		return;
 	f = tacho__find(x, "pool-exhausted",
-			(double)p->longest_ns >= 5 * warn ? TACHO__SEVERITY_CRITICAL
-							  : TACHO__SEVERITY_WARNING,
+			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
 			x->process, k.waiting_ns);
 	f->waiting_ns = k.waiting_ns;
 	f->lock = p->lock;

@@ -153,6 +153,30 @@ static void what_keeps_a_pool_is_named(void **state)
 	book_end(&b);
 }
 
+/* One of 200 waits for 40 ms. */
+static void a_burst_is_no_full_pool(void **state)
+{
+	struct tacho__explanation *e;
+	struct booked b;
+	int error;
+
+	(void)state;
+	book_begin(&b);
+	put_loop(&b.m, 1);
+	trace_stream(&b.m, 2, 0);
+	waits(&b.m, 1 * MS, 10 * MS, CONDITION);
+	put_call(&b.m, 60 * MS, SLEEP, 50 * MS);
+	QUEUE(&b.m, 60 * MS, 0, 1, 0);
+	for (uint64_t i = 0; i < 200; i++)
+		waits(&b.m, (61 + 2 * i) * MS, (62 + 2 * i) * MS, CONDITION);
+	b.reader = trace_reader(&b.m);
+	b.l = NULL;
+	e = tacho__explain(b.reader, NULL, &error);
+	assert_null(find(e));
+	tacho__explanation_free(e);
+	book_end(&b);
+}
+
 static void code_keeps_a_pool_if_it_runs(void **state)
 {
 	struct booked b;
@@ -178,6 +202,7 @@ int main(void)
 		cmocka_unit_test(threads_belong_to_the_condition_that_most_of_their_waits_are_for),
 		cmocka_unit_test(a_pool_with_a_thread_that_waits_for_work_is_not_full),
 		cmocka_unit_test(what_keeps_a_pool_is_named),
+		cmocka_unit_test(a_burst_is_no_full_pool),
 		cmocka_unit_test(code_keeps_a_pool_if_it_runs),
 	};
 
