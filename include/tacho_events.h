@@ -177,6 +177,15 @@ enum tacho_role {
 		F(STOPPED, seen_ns, W(1), TIME, "until then it was seen to be stopped") \
 		F(STOPPED, traced, ARG_BITS(0, 1), BOOL, "1 by a debugger or tracer") \
 		F(STOPPED, frozen, ARG_BITS(1, 1), BOOL, "1 by the freezer of a cgroup") \
+	E(LOCK_QUEUE, 0x85, "lock-queue", 2, PLAIN, \
+	  "[lock {lock}] {waiting} wait for one of its threads, {given} so far[ at {at}]", \
+	  "of a condition at which threads wait for work that a loop gives them") \
+		F(LOCK_QUEUE, lock, W(0), LOCK, "condition variable") \
+		F(LOCK_QUEUE, waiting, BITS(1, 0, 32), NUMBER, \
+		  "pieces of work that wait, as far as can be told") \
+		F(LOCK_QUEUE, given, BITS(1, 32, 32), NUMBER, \
+		  "pieces of work given, ever, when no thread waited for one") \
+		F(LOCK_QUEUE, at, ARG, ID, "place where one was given, or 0: one was taken") \
 	E(SPAWN, 0xc0, "spawn", 3, PLAIN, "{kind}[ task {task}][ parent {parent}][ at {at}]", "") \
 		F(SPAWN, kind, ARG, KIND, "kind") \
 		F(SPAWN, task, W(1), TASK, "task") \

@@ -18,6 +18,7 @@
 #define FULL 0.9     /* busy for so much of the time, a loop has too much to do */
 /* Of the time of a function, what is in callbacks that are longer than usual, if it is the reason. */
 #define SPECIFIC 0.7
+#define PROPORTION_LEAST 3u
 
 /* -------------------------------------------------------------------- groups */
 
@@ -56,7 +57,7 @@ static int owns_stop(const struct tacho__owned *o)
 	return o->owns == TACHO__OWNS_STOPPED && o->reason;
 }
 
-static uint64_t key_of(const struct tacho__explaining *x, const struct tacho__owned *o)
+uint64_t tacho__cause_key(const struct tacho__explaining *x, const struct tacho__owned *o)
 {
 	switch (o->owns) {
 	case TACHO__OWNS_CODE:
@@ -79,6 +80,7 @@ struct counted {
 	/* By index of the owner: what functions had of its code. */
 	struct sampled {
 		struct tacho__size size[TACHO__SIZES];
+		uint64_t cpu_ns; /* of those of 1 to 10 ms */
 	} * sampled;
 	int error;
 };
@@ -112,7 +114,26 @@ static void count_sampled(const struct tacho__explaining *x, struct counted *c)
 			to->ns += f->size[i].ns;
 			to->waiting_ns += waited(o, f, i);
 		}
+		c->sampled[f->owned].cpu_ns += f->size_cpu_ns[1];
 	}
+}
+
+/*
+ * Many callbacks of 1 to 10 ms have no sample, because they are shorter than the time between two. If
+ * the samples of the others make up for the time of all, all of them ran, and functions have them in
+ * the proportion of those that were sampled.
+ */
+static int is_in_proportion(const struct counted *c, const struct tacho__owned *o, uint32_t size)
+{
+	const struct sampled *s = &c->sampled[o->entry.index];
+
+	return size == 1 && s->size[1].count >= PROPORTION_LEAST &&
+	       s->cpu_ns >= o->size[1].ns / 2 && o->size[1].ns >= s->size[1].ns;
+}
+
+static uint64_t in_proportion(uint64_t part, uint64_t sampled, uint64_t all)
+{
+	return sampled ? (uint64_t)((double)part * ((double)all / (double)sampled)) : part;
 }
 
 static void count_clients(const struct tacho__explaining *x, struct counted *c)
@@ -192,6 +213,8 @@ static void add_owned(const struct tacho__explaining *x, const struct counted *c
 	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
 		const struct tacho__size *size = &o->size[i];
 
+		if (is_in_proportion(c, o, i))
+			continue;
 		g->size[i].count += size->count - least(less[i].count, size->count);
 		g->size[i].ns += size->ns - least(less[i].ns, size->ns);
 		g->size[i].waiting_ns +=
@@ -285,9 +308,12 @@ static void add_function(const struct tacho__explaining *x, const struct counted
 	g->samples += f->samples;
 	g->function_ns += f->ns;
 	for (uint32_t i = 1; i < TACHO__SIZES; i++) {
-		g->size[i].count += f->size[i].count;
-		g->size[i].ns += f->size[i].ns;
-		g->size[i].waiting_ns += waited(o, f, i);
+		const struct tacho__size *s = &c->sampled[o->entry.index].size[i];
+		const struct tacho__size *all = is_in_proportion(c, o, i) ? &o->size[i] : s;
+
+		g->size[i].count += in_proportion(f->size[i].count, s->count, all->count);
+		g->size[i].ns += in_proportion(f->size[i].ns, s->ns, all->ns);
+		g->size[i].waiting_ns += in_proportion(waited(o, f, i), s->ns, all->ns);
 		g->cpu_ns += f->size_cpu_ns[i];
 	}
 }
@@ -401,7 +427,7 @@ static int has_unsampled(const struct counted *c, const struct tacho__owned *o)
 	int any = 0;
 
 	for (uint32_t i = 1; i < TACHO__SIZES; i++)
-		any |= o->size[i].count > less[i].count;
+		any |= o->size[i].count > less[i].count && !is_in_proportion(c, o, i);
 	return any;
 }
 
@@ -421,7 +447,7 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 			continue;
 		if (owns == TACHO__OWNS_CODE && !has_unsampled(c, o))
 			continue;
-		g = group_of(groups, &n, owns, key_of(x, o));
+		g = group_of(groups, &n, owns, tacho__cause_key(x, o));
 		if (g)
 			add_owned(x, c, g, o);
 	}
@@ -478,19 +504,29 @@ static uint64_t lost_ns(const struct tacho__cause *g)
 	}
 }
 
+static int is_blocked(const struct tacho__cause *g)
+{
+	return g->owns == TACHO__OWNS_CALL || g->owns == TACHO__OWNS_LOCK;
+}
+
 static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct counted *c,
 					const struct tacho__cause *g)
 {
 	double window = g->owns == TACHO__OWNS_STOPPED ? tacho__window_ns(x) : c->running_ns;
 	double share = 100 * (double)g->waiting_ns / window;
 	double least = tacho__limit(x, "waiting.share");
-	double lost = 100 * (double)lost_ns(g) / window / peers(x, g);
+	uint32_t threads = peers(x, g);
+	double lost = 100 * (double)lost_ns(g) / window / threads;
+	/* Who is blocked waits as well; where others serve meanwhile, that is the capacity's share. */
+	double felt =
+		share +
+		(g->several && threads == 1 && is_blocked(g) ? 100 * (double)g->ns / window : 0);
 	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count") ||
 		     (g->owns == TACHO__OWNS_STOPPED && !owns_stop(g->worst) &&
 		      (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
 
-	if (share < least && !stalls && lost < tacho__limit(x, "lost.share")) {
-		tacho__drop_small(x, g, share, lost);
+	if (felt < least && !stalls && lost < tacho__limit(x, "lost.share")) {
+		tacho__drop_small(x, g, felt, lost);
 		return (enum tacho__severity)0;
 	}
 	/* Its only client waits for it, and has nothing else to ask for. */

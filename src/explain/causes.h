@@ -41,6 +41,8 @@ void tacho__drop_cause(const struct tacho__explaining *x, const struct tacho__ca
 		       const char *format, ...) __attribute__((format(printf, 3, 4)));
 void tacho__drop_small(const struct tacho__explaining *x, const struct tacho__cause *g,
 		       double share, double lost);
+/* Owners of a process with the same key are one, beside what they own. */
+uint64_t tacho__cause_key(const struct tacho__explaining *x, const struct tacho__owned *o);
 /* Of a lock: who has it while others wait, and did not wait for it as well. NULL: not seen. */
 const struct tacho__owned *tacho__keeper(const struct tacho__explaining *x,
 					 const struct tacho__cause *g);

@@ -72,7 +72,7 @@ const struct tacho__rule tacho__rules[] = {
 	{"lock-contention", "threads wait for a lock that another one holds", "locks"},
 	{"kernel-scheduling-delay", "loops could run but the kernel runs others", "scheduling"},
 	{"cpu-throttled", "a CPU quota stops the process", "the quota's counters"},
-	{"pool-exhausted", "work waits because all threads of a pool are busy", "libuv"},
+	{"pool-exhausted", "work waits because all threads of a pool are busy", "tacho run"},
 	{"loop-saturated", "a loop has more to do than one thread can do", ""},
 	{"wake-latency", "what is woken runs late", "wakes"},
 	{"queue-growth", "a queue grows", "queue depths"},
@@ -435,6 +435,7 @@ static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
 		tacho__rules_stuck(x);
 		tacho__rules_end(x);
 		tacho__rules_wait(x);
+		tacho__rules_pool(x);
 		tacho__rules_io(x);
 		name_loops(x);
 		x->idle &= tacho__is_idle(x);

@@ -112,13 +112,19 @@ static void fold_all(struct tacho__explanation *e)
 	}
 }
 
+/* A loop that is full, and nothing explains it, is a cause: what waits for it is known. */
+static int is_full(const struct tacho__finding *f)
+{
+	return strcmp(f->rule, "loop-saturated") == 0 && f->waiting_ns > 0;
+}
+
 /* A symptom that nothing explains is a finding as any other symptom: the dearest first. */
 static int comes_before(const struct tacho__finding *f, const struct tacho__finding *g)
 {
 	if ((f->folded_into >= 0) != (g->folded_into >= 0))
 		return g->folded_into >= 0;
 	return f->folded_into < 0 && !first_of(f) && !first_of(g) && fold_of(f)->symptom &&
-	       fold_of(g)->symptom &&
+	       (fold_of(g)->symptom || (is_full(f) && g->waiting_ns > 0)) &&
 	       (f->severity >= TACHO__SEVERITY_WARNING) ==
 		       (g->severity >= TACHO__SEVERITY_WARNING) &&
 	       f->rank_ns > g->rank_ns;

@@ -82,6 +82,9 @@ void tacho__ledger_free(struct tacho__ledger *l)
 	tacho__table_free(&l->owned);
 	tacho__table_free(&l->functions);
 	free(l->threads);
+	for (uint32_t i = 0; i < l->pool_count; i++)
+		tacho__hist_free(&l->pools[i].wait);
+	free(l->pools);
 	free(l->lines);
 	free(l->owners);
 	free(l->stops);
@@ -172,6 +175,8 @@ static void end_queues(struct tacho__ledger_book *b)
 
 		if (q->joined)
 			continue;
+		if (q->pool)
+			tacho__book_end_pool(b, q);
 		if (w)
 			charge(b, w, TACHO__OWNS_LATE, TACHO__LATE_WOKEN, left);
 		else

@@ -8,8 +8,8 @@
  * a thread add up to its span to the nanosecond.
  *
  * WAITING. Things wait in a queue of work: tasks that were woken, in that of their loop; what a
- * wait of the kernel reported, in that of the thread that got it; work, in that of its pool. A
- * queue belongs to the threads that serve it: those that wait on the same epoll set or run the same
+ * wait of the kernel reported, in that of the thread that got it; work, in that of its pool: of
+ * libuv, or at the condition at which the program's own threads wait for it. A queue belongs to the threads that serve it: those that wait on the same epoll set or run the same
  * loop, and loops between which tasks go to and fro. While m things wait, each ns costs m. Threads
  * that serve the queue and are busy pay for it in equal parts, and what has their time then has
  * the cost. While one of them is parked, or none is busy, it is nobody's doing but that of
@@ -39,6 +39,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "model/hist.h"
 #include "model/model.h"
 #include "model/place.h"
 #include "model/table.h"
@@ -135,10 +136,31 @@ struct tacho__function {
 	uint8_t is_recorder;
 };
 
+/*
+ * Threads that wait for work at a condition of the program's own, and what loops gave them while all
+ * of them were busy, counted from the first time that something waited.
+ */
+#define TACHO__POOL_POINTS 32u
+struct tacho__ledger_pool {
+	uint32_t process, threads;
+	uint32_t place;		 /* where work was given last; 0 */
+	uint32_t given, waiting; /* as the last record has it */
+	uint64_t lock;
+	uint64_t count;			    /* that had to wait */
+	struct tacho__hist wait;	    /* of all that began, and at the end of the rest */
+	uint64_t longest_ns, longest_at_ns; /* that one waited, and since when */
+	uint32_t point_count;
+	struct {
+		uint64_t ns;
+		uint32_t given; /* so many were, by then; not all points are kept */
+	} points[TACHO__POOL_POINTS];
+};
+
 struct tacho__ledger_thread {
 	uint32_t process, thread;
 	uint32_t loop, level;	    /* that it waited on last; 0 */
 	uint8_t is_loop, is_pool;   /* neither: of no interest, unless something waited for it */
+	uint32_t pool;		    /* index in `pools` + 1; 0: none, or that of libuv */
 	uint64_t first_ns, last_ns; /* its owners add up to what is between */
 	uint64_t turns, works;
 	uint64_t idle_ns;
@@ -187,6 +209,8 @@ struct tacho__ledger_book; /* while it is made */
 struct tacho__ledger {
 	struct tacho__ledger_thread *threads;
 	uint32_t thread_count, thread_capacity;
+	struct tacho__ledger_pool *pools;
+	uint32_t pool_count, pool_capacity;
 	struct tacho__table owned;     /* struct tacho__owned */
 	struct tacho__table functions; /* struct tacho__function */
 	struct tacho__ledger_line *lines;

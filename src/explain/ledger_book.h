@@ -7,6 +7,7 @@
  *   ledger_waits.c   where they wait in the middle of work
  *   ledger_time.c    which owner gets a stretch of time, and its cost
  *   ledger_stops.c   when the whole process is stopped
+ *   ledger_pools.c   pools of threads of the program's own
  *   ledger_queue.c   queues of work: what waits, who serves
  *   ledger_code.c    samples: which functions code is
  *   ledger_text.c    names and places of owners
@@ -44,6 +45,7 @@ struct tacho__queue {
 	uint32_t joined;	   /* index of the queue that it is one with now + 1; 0: itself */
 	uint32_t serving, parked, idle; /* threads; of these parked at it, idle elsewhere */
 	uint32_t most_serving;
+	uint32_t pool;	       /* index in `pools` + 1, which are told what waits; 0 */
 	uint32_t waiting;      /* things */
 	uint32_t last_worker;  /* that served; TACHO__NONE */
 	uint64_t at;	       /* until when the sums go */
@@ -121,6 +123,8 @@ struct tacho__worker {
 	enum tacho__owns_reason why; /* it is not observed */
 	uint32_t blocked_on; /* a loop that it waits on in the middle of a turn of another; 0 */
 	uint32_t main_loop, main_waits, other_waits;
+	uint32_t home_waits; /* for the condition that most are for, less those for others */
+	uint64_t home, waits_for;
 	uint32_t turn_loop;				/* that it came from */
 	uint32_t block_count;				/* of `blocks` */
 	uint32_t off_count;				/* of `offs` */
@@ -289,6 +293,11 @@ struct tacho__queue *tacho__queue_of(struct tacho__ledger_book *b, uint32_t proc
 struct tacho__queue *tacho__queue_served(struct tacho__ledger_book *b, struct tacho__worker *w,
 					 uint32_t loop);
 struct tacho__queue *tacho__queue_of_pool(struct tacho__ledger_book *b, uint32_t process);
+/* Of a pool of the program's own. NULL: not known, and (`make`) there is no room. */
+struct tacho__queue *tacho__queue_at_condition(struct tacho__ledger_book *b, uint32_t process,
+					       uint64_t lock, int make);
+void tacho__queue_set(struct tacho__ledger_book *b, struct tacho__queue *q, uint32_t waiting,
+		      uint64_t ns);
 void tacho__queue_pay(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t took);
 /* The sums until then. */
 static inline void tacho__queue_move(struct tacho__ledger_book *b, struct tacho__queue *q,
@@ -481,6 +490,18 @@ void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w);
 
 /* ledger_text.c: at the end. What was taken to wait for it, and did not. */
 uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__worker *w);
+
+/* ledger_pools.c */
+void tacho__book_queued(struct tacho__ledger_book *b, const struct tacho__step *s);
+void tacho__book_end_pool(struct tacho__ledger_book *b, const struct tacho__queue *q);
+/* The thread waits for a condition, or has. 1: that is where it waits for work. */
+int tacho__book_idles(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t lock,
+		      uint64_t ns);
+int tacho__book_idled(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t lock,
+		      uint64_t ns);
+/* It was one, at `ns`, after which it may belong to another pool. */
+void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t lock,
+		      uint64_t ns);
 
 /* ledger_waits.c */
 void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,

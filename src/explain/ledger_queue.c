@@ -7,6 +7,7 @@
 
 #define POOL (UINT64_C(1) << 40) /* in keys: beside all definitions and descriptors */
 #define SET (UINT64_C(1) << 41)
+#define CONDITION (UINT64_C(1) << 63)
 #define WAITING_MAX (1u << 24)
 
 /* ---------------------------------------------------------------- which one */
@@ -68,6 +69,14 @@ struct tacho__queue *tacho__queue_served(struct tacho__ledger_book *b, struct ta
 struct tacho__queue *tacho__queue_of_pool(struct tacho__ledger_book *b, uint32_t process)
 {
 	return get(b, process, POOL);
+}
+
+struct tacho__queue *tacho__queue_at_condition(struct tacho__ledger_book *b, uint32_t process,
+					       uint64_t lock, int make)
+{
+	return make || tacho__table_find(&b->queues, process, lock | CONDITION)
+		       ? get(b, process, lock | CONDITION)
+		       : NULL;
 }
 
 /* --------------------------------------------------------------------- sums */
@@ -165,6 +174,14 @@ void tacho__queue_takes(struct tacho__ledger_book *b, struct tacho__queue *q, ui
 		q->old = q->waiting;
 }
 
+void tacho__queue_set(struct tacho__ledger_book *b, struct tacho__queue *q, uint32_t waiting,
+		      uint64_t ns)
+{
+	tacho__queue_move(b, q, ns);
+	mark(q);
+	q->waiting = waiting < WAITING_MAX ? waiting : WAITING_MAX;
+}
+
 /*
  * Nobody is busy any more: who serves the queue found nothing in it. What has been woken since
  * before the last such moment, and was not served in between, does not wait: its poll was too
@@ -248,8 +265,8 @@ void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
 	q->last_worker = w->entry.index;
 	if (standing == TACHO__BUSY)
 		take_late(b, w, q, ns);
-	/* Between two pieces of work a thread of a pool has looked at nothing. */
-	else if (was == TACHO__BUSY && !busy(q) && q->entry.key[1] != POOL)
+	/* Between two pieces of work a thread of a pool has looked at nothing; or it is told. */
+	else if (was == TACHO__BUSY && !busy(q) && q->entry.key[1] != POOL && !q->pool)
 		rest(q);
 }
 

@@ -469,6 +469,7 @@ static void worked(struct tacho__ledger_book *b, struct tacho__worker *w, uint64
 	if (!t->is_pool || !w->depth)
 		return;
 	close_frame(b, w, ns);
+	w->block_count = 0;
 	if (t->is_loop || w->depth)
 		return;
 	w->doing = TACHO__WAITING;
@@ -582,6 +583,9 @@ void tacho__book_step(void *arg, const struct tacho__step *s)
 	case TACHO__STEP_SUBMITTED:
 	case TACHO__STEP_TAKEN:
 		queue_changes(b, s, s->ns);
+		break;
+	case TACHO__STEP_QUEUED:
+		tacho__book_queued(b, s);
 		break;
 	default:
 		step(b, w, s);

@@ -218,8 +218,9 @@ static int is_handed(const struct tacho__ledger_book *b, const struct tacho__wor
 {
 	const struct tacho__queue *q = tacho__queue_at(b, w);
 
-	return q && q->most_serving > 1 && o->owns == TACHO__OWNS_LOCK && o->is_signal &&
-	       o->count >= LEAST_WAITS && o->count * 10 >= b->l->threads[w->thread].turns;
+	return q && (q->most_serving > 1 || q->pool) && o->owns == TACHO__OWNS_LOCK &&
+	       o->is_signal && o->count >= LEAST_WAITS &&
+	       o->count * 10 >= b->l->threads[w->thread].turns;
 }
 
 /* A call that most turns consist of, where the loop itself hardly waits. */

@@ -42,6 +42,9 @@ void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
 
+	w->waits_for = s->lock;
+	if (s->value && tacho__book_idles(b, w, s->lock, ns))
+		return;
 	w->in_lock = 1;
 	w->signal_guess = s->value != 0;
 	w->signal_owned = TACHO__NONE;
@@ -52,11 +55,16 @@ void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
 void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
 			const struct tacho__step *s, uint64_t ns)
 {
+	w->waits_for = 0;
+	if (tacho__book_idled(b, w, s->lock, ns))
+		return;
 	w->in_lock = !s->value;
 	if (s->value)
 		signalled(b, w, s->place, ns);
 	if (w->standing == TACHO__IDLING)
 		tacho__queue_stand(b, w, tacho__queue_at(b, w), TACHO__BUSY, ns);
+	if (s->value)
+		tacho__book_home(b, w, s->lock, ns);
 }
 
 void tacho__book_lock(void *arg, const struct tacho__lock *l)

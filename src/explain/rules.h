@@ -6,8 +6,9 @@
  *   rules_ledger.c   what is said of these
  *   considered.c     what is none, and why
  *   rules_locks.c    locks that threads without loops wait for
- *   rules_wait.c     wakes, queues, pools
+ *   rules_wait.c     wakes, queues
  *   rules_tasks.c    tasks that wake themselves, do not end, or are not woken
+ *   rules_pool.c     pools of threads
  *   rules_leak.c     what is begun and not ended
  *   rules_io.c       timers, descriptors, futile waits, load
  *   rules_stuck.c    what has not come back when the records end
@@ -153,6 +154,7 @@ void tacho__rules_locks(struct tacho__explaining *x); /* after rules_ledger */
 void tacho__rules_wait(struct tacho__explaining *x);
 /* `queue`: one of them grows. */
 void tacho__rules_tasks(struct tacho__explaining *x, int queue);
+void tacho__rules_pool(struct tacho__explaining *x);
 void tacho__rules_io(struct tacho__explaining *x);
 void tacho__rules_process(struct tacho__explaining *x);
 void tacho__rules_end(struct tacho__explaining *x); /* after rules_stuck */

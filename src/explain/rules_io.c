@@ -11,15 +11,21 @@
 #define LATE_MIN 3u
 /* Of a loop's time: from here on what comes at random waits longer than it takes (M/D/1). */
 #define FLOODED 0.67
+#define MOSTLY 0.8
 
-/* Share of the time in which the loop did not wait, 0..1; -1: not known. */
+/* Share of the time that is in turns, 0..1; -1: not known. */
+static double in_turns(const struct tacho__loop_sum *l)
+{
+	double all = (double)(l->busy_ns + l->parked_ns);
+
+	return all > 0 ? (double)l->busy_ns / all : -1;
+}
+
+/* The same without what it waits for something to do between two waits for events. */
 static double utilisation(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	double all = (double)(l->busy_ns + l->parked_ns), share;
-	double busy = tacho__busy_share(x, l->thread);
+	double busy = tacho__busy_share(x, l->thread), share = in_turns(l);
 
-	share = all > 0 ? (double)l->busy_ns / all : -1;
-	/* Between two waits for events it may wait for something else to do. */
 	return busy < share ? busy : share;
 }
 
@@ -76,7 +82,8 @@ static const char *mostly_text(char out[3 * TACHO__TEXT], const struct tacho__fi
 
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	double more = with_short_waits(l), share = more * median_share(x, l);
+	double busy = utilisation(x, l), more = with_short_waits(l);
+	double share = busy > 0 ? more * median_share(x, l) * busy / in_turns(l) : 0;
 	const struct tacho__own_time own = tacho__own_time(x, l->thread);
 	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
@@ -84,10 +91,14 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 	tacho__loop_text(x, name, l);
 	if (l->turns < TURNS_FULL ||
 	    tacho__below(x, "loop-saturated", name, (double)l->busy_ns / 2, share,
-			 "loop-saturated.share") ||
-	    tacho__below(x, "loop-saturated", name, (double)l->busy_ns / 2,
-			 more * utilisation(x, l) * 100, "loop-saturated.share"))
+			 "loop-saturated.share"))
 		return;
+	/* Its clients may come later than the window begins, and go before it ends. */
+	if (more * busy < MOSTLY) {
+		tacho__consider(x, "loop-saturated", name, (double)l->busy_ns / 2, 0,
+				"it is full for a part of the window only");
+		return;
+	}
 	/* Others have its time, or it waits where nobody sees it. */
 	if (own.off_ns > own.code_ns / 2 ||
 	    (tacho__source_is_on(x, l->process, "cpu_samples") && own.cpu_ns < own.code_ns / 4)) {
@@ -100,10 +111,11 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 	f->rank_ns = f->waiting_ns > 0 ? f->waiting_ns : f->rank_ns;
 	if (share > 100)
 		share = 100;
+	busy = more * busy < 1 ? more * busy : 1;
 	tacho__where_busy(x, f, l);
 	tacho__say_summary(f, "loop %s on %s is busy %.0f %% of the time and cannot do more%s",
 			   tacho__id_text(x, name, l->process, l->loop),
-			   tacho__thread_text(x, thread, l->process, l->thread), share,
+			   tacho__thread_text(x, thread, l->process, l->thread), 100 * busy,
 			   mostly_text(mostly, f));
 	tacho__say_advice(f, "Share the work among more loops, or do less for each event; 'tacho "
 			     "stats' shows which callbacks take the time.");

@@ -363,7 +363,8 @@ static int is_covered(const struct tacho__explaining *x, const char *rule)
 static void cover_told(struct tacho__explaining *x)
 {
 	const struct tacho__summary *s = x->sum;
-	int works = s->works.count != 0, spans = s->spans.count != 0, late = 0, gauges = 0;
+	int works = s->works.count != 0 || x->out->ledger->pool_count, spans = s->spans.count != 0,
+	    late = 0, gauges = 0;
 
 	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&s->kinds, k));)
 		late |= k->late.count != 0;

@@ -1,11 +1,10 @@
-/* Wakes, queues and pools: what waits to be run. */
+/* Wakes and queues: what waits to be run. */
 #include <string.h>
 
 #include "explain/rules.h"
 
 #define LATE_WAKES 5u /* a few that are late may be anything */
 #define LATE_SHARE 0.1
-#define WORKS_MIN 5u
 
 /* -------------------------------------------------------------------- wakes */
 
@@ -86,189 +85,6 @@ static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
 			  "has run.");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, (double)w->again, "wakes",
 			    "%llu wakes that were not needed", (unsigned long long)w->again);
-}
-
-/* -------------------------------------------------------------------- pools */
-
-/*
- * Work of libuv's own (files, names): when its pool begins with it is not seen, only when it is
- * done. What it takes by itself is known from that which found a thread free; only what is
- * longer than all of these was made to wait.
- */
-static int is_seen(const struct tacho__work_sum *k)
-{
-	return k->run.count != 0;
-}
-
-/* What one takes by itself, where its begin is not seen. */
-static double usual(const struct tacho__work_sum *k)
-{
-	return k->at_once.count ? (double)tacho__hist_at(&k->at_once, 0.5)
-				: (double)k->crowded.least;
-}
-
-/* Time of the pool's threads that all work of a kind needs. */
-static double needs(const struct tacho__work_sum *k)
-{
-	return is_seen(k) ? (double)k->run.sum
-			  : (double)k->at_once.sum + usual(k) * (double)k->crowded.count;
-}
-
-/* What work of a kind waits for a thread: so much at most, or all but a share of it. */
-static double waits(const struct tacho__work_sum *k, double share)
-{
-	const struct tacho__hist *h = is_seen(k) ? &k->wait : &k->crowded;
-	double own = is_seen(k) ? 0 : k->at_once.count ? (double)k->at_once.most : usual(k);
-	double most = share < 1 ? (double)tacho__hist_at(h, share) : (double)h->most;
-
-	return most > own ? most - own : 0;
-}
-
-static uint64_t waiters(const struct tacho__work_sum *k)
-{
-	return is_seen(k) ? k->wait.count : k->crowded.count;
-}
-
-static double wait_sum(const struct tacho__work_sum *k)
-{
-	double sum = (double)k->crowded.sum - usual(k) * (double)k->crowded.count;
-
-	if (is_seen(k))
-		return (double)k->wait.sum;
-	return sum > 0 && waits(k, 1) > 0 ? sum : 0;
-}
-
-struct pool {
-	const struct tacho__work_sum *taker, *sufferer;
-	double wait_ns, needs_ns;
-};
-
-static struct pool look_at_pool(const struct tacho__explaining *x, uint32_t process)
-{
-	struct pool p = {NULL, NULL, 0, 0};
-
-	for (const struct tacho__work_sum *k = NULL; (k = tacho__table_next(&x->sum->works, k));) {
-		if (k->process != process ||
-		    (!k->run.count && !k->at_once.count && !k->crowded.count))
-			continue;
-		p.wait_ns += wait_sum(k);
-		p.needs_ns += needs(k);
-		if (!p.taker || needs(k) > needs(p.taker))
-			p.taker = k;
-		if (waiters(k) >= WORKS_MIN &&
-		    (!p.sufferer || waits(k, 0.99) > waits(p.sufferer, 0.99)))
-			p.sufferer = k;
-	}
-	return p;
-}
-
-static void show_waits(struct tacho__finding *f, const struct tacho__work_sum *k, const char *name)
-{
-	const struct tacho__worst_works *worst = is_seen(k) ? &k->worst : &k->worst_crowded;
-
-	for (uint32_t i = 0; i < worst->count && i < 3; i++) {
-		const struct tacho__work *w = &worst->at[i];
-		uint64_t to = is_seen(k) ? w->begin_ns : w->done_ns;
-
-		tacho__say_evidence(f, w->submitter, w->submit_ns, to, (double)(to - w->submit_ns),
-				    "ns", "%s waited behind %u others", name, w->ahead);
-	}
-}
-
-static void find_pool(struct tacho__explaining *x, uint32_t process)
-{
-	const struct tacho__pool_sum *pool = &x->sum->process[process].pool;
-	struct pool p = look_at_pool(x, process);
-	double warn = tacho__limit(x, "pool-exhausted.warn"), p99;
-	uint32_t threads = pool->workers ? pool->workers : TACHO__POOL_THREADS;
-	char ns[TACHO__TEXT], name[TACHO__TEXT], other[TACHO__TEXT];
-	struct tacho__finding *f;
-
-	if (!p.taker || !p.sufferer)
-		return;
-	/* Work that waits while threads idle does not wait for the pool, and all threads were busy
-	   for as long as one work waited for any of them. */
-	p99 = waits(p.sufferer, 0.99);
-	if (is_seen(p.sufferer) ? pool->most_waiting <= 1 : pool->most_ahead < threads)
-		return;
-	if (p99 < warn || p99 > 2 * p.needs_ns / threads ||
-	    (!is_seen(p.sufferer) && p99 < 5 * usual(p.sufferer)))
-		return;
-	f = tacho__find(x, "pool-exhausted",
-			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
-			process, p.wait_ns);
-	f->kind = p.taker->kind;
-	tacho__where_id(x, f, p.taker->kind, x->sum->last_ns);
-	tacho__id_text(x, other, process, p.sufferer->kind);
-	tacho__say_summary(
-		f,
-		"work waits up to %s for one of the %u threads of the pool, which %s keeps "
-		"busy%s%s",
-		tacho__ns_text(ns, waits(p.sufferer, 1)), threads,
-		tacho__id_text(x, name, process, p.taker->kind),
-		p.sufferer != p.taker ? "; hit hardest is " : "",
-		p.sufferer != p.taker ? other : "");
-	tacho__say_advice(f, "Give long work (name look-ups above all) a pool of its own, or raise "
-			     "UV_THREADPOOL_SIZE.");
-	show_waits(f, p.sufferer, other);
-	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, needs(p.taker), "ns",
-			    "%s ran for %s in all", name, tacho__ns_text(ns, needs(p.taker)));
-}
-
-static int loop_is_gone(const struct tacho__explaining *x, uint32_t process)
-{
-	for (uint32_t i = 0; i < x->out->count; i++)
-		if (x->out->findings[i].process == process &&
-		    (strcmp(x->out->findings[i].rule, "hang") == 0 ||
-		     strcmp(x->out->findings[i].rule, "never-yields") == 0 ||
-		     strcmp(x->out->findings[i].rule, "crash") == 0))
-			return 1;
-	return 0;
-}
-
-/* What the pool has begun does not end, so that the rest is never begun. */
-static void find_stuck_pool(struct tacho__explaining *x, uint32_t process)
-{
-	const struct tacho__process_sum *p = &x->sum->process[process];
-	const struct tacho__work_sum *keeper = NULL, *sufferer = NULL;
-	char ns[TACHO__TEXT], name[TACHO__TEXT], other[TACHO__TEXT];
-	struct tacho__finding *f;
-	uint64_t count = 0, waited;
-
-	for (const struct tacho__work_sum *k = NULL; (k = tacho__table_next(&x->sum->works, k));) {
-		if (k->process != process)
-			continue;
-		count += k->left_count;
-		if (k->kept.submit_ns && (!keeper || k->kept.submit_ns < keeper->kept.submit_ns))
-			keeper = k;
-		if (k->left.submit_ns &&
-		    (!sufferer || k->left.submit_ns < sufferer->left.submit_ns))
-			sufferer = k;
-	}
-	/* Its end may be among records that are missing, or its loop did not look. */
-	if (!keeper || !sufferer || keeper->kept.submit_ns > sufferer->left.submit_ns ||
-	    p->missing || p->dropped || loop_is_gone(x, process))
-		return;
-	waited = sufferer->left.done_ns ? sufferer->left.done_ns - sufferer->left.submit_ns : 0;
-	if ((double)waited < tacho__limit(x, "hang.ns"))
-		return;
-	f = tacho__find(x, "pool-exhausted", TACHO__SEVERITY_CRITICAL, process,
-			(double)waited * (double)count);
-	f->kind = keeper->kind;
-	tacho__where_id(x, f, keeper->kind, x->sum->last_ns);
-	tacho__say_summary(f,
-			   "%llu pieces of work have waited up to %s for a thread of the pool: %s "
-			   "has kept it busy since before that and does not end",
-			   (unsigned long long)count, tacho__ns_text(ns, (double)waited),
-			   tacho__id_text(x, name, process, keeper->kind));
-	tacho__say_advice(f, "See what it waits for: a file system or a peer that does not answer. "
-			     "Give such work a pool of its own, and a time-out.");
-	tacho__say_evidence(f, sufferer->left.submitter, sufferer->left.submit_ns, x->sum->last_ns,
-			    (double)waited, "ns", "%s was given to the pool and not done",
-			    tacho__id_text(x, other, process, sufferer->kind));
-	tacho__say_evidence(f, keeper->kept.submitter, keeper->kept.submit_ns, x->sum->last_ns,
-			    (double)(x->sum->last_ns - keeper->kept.submit_ns), "ns",
-			    "%s has not ended", name);
 }
 
 /* ------------------------------------------------------------------- queues */
@@ -393,8 +209,6 @@ void tacho__rules_wait(struct tacho__explaining *x)
 
 	find_wake_latency(x, x->process);
 	find_wake_storm(x, x->process);
-	find_pool(x, x->process);
-	find_stuck_pool(x, x->process);
 	for (const struct tacho__counter_sum *k = NULL;
 	     (k = tacho__table_next(&x->sum->counters, k));)
 		queue |= find_growth(x, k);

@@ -322,7 +322,7 @@ static void record(const struct tacho__blocking_call *c, uint64_t ns)
 	tacho__record(tacho_record_head(TACHO_REC_CALL, name), words, 4);
 }
 
-/* 1 when this thread's loop belongs to the box that there is: not so in a child between
+/* 1 when this thread's loop or pool belongs to the box that there is: not so in a child between
    fork and its first wait, which is on its way to another program. */
 static int has_loop_here(void)
 {
@@ -330,6 +330,16 @@ static int has_loop_here(void)
 
 	return r && __atomic_load_n(&r->phase, __ATOMIC_ACQUIRE) == TACHO__PHASE_READY &&
 	       tacho__load(&r->epoch) == tacho__hook.loop_epoch;
+}
+
+void tacho__serves(void)
+{
+	const struct tacho__recorder *r = tacho__rec;
+
+	if (!r || tacho__hook.loop)
+		return;
+	tacho__hook.serves = 1;
+	tacho__hook.loop_epoch = tacho__load(&r->epoch);
 }
 
 uint32_t tacho__name_look_up(const char *name, uint64_t *known)

@@ -1,7 +1,7 @@
 /*
  * Blocking calls: what their hooks share.
  *
- * On a thread that runs a loop, a hook reads the clock before and after the real call and records
+ * On a thread that runs a loop, or that does what loops hand to it, a hook reads the clock before and after the real call and records
  * nothing but a call that took at least TACHO_CALL_THRESHOLD. Before it, it says in the box which
  * call it is, for one that never returns (struct tacho_box_underway). On other threads that is all
  * it does, and where the call reads or writes, without asking the clock. A thread that has recorded
@@ -61,19 +61,19 @@ uint32_t tacho__name_look_up(const char *name, uint64_t *known) __attribute__((c
 /* Whether calls of this thread are of interest now. */
 static inline int tacho__call_counts(void)
 {
-	return (tacho__on_loop_thread() || tacho__self->underway) && tacho__recording() &&
+	return (tacho__calls_matter() || tacho__self->underway) && tacho__recording() &&
 	       !tacho__is_inside();
 }
 
 /*
  * The thread is about to make a call that may block: what is known of that if it never returns. Gives
- * the time, of a loop's thread; else TACHO__NOTED. `timed`: a thread without a loop asks the clock, too.
+ * the time, of a thread whose calls matter; else TACHO__NOTED. `timed`: a thread without a loop asks the clock, too.
  */
 static inline uint64_t tacho__call_begins(uint32_t name, const void *caller, int64_t on, int timed)
 {
 	struct tacho_box_underway *u = tacho__self->underway;
-	int loop = tacho__on_loop_thread();
-	uint64_t now = loop || timed ? tacho__ticks() : TACHO_UNDERWAY_UNTIMED;
+	int matters = tacho__calls_matter();
+	uint64_t now = matters || timed ? tacho__ticks() : TACHO_UNDERWAY_UNTIMED;
 
 	if (tacho__likely(u && name)) {
 		tacho__store(&u->call, name);
@@ -81,7 +81,7 @@ static inline uint64_t tacho__call_begins(uint32_t name, const void *caller, int
 		tacho__store(&u->call_on, on < 0 ? UINT64_MAX : (uint64_t)on);
 		__atomic_store_n(&u->call_since, now, __ATOMIC_RELEASE);
 	}
-	return loop ? now : TACHO__NOTED;
+	return matters ? now : TACHO__NOTED;
 }
 
 static inline void tacho__call_ends(void)
@@ -141,7 +141,7 @@ static inline uint32_t tacho__waits_for_client(int fd, int accepts)
 
 static inline int tacho__transfer_counts(int fd)
 {
-	if (tacho__on_loop_thread() && (unsigned)fd < TACHO__DESCRIPTORS &&
+	if (tacho__calls_matter() && (unsigned)fd < TACHO__DESCRIPTORS &&
 	    tacho__load(&tacho__never_blocks[fd]) == tacho__load(&tacho__trusted))
 		return 0;
 	return tacho__call_counts();

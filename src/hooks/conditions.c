@@ -13,6 +13,7 @@
 #include <semaphore.h>
 #include <time.h>
 
+#include "hooks/handed.h"
 #include "hooks/locks.h"
 
 static void cancelled(void *wait)
@@ -35,15 +36,35 @@ static void cancelled(void *wait)
 		tacho__wait_end(&w, !(result) || (result) == EOWNERDEAD);                          \
 	} while (0)
 
-static __attribute__((noinline)) void signalled(const void *address, const void *caller)
+static __attribute__((noinline)) uint64_t signalled(const void *address, const void *caller)
 {
 	uint64_t waiters = tacho__recording() ? tacho__waiters_of(address) : 0;
 
 	if (waiters)
 		tacho__released(TACHO__FOR_SIGNAL, address, waiters, caller, NULL);
+	return waiters;
 }
 
 /* ----------------------------------------------------------- conditions */
+
+/* A wait that may be for work, and its end. */
+#define WAIT_FOR(c, m, error, call)                                    \
+	do {                                                           \
+		tacho__mutex_released(m, __builtin_return_address(0)); \
+		tacho__condition_waits(c);                             \
+		WAIT(c, error, call, 0);                               \
+		tacho__condition_waited(c, m, tacho__taken_at(m));     \
+	} while (0)
+
+static inline void signals(pthread_cond_t *c, const void *caller)
+{
+	uint64_t waiters = 0;
+
+	if (tacho__unlikely(tacho__maybe_awaited(c)))
+		waiters = signalled(c, caller);
+	if (tacho__unlikely(tacho__may_hand_over()))
+		tacho__hands_over(c, waiters, caller);
+}
 
 TACHO_HOOK int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 {
@@ -51,8 +72,7 @@ TACHO_HOOK int pthread_cond_wait(pthread_cond_t *c, pthread_mutex_t *m)
 
 	if (!tacho__recording())
 		return REAL(pthread_cond_wait)(c, m);
-	tacho__mutex_released(m, __builtin_return_address(0));
-	WAIT(c, error, REAL(pthread_cond_wait)(c, m), 0);
+	WAIT_FOR(c, m, error, REAL(pthread_cond_wait)(c, m));
 	return error;
 }
 
@@ -63,8 +83,7 @@ TACHO_HOOK int pthread_cond_timedwait(pthread_cond_t *c, pthread_mutex_t *m,
 
 	if (!tacho__recording())
 		return REAL(pthread_cond_timedwait)(c, m, until);
-	tacho__mutex_released(m, __builtin_return_address(0));
-	WAIT(c, error, REAL(pthread_cond_timedwait)(c, m, until), 0);
+	WAIT_FOR(c, m, error, REAL(pthread_cond_timedwait)(c, m, until));
 	return error;
 }
 
@@ -75,22 +94,19 @@ TACHO_HOOK int pthread_cond_clockwait(pthread_cond_t *c, pthread_mutex_t *m, clo
 
 	if (!tacho__recording())
 		return REAL(pthread_cond_clockwait)(c, m, clock, until);
-	tacho__mutex_released(m, __builtin_return_address(0));
-	WAIT(c, error, REAL(pthread_cond_clockwait)(c, m, clock, until), 0);
+	WAIT_FOR(c, m, error, REAL(pthread_cond_clockwait)(c, m, clock, until));
 	return error;
 }
 
 TACHO_HOOK int pthread_cond_signal(pthread_cond_t *c)
 {
-	if (tacho__unlikely(tacho__maybe_awaited(c)))
-		signalled(c, __builtin_return_address(0));
+	signals(c, __builtin_return_address(0));
 	return REAL(pthread_cond_signal)(c);
 }
 
 TACHO_HOOK int pthread_cond_broadcast(pthread_cond_t *c)
 {
-	if (tacho__unlikely(tacho__maybe_awaited(c)))
-		signalled(c, __builtin_return_address(0));
+	signals(c, __builtin_return_address(0));
 	return REAL(pthread_cond_broadcast)(c);
 }
 

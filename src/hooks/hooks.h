@@ -60,6 +60,15 @@ void tacho__look_up_all(void);
 /* The real function: TACHO_REAL(epoll_wait)(epfd, ...). */
 #define TACHO_REAL(name) TACHO__FIND(#name, __typeof__(&name))
 
+/* Of the waits of a thread (between.h). */
+struct tacho__hook_between {
+	const void *work;  /* where most of them are */
+	const void *aside; /* where the last was, if not there */
+	const void *code;  /* where one was between two of those */
+	uint32_t waits;	   /* at `work`, less those elsewhere */
+	uint32_t times;	   /* that one was at `code` alone */
+};
+
 /* What hooks know of the calling thread. */
 struct tacho__hook_thread {
 	uint32_t loop;	      /* that it waited on last: a definition, 0 none */
@@ -83,6 +92,8 @@ struct tacho__hook_thread {
 	uint32_t said;	  /* 1: it says by tacho.h that it runs a loop or polls tasks (said.c) */
 	int32_t listener; /* socket from which listener_loop took a connection last */
 	uint32_t listener_loop;
+	struct tacho__hook_between between;
+	uint32_t serves; /* 1: it is of a pool that does what loops give it to do */
 } __attribute__((aligned(64)));
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
 
@@ -194,6 +205,9 @@ uint32_t tacho__tid_of(pthread_t thread);
 /* calls.c: the thread has just become one of a loop. */
 void tacho__calls_loop(void);
 
+/* calls.c: the thread is of a pool that does what a loop gives it to do. */
+void tacho__serves(void);
+
 /* calls.c: after a slow poll, what is known of descriptors is found out anew (calls.h). */
 void tacho__descriptors_doubted(void);
 
@@ -212,6 +226,13 @@ static inline int tacho__is_inside(void)
 static inline int tacho__on_loop_thread(void)
 {
 	return (tacho__hook.loop | tacho__hook.said) != 0 && !tacho__self->now.parked;
+}
+
+/* The same for threads of pools that do what loops give them to do. */
+static inline int tacho__calls_matter(void)
+{
+	return (tacho__hook.loop | tacho__hook.said | tacho__hook.serves) != 0 &&
+	       !tacho__self->now.parked;
 }
 
 #endif

@@ -22,6 +22,7 @@
 #include <time.h>
 
 #include "base/sys.h"
+#include "hooks/handed.h"
 #include "hooks/locks.h"
 
 static int owner_of(const pthread_mutex_t *m)
@@ -166,7 +167,7 @@ static inline void note_taken(const void *lock, const void *code)
 	taken[i].code = code;
 }
 
-static const void *taken_at(const void *lock)
+const void *tacho__taken_at(const void *lock)
 {
 	unsigned i = taken_slot(lock);
 
@@ -186,10 +187,12 @@ static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *
 		       : WAIT(m, caller, owner_of(m), is_refused(m), REAL(pthread_mutex_lock)(m));
 }
 
-/* What is free is locked at the cost of one look and two stores more. */
+/* What is free is locked at the cost of two looks and two stores more. */
 TACHO_HOOK int pthread_mutex_lock(pthread_mutex_t *m)
 {
 	note_taken(m, __builtin_return_address(0));
+	if (tacho__unlikely(tacho__work_place.mutex == m))
+		tacho__comes_for_work(__builtin_return_address(0));
 	if (tacho__likely(!tacho__load(&m->__data.__lock)))
 		return tacho__load(&real_lock)(m);
 	return lock_taken(m, __builtin_return_address(0));
@@ -216,7 +219,7 @@ static __attribute__((noinline)) void released(const pthread_mutex_t *m, const v
 	uint64_t waiters = tacho__waiters_of(m);
 
 	if (waiters && tacho__recording() && will_be_free(m))
-		tacho__released(TACHO__FOR_LOCK, m, waiters, caller, taken_at(m));
+		tacho__released(TACHO__FOR_LOCK, m, waiters, caller, tacho__taken_at(m));
 }
 
 void tacho__mutex_released(const pthread_mutex_t *m, const void *caller)

@@ -149,6 +149,8 @@ uint64_t tacho__waiters_of(const void *address);
    thread took it, NULL: not known. */
 void tacho__released(enum tacho__wait_for what, const void *address, uint64_t waiters,
 		     const void *caller, const void *taken);
+/* Where the calling thread took a mutex; NULL: not known. */
+const void *tacho__taken_at(const void *lock);
 /* Both, for a mutex that a wait for a condition is about to unlock. */
 void tacho__mutex_released(const pthread_mutex_t *m, const void *caller);
 

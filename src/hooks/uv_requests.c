@@ -136,6 +136,7 @@ static void run_work(struct tacho__thunk *t, void *req)
 {
 	uint64_t task = (uint64_t)(uintptr_t)req;
 
+	tacho__serves();
 	record_work(TACHO_REC_WORK_BEGIN, t, req);
 	((uv_object_cb)t->function)(req);
 	if (tacho__recording())

@@ -24,6 +24,7 @@
 #include "core/sentinel.h"
 #include "format/underway.h"
 #include "hooks/alive.h"
+#include "hooks/between.h"
 #include "hooks/calls.h"
 
 #define NO_DESCRIPTOR (-1)
@@ -337,8 +338,10 @@ static struct wait park_epoll(int fd, int waits)
 {
 	struct wait w = park(fd, "epoll");
 
-	if (w.loop && waits)
+	if (w.loop && waits) {
 		count_wait(&tacho__hook.epolls);
+		tacho__waits_between(TACHO__AT_EPOLL);
+	}
 	return w;
 }
 
@@ -400,23 +403,26 @@ static int in_poll(void)
 
 /*
  * Whether poll or select is called in the middle of work, by a client library say, and is not how
- * the thread waits for work: in a poll, or where nearly all its waits are in epoll. `waits`: it may
- * wait. What looks only, without a time-out, tells nothing of how a thread waits: loops of poll with
- * an epoll set among their descriptors empty it so.
+ * the thread waits for work: in a poll, on a thread of a pool, where nearly all its waits are in
+ * epoll, or where this `code` has called it between two of them before. `waits`: it may wait. What
+ * looks only, without a time-out, tells nothing of how a thread waits: loops of poll with an epoll set
+ * among their descriptors empty it so.
  */
-static int in_work(int waits)
+static int in_work(int waits, const void *code)
 {
 	struct tacho__hook_thread *h = &tacho__hook;
-	int often;
+	int often, between = 0;
 
 	if (!tacho__recording() || tacho__is_inside() || tacho__event_waits())
 		return 0;
-	if (in_poll())
+	if (in_poll() || (h->serves && !h->loop))
 		return 1;
 	often = h->epolls >= EPOLLS_LEAST && h->polls < h->epolls / 4;
-	if (waits && h->loop)
+	if (waits && h->loop) {
 		count_wait(&h->polls);
-	return often && tacho__on_loop_thread() && tacho__rec &&
+		between = tacho__waits_between(code);
+	}
+	return (often || between) && tacho__on_loop_thread() && tacho__rec &&
 	       h->loop_epoch == tacho__load(&tacho__rec->epoch);
 }
 
@@ -427,10 +433,11 @@ static int poll_counts(int waits)
 	return (waits || !tacho__load(&tacho__call_ticks)) && tacho__call_counts();
 }
 
-#define POLL_BEGINS(name, what, waits)                                                  \
-	(in_work(waits) ? (struct wait){0, TACHO__CALL_BEGINS(poll_counts(waits), name, \
-							      TACHO__ON_NOTHING)}       \
-			: park(NO_DESCRIPTOR, what))
+#define POLL_BEGINS(name, what, waits)                                                            \
+	(in_work(waits, __builtin_return_address(0))                                              \
+		 ? (struct wait){0,                                                               \
+				 TACHO__CALL_BEGINS(poll_counts(waits), name, TACHO__ON_NOTHING)} \
+		 : park(NO_DESCRIPTOR, what))
 
 #define POLL_ENDS(w, name, n, ...)                                                           \
 	do {                                                                                 \

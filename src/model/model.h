@@ -261,10 +261,11 @@ enum tacho__step_type {
 	TACHO__STEP_WAITED, /* value 1: it was a condition or semaphore */
 	TACHO__STEP_WOKEN,  /* it woke a task that was suspended, of loop `from` (0: not known) */
 	TACHO__STEP_SERVED, /* one that was woken so at `value` runs, or nobody knows any more */
-	TACHO__STEP_SUBMITTED,	  /* work for a pool whose threads are seen */
-	TACHO__STEP_TAKEN,	  /* such work waits no longer */
-	TACHO__STEP_WORKS,	  /* the thread begins work of a pool */
-	TACHO__STEP_WORKED,	  /* it is done */
+	TACHO__STEP_SUBMITTED, /* work for a pool whose threads are seen */
+	TACHO__STEP_TAKEN,     /* such work waits no longer */
+	TACHO__STEP_WORKS,     /* the thread begins work of a pool */
+	TACHO__STEP_WORKED,    /* it is done */
+	TACHO__STEP_QUEUED, /* at `lock`, where threads wait for work: value, as LOCK_QUEUE has it */
 	TACHO__STEP_DELAYED,	  /* value: ns runnable in the poll or turn that ended last */
 	TACHO__STEP_WAIT_DELAYED, /* value: the same, in the wait that has just ended */
 	TACHO__STEP_LATE,	  /* value: ns, as in struct tacho__poll */
@@ -280,6 +281,7 @@ struct tacho__step {
 	uint32_t kind, from, place;
 	uint32_t faults; /* DELAYED: major ones */
 	uint64_t ns, value;
+	uint64_t lock; /* WAITS, WAITED, QUEUED */
 };
 
 /* Whether threads of this loop have a client each: what one does keeps no other waiting. NULL: no. */

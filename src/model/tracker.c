@@ -257,6 +257,7 @@ static tacho__handler *const handlers[256] = {
 	[TACHO_EV_LOCK_WAIT] = tacho__lock_waits,
 	[TACHO_EV_LOCK_WAITED] = tacho__lock_waited,
 	[TACHO_EV_LOCK_RELEASE] = tacho__lock_released,
+	[TACHO_EV_LOCK_QUEUE] = tacho__lock_queued,
 	[TACHO_EV_STACK] = tacho__lock_stack,
 	[TACHO_EV_LOCK_OWNER] = tacho__lock_owned,
 	[TACHO_EV_CALL] = tacho__called,

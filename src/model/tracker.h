@@ -213,7 +213,7 @@ void tacho__tasks_end(struct tacho__tracker *t);
 
 /* waits.c */
 tacho__handler tacho__lock_waits, tacho__lock_waited, tacho__lock_released, tacho__lock_stack;
-tacho__handler tacho__called, tacho__calls, tacho__lock_owned, tacho__switched;
+tacho__handler tacho__called, tacho__calls, tacho__lock_owned, tacho__lock_queued, tacho__switched;
 /* The wait that ended last is given when it is sure that no STACK follows. */
 void tacho__lock_flush(struct tacho__tracker *t, struct tacho__thread *s);
 void tacho__waits_cut(struct tacho__tracker *t, struct tacho__thread *s, uint64_t ns);

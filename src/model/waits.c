@@ -31,6 +31,7 @@ void tacho__lock_waits(struct tacho__tracker *t, struct tacho__thread *s,
 	s->lock.place = e->arg;
 	s->waiting = 1;
 	TACHO__STEP(t, s, .type = TACHO__STEP_WAITS, .ns = e->ns, .place = e->arg,
+		    .lock = s->lock.lock,
 		    .value = *tacho__learned(t->conditions, e->arg) == (e->arg | key_of(s)));
 }
 
@@ -52,7 +53,7 @@ void tacho__lock_waited(struct tacho__tracker *t, struct tacho__thread *s,
 	if (s->lock.is_signal && s->lock.place)
 		*tacho__learned(t->conditions, s->lock.place) = s->lock.place | key_of(s);
 	TACHO__STEP(t, s, .type = TACHO__STEP_WAITED, .ns = e->ns, .place = s->lock.place,
-		    .value = s->lock.is_signal);
+		    .lock = s->lock.lock, .value = s->lock.is_signal);
 	k = tacho__table_find(&t->locks, s->process, e->word[0]);
 	if (k && k->release_ns >= s->lock.begin_ns && s->lock.got) {
 		s->lock.release_ns = k->release_ns;
@@ -77,6 +78,13 @@ void tacho__lock_released(struct tacho__tracker *t, struct tacho__thread *s,
 	k->release_ns = e->ns;
 	k->place = e->arg;
 	tacho__at_of(s, &k->releaser);
+}
+
+void tacho__lock_queued(struct tacho__tracker *t, struct tacho__thread *s,
+			const struct tacho_event *e)
+{
+	TACHO__STEP(t, s, .type = TACHO__STEP_QUEUED, .ns = e->ns, .place = e->arg,
+		    .lock = TACHO_GET(e, LOCK_QUEUE, lock), .value = e->word[1]);
 }
 
 void tacho__lock_flush(struct tacho__tracker *t, struct tacho__thread *s)

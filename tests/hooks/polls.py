@@ -65,6 +65,20 @@ def test_epoll():
               parks(events, ' epoll') == EVENTS, seen(events))
 
 
+def test_between():
+    """Waits of one kind are told apart by where they are called, after the first few."""
+    for how, every in (('between', 5), ('often', 3)):
+        events = events_of(how)[0]
+        found = [c for c in calls(events, 'poll') if functions(c['at'])[:1] == ['ask']]
+        check(f'{how}: poll between two waits for work is a call', len(found) == len(
+            calls(events, 'poll')) and EVENTS // every - 4 <= len(found) < EVENTS // every,
+            (len(found), seen(events)))
+    for how, n in (('phases', 2 * EVENTS), ('nested', EVENTS + EVENTS // 10 * 3)):
+        events = events_of(how, '0')[0]
+        check(f'{how}: another loop is no call', not calls(events, 'poll') and
+              parks(events, ' poll') == n, seen(events))
+
+
 def test_loops():
     for how, least, most in (('poll', EVENTS, EVENTS), ('even', EVENTS, EVENTS),
                              ('later', 3 * EVENTS, 4 * EVENTS)):
@@ -105,6 +119,7 @@ def test_killed():
 
 
 test_epoll()
+test_between()
 test_loops()
 test_uv()
 test_killed()

@@ -3,6 +3,10 @@
  *
  *	epoll   a loop of epoll; every twentieth event is followed by 30 ms in poll, from ask()
  *	even    epoll and poll by turns
+ *	often   a loop of epoll; every third event is followed by 30 ms in poll, from ask()
+ *	between a loop of poll, in rest(); every fifth event is followed by 30 ms in poll, from ask()
+ *	nested  the same; every tenth event is followed by three waits in ask(), each of which may idle
+ *	phases  a loop of poll, in rest(), and then one in ask()
  *	poll    a loop of poll; before it, epoll was used a few times
  *	later   a loop of epoll that becomes one of poll
  *	child   a loop of epoll, whose child has one of poll
@@ -31,6 +35,14 @@ __attribute__((noinline)) static int ask(int ms)
 {
 	struct pollfd p = {.fd = silent[0], .events = POLLIN};
 	volatile int n = poll(&p, 1, ms);
+
+	return n;
+}
+
+__attribute__((noinline)) static int rest(void)
+{
+	struct pollfd p = {.fd = silent[0], .events = POLLIN};
+	volatile int n = poll(&p, 1, 1);
 
 	return n;
 }
@@ -108,6 +120,26 @@ int main(int argc, char **argv)
 	if (!strcmp(how, "poll")) {
 		turn(4);
 		wait_in_poll(EVENTS);
+	} else if (!strcmp(how, "phases")) {
+		for (int i = 0; i < EVENTS; i++)
+			rest();
+		wait_in_poll(EVENTS);
+	} else if (!strcmp(how, "between") || !strcmp(how, "nested")) {
+		int nested = !strcmp(how, "nested");
+
+		for (int i = 0; i < EVENTS; i++) {
+			rest();
+			if (nested && i % 10 == 9)
+				wait_in_poll(3);
+			else if (!nested && i % 5 == 4)
+				ask(MS);
+		}
+	} else if (!strcmp(how, "often")) {
+		for (int i = 0; i < EVENTS; i++) {
+			turn(1);
+			if (i % 3 == 2)
+				ask(MS);
+		}
 	} else if (!strcmp(how, "later")) {
 		turn(EVENTS);
 		wait_in_poll(4 * EVENTS);

@@ -13,6 +13,7 @@
 struct occurrence {
 	const char *function;
 	uint64_t begin, end;
+	uint64_t ran; /* CPU time; 0: not asked for */
 	int tid;
 };
 
@@ -38,7 +39,7 @@ static uint64_t throttled, end, longest_healthy, requests;
 volatile uint64_t sink;
 uint64_t rounds_per_ms = 1000000; /* until it is measured */
 
-static uint64_t clock_ns(clockid_t clock)
+uint64_t clock_ns(clockid_t clock)
 {
 	struct timespec t;
 
@@ -209,12 +210,17 @@ int listen_and_tell(void)
 	return fd;
 }
 
-void note(const char *function, uint64_t begin, uint64_t stop)
+void note_ran(const char *function, uint64_t begin, uint64_t stop, uint64_t ran)
 {
 	unsigned i = __atomic_fetch_add(&noted, 1, __ATOMIC_RELAXED);
 
 	if (i < MAX_NOTES)
-		notes[i] = (struct occurrence){function, begin, stop, gettid()};
+		notes[i] = (struct occurrence){function, begin, stop, ran, gettid()};
+}
+
+void note(const char *function, uint64_t begin, uint64_t stop)
+{
+	note_ran(function, begin, stop, 0);
 }
 
 void note_healthy(uint64_t ns)
@@ -270,8 +276,11 @@ void write_truth(void)
 			(unsigned long long)serving[i].ran, (unsigned long long)serving[i].waited);
 	}
 	for (unsigned i = 0; i < many; i++)
-		fprintf(f, "{\"function\":\"%s\",\"begin\":%llu,\"end\":%llu,\"tid\":%d}\n",
+		fprintf(f,
+			"{\"function\":\"%s\",\"begin\":%llu,\"end\":%llu,\"ran\":%llu,"
+			"\"tid\":%d}\n",
 			notes[i].function, (unsigned long long)notes[i].begin,
-			(unsigned long long)notes[i].end, notes[i].tid);
+			(unsigned long long)notes[i].end, (unsigned long long)notes[i].ran,
+			notes[i].tid);
 	must(!fclose(f) && !rename(path, options.truth), options.truth);
 }

@@ -426,12 +426,13 @@ static int due(uint64_t now)
 
 static void run_due(const struct fault *f)
 {
-	uint64_t begin = now_ns(), end, pause;
+	uint64_t begin = now_ns(), end, pause, ran = clock_ns(CLOCK_THREAD_CPUTIME_ID);
 
 	(options.tail ? f->tail : f->call)();
+	ran = clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
 	end = now_ns();
 	if (f->function)
-		note(f->function, begin, end);
+		note_ran(f->function, begin, end, ran);
 	pause = options.period_ns > options.size_ns ? options.period_ns - options.size_ns : MS;
 	pause = pause * (700 + (begin / 1000 + options.seed) % 600) / 1000;
 	__atomic_store_n(&next_due, end + pause, __ATOMIC_RELAXED);

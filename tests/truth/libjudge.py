@@ -107,7 +107,7 @@ def sized(truth, finding):
         return near_any(finding['cost_ns'], (truth.runnable, truth.waited()))
     if name == 'quota':
         return near_any(finding['cost_ns'], (truth.throttled, truth.runnable, truth.waited()))
-    took = truth.durations()
+    took = truth.kept()
     wrong = near_any(finding['cost_ns'], (sum(took), truth.waited(), truth.waited() - sum(took)))
     longest = longest_told(finding)
     # The callback has its healthy work, too, in which the machine may have kept it.

@@ -45,6 +45,7 @@ class Truth:
     def __init__(self, draw):
         self.draw = draw
         self.occurrences = []  # (begin, end, function)
+        self.cpu = []  # of these, CPU time
         self.requests = []  # (due, sent or None, answered or None)
         self.begin = self.end = 0
         self.longest_healthy = 0
@@ -60,6 +61,7 @@ class Truth:
                 e = json.loads(line)
                 if 'function' in e:
                     self.occurrences.append((e['begin'], e['end'], e['function']))
+                    self.cpu.append(e.get('ran', 0))
                 elif 'thread' in e:
                     self.threads += 1
                     self.runnable += e['runnable']
@@ -87,6 +89,12 @@ class Truth:
 
     def durations(self):
         return [end - begin for begin, end, _ in self.occurrences]
+
+    def kept(self):
+        """For how long each kept its thread: code that the kernel did not run kept nothing then."""
+        if self.draw.fault.name == 'cpu' and all(self.cpu):
+            return self.cpu
+        return self.durations()
 
     def sent(self):
         """(sent, how long until it was answered) of requests that the server has seen."""

@@ -52,6 +52,7 @@ struct options {
 extern struct options options;
 
 /* base.c */
+uint64_t clock_ns(clockid_t clock);
 uint64_t now_ns(void);
 extern uint64_t rounds_per_ms;
 extern volatile uint64_t sink;
@@ -65,6 +66,7 @@ void served(void);
 int listen_and_tell(void);
 /* One occurrence of the fault. Any thread. */
 void note(const char *function, uint64_t begin, uint64_t end);
+void note_ran(const char *function, uint64_t begin, uint64_t end, uint64_t ran_ns);
 /* How long a healthy request took that met no fault. */
 void note_healthy(uint64_t ns);
 /* When serving ends: so many seconds after the first call. */

@@ -1,0 +1,152 @@
+#include "hooks/handed.h"
+
+#include "base/hash.h"
+#include "core/pool.h"
+#include "core/record.h"
+#include "hooks/locks.h"
+
+#define QUEUES 256u
+#define PROBES 4u
+#define ELSEWHERE 8u
+#define RECORDS 8u /* of one queue, in a millisecond */
+
+struct tacho__handed {
+	uint64_t address; /* 0: free */
+	uint32_t given;	  /* by loops, when nobody waited for it */
+	uint32_t taken;
+	uint32_t told; /* how many wait, as it was recorded last */
+	uint32_t records;
+	uint64_t since; /* ticks: of the first of these records */
+	uint32_t is_fed;
+	uint32_t is_no_queue;
+} __attribute__((aligned(64)));
+
+static struct tacho__handed queues[QUEUES];
+uint32_t tacho__handed_count;
+
+__thread struct tacho__place_of_work tacho__work_place __attribute__((tls_model("initial-exec")));
+
+/* NULL: not known, and (`make`) there is no room. */
+static struct tacho__handed *queue_of(const void *condition, int make)
+{
+	uint64_t address = (uint64_t)(uintptr_t)condition;
+	uint32_t at = (uint32_t)(tacho__mix(address >> 3) >> 32);
+
+	for (uint32_t i = 0; i < PROBES; i++) {
+		struct tacho__handed *q = &queues[(at + i) % QUEUES];
+		uint64_t found = tacho__load(&q->address);
+
+		if (!found && make &&
+		    __atomic_compare_exchange_n(&q->address, &found, address, 0, __ATOMIC_RELAXED,
+						__ATOMIC_RELAXED)) {
+			__atomic_add_fetch(&tacho__handed_count, 1, __ATOMIC_RELAXED);
+			return q;
+		}
+		if (found == address)
+			return q;
+		if (!found)
+			return NULL;
+	}
+	return NULL;
+}
+
+static uint32_t waiting(const struct tacho__handed *q)
+{
+	int32_t n = (int32_t)(tacho__load(&q->given) - tacho__load(&q->taken));
+
+	return n > 0 ? (uint32_t)n : 0;
+}
+
+/* That none waits any more is told whenever it was told that some do. */
+static void tell(struct tacho__handed *q, const void *caller)
+{
+	uint32_t n = waiting(q), told = tacho__load(&q->told);
+	uint64_t now = tacho__ticks(), words[2];
+
+	if (n == told || !tacho__recording())
+		return;
+	if (now - tacho__load(&q->since) >= tacho__ticks_of_ns(1000000)) {
+		tacho__store(&q->since, now);
+		tacho__store(&q->records, 0);
+	}
+	if (__atomic_fetch_add(&q->records, 1, __ATOMIC_RELAXED) >= RECORDS && n)
+		return;
+	tacho__store(&q->told, n);
+	words[0] = tacho__load(&q->address);
+	words[1] = (uint64_t)tacho__load(&q->given) << 32 | n;
+	tacho__record(tacho_record_head(TACHO_REC_LOCK_QUEUE, caller ? tacho__place(caller) : 0),
+		      words, 2);
+}
+
+void tacho__hands_over(const pthread_cond_t *c, uint64_t waiters, const void *caller)
+{
+	struct tacho__handed *q = queue_of(c, 0);
+
+	if (!q || tacho__load(&q->is_no_queue))
+		return;
+	if (!tacho__load(&q->is_fed))
+		tacho__store(&q->is_fed, 1);
+	if (waiters)
+		return;
+	__atomic_add_fetch(&q->given, 1, __ATOMIC_RELAXED);
+	tell(q, caller);
+}
+
+/* Who waits finds nothing to do. */
+static void is_empty(struct tacho__handed *q)
+{
+	tacho__store(&q->taken, tacho__load(&q->given));
+	tell(q, NULL);
+}
+
+void tacho__condition_waits(const pthread_cond_t *c)
+{
+	struct tacho__place_of_work *p = &tacho__work_place;
+
+	if (tacho__on_loop_thread()) {
+		struct tacho__handed *q = queue_of(c, 1);
+
+		if (q && !tacho__load(&q->is_no_queue))
+			tacho__store(&q->is_no_queue, 1);
+		return;
+	}
+	if (p->condition == c) {
+		p->waits += p->waits < UINT32_MAX;
+	} else if (p->waits) {
+		p->waits--;
+	} else {
+		*p = (struct tacho__place_of_work){
+			.condition = c, .queue = queue_of(c, 1), .waits = 1};
+	}
+	if (p->condition == c && p->queue)
+		is_empty(p->queue);
+}
+
+void tacho__condition_waited(const pthread_cond_t *c, const pthread_mutex_t *m, const void *code)
+{
+	struct tacho__place_of_work *p = &tacho__work_place;
+
+	if (p->condition != c || !p->queue || !tacho__load(&p->queue->is_fed))
+		return;
+	p->mutex = m;
+	p->code = code;
+	p->elsewhere = 0;
+	tacho__serves();
+}
+
+void tacho__comes_for_work(const void *code)
+{
+	struct tacho__place_of_work *p = &tacho__work_place;
+	struct tacho__handed *q = p->queue;
+
+	/* What locks it before the first wait may never do so again. */
+	if (code != p->code && ++p->elsewhere > ELSEWHERE)
+		p->code = code;
+	if (code != p->code)
+		return;
+	p->elsewhere = 0;
+	if (!waiting(q))
+		return;
+	__atomic_add_fetch(&q->taken, 1, __ATOMIC_RELAXED);
+	tell(q, NULL);
+}

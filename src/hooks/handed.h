@@ -1,0 +1,54 @@
+/*
+ * What loops hand to other threads.
+ *
+ * A pool of threads waits for work at a condition variable. A loop that signals it while all of
+ * them are busy has put something into a queue, where it waits. That is not seen: the queue is the
+ * program's own. But it is known how many such signals there were, and how often a thread came back
+ * for more, which is when it locks the mutex of the condition where it locked it before it waited.
+ * The difference waits; nothing does when a thread finds that it has to wait itself. Changes of
+ * that number are recorded as LOCK_QUEUE, 8 in a millisecond at most for one condition.
+ *
+ * A condition that loops wait for as well is none of these: a lock that is made of one, say. And a
+ * thread belongs to the condition that most of its waits are for.
+ */
+#ifndef TACHO_HOOKS_HANDED_H
+#define TACHO_HOOKS_HANDED_H
+
+#include <pthread.h>
+#include <stdint.h>
+
+#include "hooks/hooks.h"
+
+struct tacho__handed; /* a condition that threads wait for work at */
+
+/* Where this thread waits for work. */
+struct tacho__place_of_work {
+	const void *condition;
+	const void *mutex; /* NULL: no loop gave it work yet */
+	const void *code;  /* that locks it */
+	struct tacho__handed *queue;
+	uint32_t waits;	    /* for it, less those for others */
+	uint32_t elsewhere; /* how often other code locked the mutex, since that did */
+};
+extern __thread struct tacho__place_of_work tacho__work_place
+	__attribute__((tls_model("initial-exec")));
+
+extern uint32_t tacho__handed_count; /* conditions that are known */
+
+/* The calling thread is about to wait for a condition, or has waited. `code`: what locked the mutex;
+   NULL: not known. */
+void tacho__condition_waits(const pthread_cond_t *c);
+void tacho__condition_waited(const pthread_cond_t *c, const pthread_mutex_t *m, const void *code);
+
+/* It signals one at which so many wait. Of a loop's thread. */
+void tacho__hands_over(const pthread_cond_t *c, uint64_t waiters, const void *caller);
+
+/* It locks the mutex of its condition. */
+void tacho__comes_for_work(const void *code) __attribute__((cold, noinline));
+
+static inline int tacho__may_hand_over(void)
+{
+	return tacho__load(&tacho__handed_count) != 0 && tacho__on_loop_thread();
+}
+
+#endif

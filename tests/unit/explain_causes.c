@@ -1,0 +1,144 @@
+/* Which causes matter, how large they are told to be, and which comes first. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "explain_help.h"
+
+/* So that samples are known to be taken. */
+static void begin_sampled(struct trace *m)
+{
+	struct tacho_box_source sources[TACHO_SOURCE_CPU_SAMPLES + 1] = {{0}};
+
+	begin(m, 2);
+	sources[TACHO_SOURCE_CPU_SAMPLES].state = TACHO_SOURCE_ON;
+	tb_array(&m->t, TACHO_BLOCK_SOURCES, sources, sizeof(sources[0]),
+		 TACHO_SOURCE_CPU_SAMPLES + 1);
+}
+
+/* Callbacks of 4 ms, one each 10 ms, of which each `nth` has a sample; the others of a turn wait. */
+static const struct tacho__finding *short_ones(struct explained *x, uint32_t nth)
+{
+	begin_sampled(&x->m);
+	trace_stream(&x->m, 1, 0);
+	PUT(&x->m, 0, PARK, LOOP_2);
+	for (uint64_t i = 0; i < 100; i++) {
+		uint64_t at = (10 + 10 * i) * MS;
+
+		PUT(&x->m, at, UNPARK, 2);
+		PUT(&x->m, at, POLL_BEGIN, KIND_A, 1);
+		if (i % nth == 0)
+			PUT(&x->m, at + 2 * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, CODE + 0x1000,
+			    CODE + 0x5000);
+		PUT(&x->m, at + 4 * MS, POLL_END, 0);
+		for (uint64_t k = 0; k < 6; k++) {
+			PUT(&x->m, at + 4 * MS + k * 10000, POLL_BEGIN, KIND_A, 2);
+			PUT(&x->m, at + 4 * MS + (k + 1) * 10000, POLL_END, 0);
+		}
+		PUT(&x->m, at + 5 * MS, PARK, LOOP_2);
+	}
+	explain(x);
+	return found(x->e, "long-callback", 0);
+}
+
+static void callbacks_shorter_than_the_time_between_samples_count_all(void **state)
+{
+	const struct tacho__finding *f;
+	struct explained x;
+
+	(void)state;
+	f = short_ones(&x, 2);
+	assert_non_null(f);
+	assert_int_equal((uint64_t)f->cost_ns, 400 * MS);
+	assert_true(shows(f, "100 times, 400 ms in all"));
+	end(&x);
+	/* Their samples are a quarter of what they took: most of them did not run. */
+	f = short_ones(&x, 10);
+	assert_true(!f || f->cost_ns < (double)(100 * MS));
+	end(&x);
+}
+
+/* A lock that is waited for 11 times for 1.5 ms, while one other thing waits in the same turn; of a
+   second. */
+static void who_is_blocked_waits_as_well(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 11; i++) {
+		uint64_t at = (50 + 80 * i) * MS;
+
+		PUT(&x.m, at, UNPARK, 2);
+		PUT(&x.m, at + 1000, LOCK_WAIT, PLACE, 0x77);
+		PUT(&x.m, at + 1000 + 3 * MS / 2, LOCK_WAITED, 1, 0x77);
+		PUT(&x.m, at + 2000 + 3 * MS / 2, PARK, LOOP_1);
+		turn(&x.m, at + 40 * MS, at + 40 * MS + 50000);
+	}
+	PUT(&x.m, 1000 * MS, UNPARK, 0);
+	explain(&x);
+	assert_non_null(found(x.e, "lock-contention", 0));
+	end(&x);
+}
+
+/* A loop that is full from 40 ms on, until its clients have gone. */
+static void put_full(struct trace *m, uint64_t until, uint64_t once)
+{
+	uint64_t at = 40 * MS;
+
+	begin_sampled(m);
+	trace_stream(m, 1, 0);
+	PUT(m, 0, PARK, LOOP_1);
+	while (at < until) {
+		uint64_t turn_ns = at == 40 * MS && once ? once : 4 * MS;
+
+		PUT(m, at, UNPARK, 4);
+		for (uint64_t s = at; s < at + turn_ns; s += 4 * MS)
+			PUT(m, s + MS, SAMPLE_FRAMES, 0, 0, 4 * MS, CODE + 0x1000, CODE + 0x5000);
+		PUT(m, at + turn_ns, PARK, LOOP_1);
+		at += turn_ns + 1000;
+	}
+	PUT(m, 1000 * MS, UNPARK, 0);
+}
+
+static void a_loop_is_full_though_its_clients_come_late_and_go_early(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	put_full(&x.m, 900 * MS, 0);
+	explain(&x);
+	assert_true(says(found(x.e, "loop-saturated", 0), "is busy 86 % of the time"));
+	end(&x);
+	put_full(&x.m, 700 * MS, 0);
+	explain(&x);
+	assert_null(found(x.e, "loop-saturated", 0));
+	end(&x);
+}
+
+static void a_loop_that_is_full_comes_before_what_was_long_once(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	put_full(&x.m, 990 * MS, 100 * MS);
+	explain(&x);
+	assert_non_null(found(x.e, "long-callback", 0));
+	assert_string_equal(x.e->findings[0].rule, "loop-saturated");
+	end(&x);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(callbacks_shorter_than_the_time_between_samples_count_all),
+		cmocka_unit_test(who_is_blocked_waits_as_well),
+		cmocka_unit_test(a_loop_is_full_though_its_clients_come_late_and_go_early),
+		cmocka_unit_test(a_loop_that_is_full_comes_before_what_was_long_once),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

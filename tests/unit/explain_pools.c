@@ -1,0 +1,210 @@
+/* Pools of threads of the program's own, at a condition: what waits for them, and what is said. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "explain/explain.h"
+#include "ledger_help.h"
+
+#define CONDITION 0x50ull
+#define OTHER 0x60ull
+#define QUEUE(m, at, place, given, waiting) \
+	PUT(m, at, LOCK_QUEUE, place, CONDITION, (uint64_t)(given) << 32 | (waiting))
+
+static void waits(struct trace *m, uint64_t from, uint64_t to, uint64_t condition)
+{
+	PUT(m, from, LOCK_WAIT, PLACE, condition);
+	PUT(m, to, LOCK_WAITED, 3, condition);
+}
+
+/* The loop of thread 1 gives a piece of work each 10 ms from 20 on; the last is the `last`. */
+static void put_loop(struct trace *m, uint32_t last)
+{
+	trace_stream(m, 1, 0);
+	PUT(m, 0, PARK, LOOP_1);
+	for (uint32_t i = 1; i <= last; i++) {
+		PUT(m, (10 + 10 * i) * MS, UNPARK, 1);
+		QUEUE(m, (10 + 10 * i) * MS, PLACE, i, i);
+		PUT(m, (10 + 10 * i) * MS, PARK, LOOP_1);
+	}
+	PUT(m, 690 * MS, UNPARK, 1);
+}
+
+static void work_waits_while_the_pool_is_blocked(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	put_loop(&b.m, 2); /* at 20 and 30 */
+	trace_stream(&b.m, 2, 0);
+	waits(&b.m, 1 * MS, 10 * MS, CONDITION);
+	put_call(&b.m, 60 * MS, SLEEP, 50 * MS);
+	QUEUE(&b.m, 60 * MS, 0, 2, 1);
+	put_call(&b.m, 100 * MS, SLEEP, 40 * MS);
+	QUEUE(&b.m, 100 * MS, 0, 2, 0);
+	waits(&b.m, 101 * MS, 600 * MS, CONDITION);
+	book_make(&b);
+	/* One from 20 to 60, the other from 30 to 100. */
+	COST_MS(&b, 2, CALL, 40 + 70);
+	ALL_MS(&b, 2, CALL, 90);
+	ALL_MS(&b, 2, IDLE, 499);
+	assert_int_equal(b.l->pool_count, 1);
+	assert_int_equal(b.l->pools[0].threads, 1);
+	assert_int_equal(b.l->pools[0].count, 2);
+	assert_int_equal(b.l->pools[0].longest_ns, 70 * MS);
+	book_end(&b);
+}
+
+/* A thread that waits for work at another condition mostly, and once for this one; and one that comes
+   when there is a queue already. */
+static void threads_belong_to_the_condition_that_most_of_their_waits_are_for(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	put_loop(&b.m, 1);
+	trace_stream(&b.m, 2, 0);
+	waits(&b.m, 1 * MS, 10 * MS, CONDITION);
+	put_call(&b.m, 60 * MS, SLEEP, 50 * MS);
+	QUEUE(&b.m, 60 * MS, 0, 1, 0);
+	waits(&b.m, 61 * MS, 400 * MS, CONDITION);
+	trace_stream(&b.m, 3, 0);
+	waits(&b.m, 1 * MS, 2 * MS, OTHER);
+	waits(&b.m, 3 * MS, 4 * MS, OTHER);
+	waits(&b.m, 5 * MS, 6 * MS, CONDITION);
+	put_call(&b.m, 100 * MS, SLEEP, 90 * MS);
+	trace_stream(&b.m, 4, 0);
+	waits(&b.m, 70 * MS, 80 * MS, CONDITION);
+	put_call(&b.m, 100 * MS, SLEEP, 20 * MS);
+	book_make(&b);
+	COST_MS(&b, 2, CALL, 40);
+	COST_MS(&b, 3, CALL, 0);
+	assert_int_equal(b.l->pools[0].threads, 2);
+	book_end(&b);
+}
+
+static void a_pool_with_a_thread_that_waits_for_work_is_not_full(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	put_loop(&b.m, 1);
+	trace_stream(&b.m, 2, 0);
+	waits(&b.m, 1 * MS, 10 * MS, CONDITION);
+	put_call(&b.m, 60 * MS, SLEEP, 50 * MS);
+	QUEUE(&b.m, 60 * MS, 0, 1, 0);
+	trace_stream(&b.m, 3, 0);
+	waits(&b.m, 1 * MS, 2 * MS, CONDITION);
+	waits(&b.m, 3 * MS, 200 * MS, CONDITION);
+	book_make(&b);
+	COST_MS(&b, 2, CALL, 0);
+	book_end(&b);
+}
+
+static const struct tacho__finding *find(const struct tacho__explanation *e)
+{
+	for (uint32_t i = 0; i < e->count; i++) {
+		print_message("%s: %s\n", e->findings[i].rule, e->findings[i].summary);
+		if (strcmp(e->findings[i].rule, "pool-exhausted") == 0)
+			return &e->findings[i];
+	}
+	return NULL;
+}
+
+/* 20 pieces of work at a pool of one thread, which computes for 10 ms (`code`) or sleeps for 30 ms for
+   each: 10 or 20 wait at the end. */
+static struct tacho__explanation *explain_full(struct booked *b, int sleeps, int is_sampled)
+{
+	uint32_t given = 0;
+	int error;
+
+	book_begin(b);
+	put_loop(&b->m, 20);
+	trace_stream(&b->m, 2, 0);
+	waits(&b->m, 1 * MS, 10 * MS, CONDITION);
+	for (uint64_t at = 20; at < 600; at += 30) {
+		given = at < 220 ? (uint32_t)(at - 10) / 10 : 20;
+		if (sleeps)
+			put_call(&b->m, (at + 30) * MS, SLEEP, 30 * MS);
+		for (uint64_t i = 5; is_sampled && i < 30; i += 10)
+			PUT(&b->m, (at + i) * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x10);
+		QUEUE(&b->m, (at + 30) * MS, 0, given, 5);
+	}
+	b->reader = trace_reader(&b->m);
+	b->l = NULL;
+	return tacho__explain(b->reader, NULL, &error);
+}
+
+static void what_keeps_a_pool_is_named(void **state)
+{
+	struct booked b;
+	struct tacho__explanation *e = explain_full(&b, 1, 0);
+	const struct tacho__finding *f = find(e);
+
+	(void)state;
+	assert_non_null(f);
+	assert_non_null(strstr(f->summary, "for a thread of a pool of 1, kept busy by nanosleep"));
+	assert_int_equal(f->severity, TACHO__SEVERITY_CRITICAL);
+	tacho__explanation_free(e);
+	book_end(&b);
+}
+
+/* One of 200 waits for 40 ms. */
+static void a_burst_is_no_full_pool(void **state)
+{
+	struct tacho__explanation *e;
+	struct booked b;
+	int error;
+
+	(void)state;
+	book_begin(&b);
+	put_loop(&b.m, 1);
+	trace_stream(&b.m, 2, 0);
+	waits(&b.m, 1 * MS, 10 * MS, CONDITION);
+	put_call(&b.m, 60 * MS, SLEEP, 50 * MS);
+	QUEUE(&b.m, 60 * MS, 0, 1, 0);
+	for (uint64_t i = 0; i < 200; i++)
+		waits(&b.m, (61 + 2 * i) * MS, (62 + 2 * i) * MS, CONDITION);
+	b.reader = trace_reader(&b.m);
+	b.l = NULL;
+	e = tacho__explain(b.reader, NULL, &error);
+	assert_null(find(e));
+	tacho__explanation_free(e);
+	book_end(&b);
+}
+
+static void code_keeps_a_pool_if_it_runs(void **state)
+{
+	struct booked b;
+	struct tacho__explanation *e = explain_full(&b, 0, 1);
+	const struct tacho__finding *f = find(e);
+
+	(void)state;
+	assert_non_null(f);
+	assert_int_equal(f->where[0].address, SERVER_CODE + 0x10);
+	tacho__explanation_free(e);
+	book_end(&b);
+	/* What others have the CPU for is not the pool's doing. */
+	e = explain_full(&b, 0, 0);
+	assert_null(find(e));
+	tacho__explanation_free(e);
+	book_end(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(work_waits_while_the_pool_is_blocked),
+		cmocka_unit_test(threads_belong_to_the_condition_that_most_of_their_waits_are_for),
+		cmocka_unit_test(a_pool_with_a_thread_that_waits_for_work_is_not_full),
+		cmocka_unit_test(what_keeps_a_pool_is_named),
+		cmocka_unit_test(a_burst_is_no_full_pool),
+		cmocka_unit_test(code_keeps_a_pool_if_it_runs),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
