@@ -53,11 +53,9 @@ FAULTS = {f.name: f for f in (
           ('fault_timer',), 1, (0.15, 0.8), False, True),
     Fault('saturate', 'overload', ('epoll', 'poll', 'uv', 'event', 'tasks1'), ('loop-saturated',),
           ('fault_saturate',), 2, (0.3, 5), False, True),
-    # There is no rule for these two yet; its name will end so. With many threads the table of
-    # descriptors takes long to grow, which would be another fault.
-    Fault('fd-leak', 'leak', ('epoll', 'tasks1'), ('-leak',), ('fault_fd_leak',), 1,
+    Fault('fd-leak', 'leak', ('epoll', 'tasks1'), ('handle-leak',), ('fault_fd_leak',), 1,
           sized=False),
-    Fault('timer-leak', 'leak', ('uv', 'event'), ('-leak',), ('fault_timer_leak',), 1,
+    Fault('timer-leak', 'leak', ('uv', 'event'), ('handle-leak',), ('fault_timer_leak',), 1,
           sized=False),
     Fault('lost-wake', 'lost wake', ('tasks1', 'tasks2'), ('stuck-task',), ('fault_lost_wake',), 1,
           sized=False),

@@ -75,11 +75,6 @@ def due(truth):
     return waited > MARGIN * DUE * window or stalls >= STALLS
 
 
-def right_rule(fault, finding):
-    return any(finding['rule'].endswith(r) if r.startswith('-') else finding['rule'] == r
-               for r in fault.rules)
-
-
 def also_right(truth, finding):
     """What can be known is less in some shapes."""
     draw, rule = truth.draw, finding['rule']
@@ -163,7 +158,7 @@ class Judgement:
             self.right = not self.due
             self.why = 'nothing was found' if self.due else ''
             return
-        if not right_rule(fault, first) and not also_right(truth, first):
+        if first['rule'] not in fault.rules and not also_right(truth, first):
             self.right = not self.due and allowed(truth, first)
             self.why = '' if self.right else \
                 'a wrong cause is first' if fault.rules else 'a false alarm'
