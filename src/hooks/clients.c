@@ -4,7 +4,7 @@
  * loops are.
  *
  * Connections to others, as to a database, are not such: who waits for these is in the middle of work.
- * Nor is a thread that has a loop of another kind. All such threads have one loop, as they may be
+ * Nor is a thread that has a loop of another kind, or is of a pool behind one. All such threads have one loop, as they may be
  * many and live for one request; each serves a queue of its own nevertheless.
  */
 #include "core/control.h"
@@ -16,8 +16,9 @@ uint32_t tacho__client_parks(int fd, int accepts)
 	int saved = errno;
 	uint32_t loop;
 
-	if (!tacho__recording() || h->said || h->callbacks || h->base_depth || tacho__is_inside() ||
-	    (!accepts && !tacho__is_alive(tacho__alive_connection(fd))) || !tacho__blocks(fd))
+	if (!tacho__recording() || h->said || h->serves || h->callbacks || h->base_depth ||
+	    tacho__is_inside() || (!accepts && !tacho__is_alive(tacho__alive_connection(fd))) ||
+	    !tacho__blocks(fd))
 		return 0;
 	loop = tacho__loop_parks(TACHO__CLIENTS, TACHO_CLIENTS);
 	errno = saved;
