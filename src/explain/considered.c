@@ -86,6 +86,7 @@ static const char *rule_of(enum tacho__owns owns, enum tacho__owns_reason reason
 	case TACHO__OWNS_LOCK:
 		return "lock-contention";
 	case TACHO__OWNS_STOPPED:
+	case TACHO__OWNS_FAULTING:
 		return "process-pause";
 	case TACHO__OWNS_THROTTLED:
 		return "cpu-throttled";
