@@ -96,23 +96,18 @@ void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__findi
 static struct tacho__place sample_place(const struct tacho__explaining *x, uint32_t process,
 					const struct tacho__sampled *s, uint64_t ns)
 {
-	static const struct tacho__place none = {.function = "", .file = "", .module = ""};
 	struct tacho__place places[TACHO__PLACES_MAX];
-	uint32_t n = places_of_sample(x, process, s, ns, places),
-		 own = tacho__places_own(places, n);
 
-	return n ? places[own < n ? own : 0] : none;
+	return tacho__places_best(places, places_of_sample(x, process, s, ns, places));
 }
 
 struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t process,
 				     uint32_t id, uint64_t ns)
 {
 	struct tacho__place places[TACHO__PLACES_MAX];
-	uint32_t n = tacho__places_of_id(x->reader, process, id, ns, places, TACHO__PLACES_MAX);
-	uint32_t own = tacho__places_own(places, n);
-	static const struct tacho__place none = {.function = "", .file = "", .module = ""};
 
-	return n ? places[own < n ? own : 0] : none;
+	return tacho__places_best(
+		places, tacho__places_of_id(x->reader, process, id, ns, places, TACHO__PLACES_MAX));
 }
 
 void tacho__name_scripts(struct tacho__explaining *x)
