@@ -10,6 +10,7 @@
 #include "cli/describe.h"
 #include "text/json.h"
 #include "cli/parse.h"
+#include "cli/report_considered.h"
 #include "cli/report_ledger.h"
 #include "text/end.h"
 #include "text/text.h"
@@ -386,32 +387,6 @@ static void put_coverage(const struct asked *a, const struct tacho__explanation 
 	}
 }
 
-/* What was looked at and is no finding. */
-static void put_considered(const struct tacho_reader *reader, const struct tacho__explanation *e)
-{
-	char line[CLI_MESSAGE], ns[TACHO__TEXT], waiting[TACHO__TEXT], name[TACHO__TEXT];
-
-	for (uint32_t i = 0; i < e->considered_count; i++) {
-		const struct tacho__considered *c = &e->considered[i];
-
-		snprintf(line, sizeof(line),
-			 "considered: %s%s%s, %s; %s in all%s%s; dropped "
-			 "because %s",
-			 e->process_count > 1 ? tacho__process_text(reader, name, c->process) : "",
-			 e->process_count > 1 ? ": " : "", c->rule, c->what,
-			 tacho__ns_text(ns, c->cost_ns), c->waiting_ns > 0 ? ", what waited " : "",
-			 c->waiting_ns > 0 ? tacho__ns_text(waiting, c->waiting_ns) : "",
-			 c->reason);
-		printf("\n%s", cli_colour(stdout, CLI_DIM));
-		text_put_broken(stdout, line, 0, 2, cli_columns(stdout));
-		fputs(cli_colour(stdout, CLI_PLAIN), stdout);
-	}
-	if (e->considered_more)
-		printf("\n%sconsidered: %" PRIu64 " more that cost less%s",
-		       cli_colour(stdout, CLI_DIM), e->considered_more,
-		       cli_colour(stdout, CLI_PLAIN));
-}
-
 static void put_text(const struct asked *a, const struct tacho_reader *reader,
 		     const struct tacho__explanation *e)
 {
@@ -447,7 +422,7 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 		put_histogram(reader, e);
 	put_nameless(a, e);
 	if (a->all)
-		put_considered(reader, e);
+		report_considered(reader, e);
 	put_coverage(a, e);
 	put_absent(reader);
 	if (hidden)
@@ -506,19 +481,6 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 	json_put_f64(j, "cost_ns", f->cost_ns);
 	json_put_f64(j, "waiting_ns", f->waiting_ns);
 	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
-	json_object_end(j);
-}
-
-static void put_considered_json(struct json *j, const struct tacho_reader *reader,
-				const struct tacho__considered *c)
-{
-	json_object(j);
-	json_put_string(j, "rule", c->rule);
-	put_process_json(j, reader, c->process);
-	json_put_string(j, "what", c->what);
-	json_put_f64(j, "cost_ns", c->cost_ns);
-	json_put_f64(j, "waiting_ns", c->waiting_ns);
-	json_put_string(j, "reason", c->reason);
 	json_object_end(j);
 }
 
@@ -598,10 +560,7 @@ static void put_json(const struct asked *a, const struct tacho_reader *reader,
 	for (uint32_t i = 0; i < e->count; i++)
 		put_finding_json(&j, reader, &e->findings[i]);
 	json_array_end(&j);
-	json_put_array(&j, "considered");
-	for (uint32_t i = 0; i < e->considered_count; i++)
-		put_considered_json(&j, reader, &e->considered[i]);
-	json_array_end(&j);
+	report_considered_json(&j, reader, e);
 	json_put_object(&j, "coverage");
 	for (uint32_t i = 0; i < e->coverage_count; i++) {
 		json_put_object(&j, e->coverage[i].rule);

@@ -101,15 +101,14 @@ static void name_place(const struct asked *a, char *out, size_t size, uint32_t p
 	struct tacho__place places[TACHO__PLACES_MAX];
 	uint32_t n = tacho__places_of_id(a->reader, process, id, a->sum->last_ns, places,
 					 TACHO__PLACES_MAX);
-	uint32_t own = tacho__places_own(places, n);
-	const struct tacho__place *p = n ? &places[own < n ? own : 0] : NULL;
+	const struct tacho__place p = tacho__places_best(places, n);
 
 	out[0] = 0;
-	if (p && p->function[0] && p->file[0])
-		snprintf(out, size, "%s (%s:%" PRIu32 ")", p->function, tacho__place_file(p),
-			 p->line);
-	else if (p)
-		tacho__place_name(out, size, p);
+	if (p.function[0] && p.file[0])
+		snprintf(out, size, "%s (%s:%" PRIu32 ")", p.function, tacho__place_file(&p),
+			 p.line);
+	else if (n)
+		tacho__place_name(out, size, &p);
 }
 
 /* ------------------------------------------------------------------- output */

@@ -25,21 +25,14 @@ static uint64_t since(uint64_t end_ns, uint64_t ns)
 
 /* -------------------------------------------------------------------- a thread */
 
-/* The innermost place that is the program's own, else the innermost. */
-static struct tacho__place best_of(const struct tacho__place *places, uint32_t n)
-{
-	uint32_t own = tacho__places_own(places, n);
-
-	return n ? places[own < n ? own : 0] : nowhere;
-}
-
 static struct tacho__place place_of_code(const struct tacho__at_ends *to, uint32_t process,
 					 uint64_t code, uint64_t ns)
 {
 	struct tacho__place places[TACHO__PLACES_MAX];
 
-	return best_of(places, tacho__places_of_frames(to->reader, process, &code, code != 0, 1, ns,
-						       places, TACHO__PLACES_MAX));
+	return tacho__places_best(places,
+				  tacho__places_of_frames(to->reader, process, &code, code != 0, 1,
+							  ns, places, TACHO__PLACES_MAX));
 }
 
 static struct tacho__place place_of_id(const struct tacho__at_ends *to, uint32_t process,
@@ -49,8 +42,8 @@ static struct tacho__place place_of_id(const struct tacho__at_ends *to, uint32_t
 
 	if (!id)
 		return nowhere;
-	return best_of(places,
-		       tacho__places_of_id(to->reader, process, id, ns, places, TACHO__PLACES_MAX));
+	return tacho__places_best(places, tacho__places_of_id(to->reader, process, id, ns, places,
+							      TACHO__PLACES_MAX));
 }
 
 static void know_inside(struct tacho__at_end *e, const struct tacho__at_ends *to,

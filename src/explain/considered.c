@@ -86,6 +86,7 @@ static const char *rule_of(enum tacho__owns owns, enum tacho__owns_reason reason
 	case TACHO__OWNS_LOCK:
 		return "lock-contention";
 	case TACHO__OWNS_STOPPED:
+	case TACHO__OWNS_FAULTING:
 		return "process-pause";
 	case TACHO__OWNS_THROTTLED:
 		return "cpu-throttled";
@@ -185,7 +186,9 @@ static const char *no_cause(const struct tacho__ledger_thread *t, const struct t
 		break;
 	}
 	return t->is_pool && !t->is_loop && o->owns != TACHO__OWNS_IDLE
-		       ? "threads of a pool are there for what takes long"
+		       ? "threads of a pool are there for what takes long; pool-exhausted tells "
+			 "when "
+			 "work waits for them"
 		       : NULL;
 }
 

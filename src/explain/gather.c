@@ -8,7 +8,6 @@
 #define RECENT_SAMPLES 64u
 #define PROCESSES 4096u
 #define THREADS 4096u
-#define HOTS 1024u
 
 struct recent_sample {
 	uint64_t ns, poll_ns;
@@ -36,7 +35,6 @@ void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *re
 	tacho__table_init(&g->late, sizeof(struct tacho__late), PROCESSES);
 	tacho__table_init(&g->open, sizeof(struct tacho__open_poll), THREADS);
 	tacho__table_init(&g->threads, sizeof(struct recent), THREADS);
-	tacho__table_init(&g->hot, sizeof(struct tacho__hot), HOTS);
 	tacho__table_init(&g->opened, sizeof(struct tacho__opened), PROCESSES);
 }
 
@@ -44,7 +42,6 @@ void tacho__gather_free(struct tacho__gathered *g)
 {
 	tacho__table_free(&g->open);
 	tacho__table_free(&g->threads);
-	tacho__table_free(&g->hot);
 	tacho__table_free(&g->late);
 	tacho__table_free(&g->opened);
 }
@@ -142,31 +139,18 @@ static void keep_sample(struct recent *r, uint64_t ns, uint64_t poll_ns,
 	r->samples[r->sample_count++] = (struct recent_sample){ns, poll_ns, *what};
 }
 
-static void add_hot(struct tacho__gathered *g, const struct tacho__at *at, uint32_t kind,
-		    const struct tacho__sampled *what)
-{
-	struct tacho__hot *hot =
-		tacho__table_get(&g->hot, (uint64_t)at->process << 32 | at->loop, kind, &g->error);
-
-	if (hot)
-		add_sample(&hot->samples, what);
-}
-
 static void on_sample(void *arg, const struct tacho__sample *s)
 {
 	struct tacho__gathered *g = arg;
 	struct recent *r = s->at.poll_ns ? recent_of(g, &s->at) : NULL;
 	struct tacho__sampled what = {.stack = s->stack, .count = 1, .ns = s->cpu_ns};
 
+	if (!r)
+		return;
 	for (uint32_t i = s->kernel;
 	     !s->stack && i < s->count && what.frame_count < TACHO__SAMPLE_FRAMES; i++)
 		what.frames[what.frame_count++] = s->frames[i];
-	if (r)
-		keep_sample(r, s->ns, s->at.poll_ns, &what);
-	if (s->at.loop)
-		add_hot(g, &s->at, 0, &what);
-	if (s->at.loop && s->at.kind)
-		add_hot(g, &s->at, s->at.kind, &what);
+	keep_sample(r, s->ns, s->at.poll_ns, &what);
 }
 
 /* --------------------------------------------------------------- open polls */

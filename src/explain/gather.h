@@ -1,6 +1,6 @@
 /*
- * What rules need beyond the summary and the ledger: what was sampled on loops, polls that have not
- * ended, with what they were in, and when what was woken came late.
+ * What rules need beyond the summary and the ledger: polls that have not ended, with what they were
+ * in, and when what was woken came late.
  */
 #ifndef TACHO_EXPLAIN_GATHER_H
 #define TACHO_EXPLAIN_GATHER_H
@@ -26,12 +26,6 @@ struct tacho__samples {
 	struct tacho__sampled at[TACHO__CASE_SAMPLES];
 	uint32_t count, seen; /* of `at`; what was picked from */
 	uint32_t all;	      /* samples, each of `at` for one or more */
-};
-
-/* All samples of a loop's threads, and those in its callbacks of one kind. */
-struct tacho__hot {
-	struct tacho__entry entry; /* key: process << 32 | loop, kind; 0: all */
-	struct tacho__samples samples;
 };
 
 /* A poll that has not ended, the outermost of its thread. */
@@ -71,7 +65,6 @@ struct tacho__gathered {
 	struct tacho__table late;    /* struct tacho__late */
 	struct tacho__table threads; /* what each did lately */
 	uint32_t last_thread;	     /* that was looked up: index + 1; 0 */
-	struct tacho__table hot;     /* struct tacho__hot */
 	struct tacho__table opened;  /* struct tacho__opened */
 	struct tacho__lock stuck[TACHO__STUCK];
 	uint32_t stuck_count;

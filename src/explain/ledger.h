@@ -128,11 +128,12 @@ struct tacho__function {
 	uint64_t longest_ns, longest_at_ns;
 	double cost;
 	struct tacho__place place;
-	/* One of the stacks, the one picked at random. */
+	/* One of the stacks, of the line that it is in most. */
 	uint32_t stack;	      /* definition; 0: frames */
 	uint32_t frame_count; /* of the program, innermost first */
 	uint64_t frames[TACHO__LEDGER_FRAMES];
 	uint64_t at_ns;
+	uint32_t line_votes;
 	uint8_t is_recorder;
 };
 

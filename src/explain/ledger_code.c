@@ -85,15 +85,17 @@ static struct tacho__function *function_of(struct tacho__ledger_book *b,
 	f = tacho__table_get(&b->l->functions, owned, r->function, &b->error);
 	if (!f)
 		return NULL;
-	if (!f->samples) {
+	if (!f->samples++) {
 		f->owned = owned;
-		f->place = r->place;
 		f->is_recorder = r->is_recorder;
 	}
-	/* Each has the same chance to be the one that is kept. */
-	f->samples++;
-	if ((tacho__mix(f->samples) >> 32) % f->samples == 0)
+	/* Of its lines the one that most are in, if one has more than half. */
+	if (f->line_votes && f->place.line != r->place.line) {
+		f->line_votes--;
+	} else if (!f->line_votes++) {
+		f->place = r->place;
 		keep_stack(f, s);
+	}
 	return f;
 }
 

@@ -145,7 +145,7 @@ int tacho__ledger_place(const struct tacho__ledger *l, const struct tacho__ledge
 	const struct tacho__owned *o = tacho__ledger_owned(l, line);
 	const struct tacho__function *f = function_of(l, line);
 	uint64_t ns = o->last_ns;
-	uint32_t n = 0, own;
+	uint32_t n = 0;
 
 	if (f) {
 		*place = f->place;
@@ -164,11 +164,8 @@ int tacho__ledger_place(const struct tacho__ledger *l, const struct tacho__ledge
 	if (!n && o->code)
 		n = tacho__places_of_frames(l->reader, o->process, &o->code, 1, 0, ns, places,
 					    TACHO__PLACES_MAX);
-	if (!n)
-		return 0;
-	own = tacho__places_own(places, n);
-	*place = places[own < n ? own : 0];
-	return 1;
+	*place = tacho__places_best(places, n);
+	return n != 0;
 }
 
 /* --------------------------------------------------------- where it waits for work */

@@ -96,23 +96,18 @@ void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__findi
 static struct tacho__place sample_place(const struct tacho__explaining *x, uint32_t process,
 					const struct tacho__sampled *s, uint64_t ns)
 {
-	static const struct tacho__place none = {.function = "", .file = "", .module = ""};
 	struct tacho__place places[TACHO__PLACES_MAX];
-	uint32_t n = places_of_sample(x, process, s, ns, places),
-		 own = tacho__places_own(places, n);
 
-	return n ? places[own < n ? own : 0] : none;
+	return tacho__places_best(places, places_of_sample(x, process, s, ns, places));
 }
 
 struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t process,
 				     uint32_t id, uint64_t ns)
 {
 	struct tacho__place places[TACHO__PLACES_MAX];
-	uint32_t n = tacho__places_of_id(x->reader, process, id, ns, places, TACHO__PLACES_MAX);
-	uint32_t own = tacho__places_own(places, n);
-	static const struct tacho__place none = {.function = "", .file = "", .module = ""};
 
-	return n ? places[own < n ? own : 0] : none;
+	return tacho__places_best(
+		places, tacho__places_of_id(x->reader, process, id, ns, places, TACHO__PLACES_MAX));
 }
 
 void tacho__name_scripts(struct tacho__explaining *x)
@@ -212,25 +207,55 @@ int tacho__find_hottest(const struct tacho__explaining *x, uint32_t process,
 	return h->stack != NULL;
 }
 
-/* What was sampled on the loop in callbacks of that kind, 0: in all. 1: there is enough of it. */
-static int find_hot(const struct tacho__explaining *x, const struct tacho__loop_sum *l,
-		    uint32_t kind, struct tacho__hottest *h)
+/* Of more functions than there is room for, those with most of the time. */
+static void add_function(struct tacho__samples *to, const struct tacho__function *f)
 {
-	const struct tacho__hot *hot =
-		tacho__table_find(&x->gathered.hot, (uint64_t)l->process << 32 | l->loop, kind);
+	uint32_t at = to->count;
 
+	to->all += f->samples;
+	if (at < TACHO__CASE_SAMPLES) {
+		to->count++;
+	} else {
+		at = 0;
+		for (uint32_t i = 1; i < to->count; i++)
+			at = to->at[i].ns < to->at[at].ns ? i : at;
+		if (to->at[at].ns >= f->ns)
+			return;
+	}
+	to->at[at] = (struct tacho__sampled){
+		.stack = f->stack, .frame_count = f->frame_count, .count = f->samples, .ns = f->ns};
+	memcpy(to->at[at].frames, f->frames, sizeof(f->frames));
+}
+
+/* The functions of the ledger that were sampled on the loop in callbacks of that kind, 0: in all. 1:
+   there is enough of it. */
+static int find_hot(const struct tacho__explaining *x, const struct tacho__loop_sum *l,
+		    uint32_t kind, struct tacho__samples *samples, struct tacho__hottest *h)
+{
+	const struct tacho__ledger *ledger = x->out->ledger;
+
+	memset(samples, 0, sizeof(*samples));
+	for (const struct tacho__function *f = NULL;
+	     (f = tacho__table_next(&ledger->functions, f));) {
+		const struct tacho__owned *o = tacho__table_at(&ledger->owned, f->owned);
+
+		if (o && o->process == l->process && o->loop == l->loop &&
+		    (!kind || o->kind == kind))
+			add_function(samples, f);
+	}
 	/* All that a loop does has the loop in common. */
-	return hot && hot->samples.all >= HOT_SAMPLES &&
-	       tacho__find_hottest(x, l->process, &hot->samples, x->sum->last_ns, kind != 0, h);
+	return samples->all >= HOT_SAMPLES &&
+	       tacho__find_hottest(x, l->process, samples, x->sum->last_ns, kind != 0, h);
 }
 
 void tacho__where_kind(const struct tacho__explaining *x, struct tacho__finding *f,
 		       const struct tacho__loop_sum *l, uint32_t kind)
 {
+	struct tacho__samples samples;
 	struct tacho__hottest h;
 
 	f->kind = kind;
-	if (find_hot(x, l, kind, &h)) {
+	if (find_hot(x, l, kind, &samples, &h)) {
 		tacho__where_hottest(x, f, &h, x->sum->last_ns);
 		tacho__say_evidence(f, f->thread, l->first_ns, l->last_ns, 100 * h.share, "%",
 				    "%.0f %% of the CPU samples in this callback are in this place",
@@ -243,6 +268,7 @@ void tacho__where_kind(const struct tacho__explaining *x, struct tacho__finding 
 void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding *f,
 		       const struct tacho__loop_sum *l)
 {
+	struct tacho__samples samples;
 	struct tacho__hottest h;
 	const struct tacho__kind_sum *busiest = NULL;
 
@@ -254,6 +280,6 @@ void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding 
 	/* A callback that has no part in it is not what the loop is busy with. */
 	if (busiest && busiest->ns.sum >= l->busy_ns / 4)
 		tacho__where_kind(x, f, l, busiest->kind);
-	else if (find_hot(x, l, 0, &h))
+	else if (find_hot(x, l, 0, &samples, &h))
 		tacho__where_hottest(x, f, &h, x->sum->last_ns);
 }

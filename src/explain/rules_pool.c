@@ -189,8 +189,15 @@ static void find_own_pool(struct tacho__explaining *x, uint32_t index)
 	look_at_keepers(x, index + 1, &k);
 	share = 100 * k.waiting_ns / tacho__window_ns(x);
 	p99 = (double)tacho__hist_at(&p->wait, 0.99);
-	if (p99 < warn || share < tacho__limit(x, "waiting.share") || !is_own_doing(x, &k))
+	snprintf(text, sizeof(text), "work of a pool of %u threads", p->threads);
+	if (tacho__below(x, "pool-exhausted", text, k.waiting_ns, p99, "pool-exhausted.warn") ||
+	    tacho__below(x, "pool-exhausted", text, k.waiting_ns, share, "waiting.share"))
 		return;
+	if (!is_own_doing(x, &k)) {
+		tacho__consider(x, "pool-exhausted", text, 0, k.waiting_ns,
+				"its threads did not run: others had their CPU");
+		return;
+	}
 	f = tacho__find(x, "pool-exhausted",
 			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
 			x->process, k.waiting_ns);
@@ -267,9 +274,15 @@ static void find_pool(struct tacho__explaining *x, uint32_t process)
 	p99 = waits(p.sufferer, 0.99);
 	if (is_seen(p.sufferer) ? pool->most_waiting <= 1 : pool->most_ahead < threads)
 		return;
-	if (p99 < warn || p99 > 2 * p.needs_ns / threads ||
-	    (!is_seen(p.sufferer) && p99 < 5 * usual(p.sufferer)))
+	tacho__id_text(x, other, process, p.sufferer->kind);
+	if (tacho__below(x, "pool-exhausted", other, p.wait_ns, p99, "pool-exhausted.warn"))
 		return;
+	if (p99 > 2 * p.needs_ns / threads ||
+	    (!is_seen(p.sufferer) && p99 < 5 * usual(p.sufferer))) {
+		tacho__consider(x, "pool-exhausted", other, 0, p.wait_ns,
+				"the pool had too little to do to keep it waiting for so long");
+		return;
+	}
 	f = tacho__find(x, "pool-exhausted",
 			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
 			process, p.wait_ns);
@@ -279,7 +292,6 @@ static void find_pool(struct tacho__explaining *x, uint32_t process)
 	    (k.most->function || k.most->owns != TACHO__OWNS_CODE))
 		keeper_text(x, f, k.most, text);
 	tacho__where_id(x, f, p.taker->kind, x->sum->last_ns);
-	tacho__id_text(x, other, process, p.sufferer->kind);
 	tacho__say_summary(
 		f,
 		"work waits up to %s for one of the %u threads of the pool, which %s keeps "

@@ -15,10 +15,12 @@ static void find_self_wake(struct tacho__explaining *x, const struct tacho__task
 	struct tacho__finding *f;
 	char name[TACHO__TEXT];
 
-	if (!k->wakes || rate < tacho__limit(x, "self-wake.rate"))
+	if (!k->wakes)
 		return;
 	share = 100.0 * (double)k->self_wakes / (double)k->wakes;
-	if (share < tacho__limit(x, "self-wake.share"))
+	tacho__id_text(x, name, k->process, k->kind);
+	if (tacho__below(x, "self-wake", name, (double)k->busy.sum, rate, "self-wake.rate") ||
+	    tacho__below(x, "self-wake", name, (double)k->busy.sum, share, "self-wake.share"))
 		return;
 	f = tacho__find(x, "self-wake", TACHO__SEVERITY_WARNING, k->process, (double)k->busy.sum);
 	f->kind = k->kind;
@@ -67,9 +69,17 @@ static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_
 	char name[TACHO__TEXT];
 	double alive;
 
-	if (is_thread(x, k) || !grows(k, &alive) || alive < tacho__limit(x, "task-leak.count") ||
-	    alive < 0.02 * (double)k->spawned || (double)k->woken_at_end > alive / 2)
+	if (is_thread(x, k) || !grows(k, &alive) ||
+	    tacho__below(x, "task-leak", tacho__id_text(x, name, k->process, k->kind),
+			 alive * tacho__window_ns(x) / 1e6, alive, "task-leak.count"))
 		return 0;
+	if (alive < 0.02 * (double)k->spawned || (double)k->woken_at_end > alive / 2) {
+		tacho__consider(x, "task-leak", name, alive * tacho__window_ns(x) / 1e6, 0, "%s",
+				(double)k->woken_at_end > alive / 2
+					? "most of them wait for their loop"
+					: "nearly all of them end");
+		return 0;
+	}
 	f = tacho__find(x, "task-leak", TACHO__SEVERITY_WARNING, k->process,
 			alive * tacho__window_ns(x) / 1e6);
 	f->kind = k->kind;
@@ -181,11 +191,19 @@ static void find_lost_wake(struct tacho__explaining *x, const struct tacho__task
 	char name[TACHO__TEXT], what[TACHO__TEXT], text[TACHO__TEXT], most[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (!w->begin_ns || k->count < MANY_WAITS || k->by_loop > k->count / 10 ||
-	    ns < tacho__limit(x, "stuck-task.ns") || ns < 10 * (double)k->longest_ns ||
-	    (double)k->last_begin_ns < (double)w->begin_ns + ns / 2 || !is_in_the_middle(x, k) ||
-	    is_found(x, w->task))
+	if (!w->begin_ns || k->count < MANY_WAITS || is_found(x, w->task))
 		return;
+	tacho__id_text(x, name, k->process, k->kind);
+	if (tacho__below(x, "stuck-task", name, ns, ns, "stuck-task.ns"))
+		return;
+	if (k->by_loop > k->count / 10 || ns < 10 * (double)k->longest_ns ||
+	    (double)k->last_begin_ns < (double)w->begin_ns + ns / 2 || !is_in_the_middle(x, k)) {
+		tacho__consider(x, "stuck-task", name, ns, 0, "%s",
+				ns < 10 * (double)k->longest_ns
+					? "others waited a tenth as long and were woken"
+					: "what it waits for may come from outside");
+		return;
+	}
 	f = tacho__find(x, "stuck-task", TACHO__SEVERITY_WARNING, k->process, ns);
 	f->kind = k->kind;
 	f->task = w->task;

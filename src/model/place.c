@@ -160,6 +160,14 @@ uint32_t tacho__places_own(const struct tacho__place *places, uint32_t count)
 	return i;
 }
 
+struct tacho__place tacho__places_best(const struct tacho__place *places, uint32_t count)
+{
+	static const struct tacho__place nowhere = {.function = "", .file = "", .module = ""};
+	uint32_t own = tacho__places_own(places, count);
+
+	return count ? places[own < count ? own : 0] : nowhere;
+}
+
 const char *tacho__place_file(const struct tacho__place *place)
 {
 	return tacho__base_name(place->file);

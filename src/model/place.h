@@ -61,6 +61,8 @@ void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, u
 int tacho__place_is_own(const struct tacho__place *place);
 /* Index of the innermost place that is the program's own; `count` when none is. */
 uint32_t tacho__places_own(const struct tacho__place *places, uint32_t count);
+/* That one, else the innermost; without any, one of which nothing is known. */
+struct tacho__place tacho__places_best(const struct tacho__place *places, uint32_t count);
 
 /* The file without its folders; "" when not known. */
 const char *tacho__place_file(const struct tacho__place *place);

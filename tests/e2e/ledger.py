@@ -119,6 +119,19 @@ def other_outputs(name, ledger, trace):
           and all(r["ns"] == r["span"] for r in found), said(rows))
 
 
+def considered(name, trace):
+    """What is no finding has a reason, in the JSON form and with --all."""
+    found = json.loads(tacho("report", "--json", trace).stdout)["considered"]
+    text = " ".join(tacho("report", "--all", trace).stdout.split())
+    rank = [c["waiting_ns"] + c["cost_ns"] / 10 for c in found]
+    check(f"{name}: what was considered is listed, the costliest first",
+          0 < len(found) <= 32 and rank == sorted(rank, reverse=True), found)
+    check(f"{name}: with the reason",
+          all(c["rule"] and c["what"] and c["reason"] and f"dropped because {c['reason']}" in text
+              for c in found), (found, text))
+    check(f"{name}: only with --all", "considered:" not in tacho("report", trace).stdout)
+
+
 def by_owner(rows):
     """{(tid, owner): (ns, waiting_ns)} of rows with all four, as pairs with a sum that is not 0."""
     found = {}
@@ -241,6 +254,7 @@ def main():
             agree(name, ledger, trace)
             if name == "epoll":
                 other_outputs(name, ledger, trace)
+                considered(name, trace)
             if program[0] == "ledger_tasks":
                 whose_fault(name, trace, True)
                 without_hooks(path)
