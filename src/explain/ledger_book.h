@@ -57,7 +57,10 @@ struct tacho__queue {
 	uint32_t old;	       /* things that wait since before rest_ns */
 	uint64_t rest_ns;      /* none of its threads was busy then */
 	uint64_t forgotten_ns; /* what waited before does not count any more */
-	uint32_t point_count;  /* ever */
+	/* Its process was stopped, and what waited is not all known; stop_to 0: not. */
+	uint64_t stop_from, stop_to;
+	uint32_t stop_told;   /* some is */
+	uint32_t point_count; /* ever */
 	struct tacho__point points[TACHO__BOOK_POINTS];
 };
 
@@ -135,10 +138,9 @@ struct tacho__worker {
 	uint8_t own;	/* it serves one client, and no queue */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t wait_stopped;				  /* of that: the process was */
-	uint64_t stop_from, stop_to; /* in a wait, and what waited is not known yet; 0: none */
-	uint64_t turn_from;	     /* 0: not known */
-	uint64_t turn_before;	     /* begin of the one before */
-	uint64_t turn_size;	     /* what the last one counts as */
+	uint64_t turn_from;				  /* 0: not known */
+	uint64_t turn_before;				  /* begin of the one before */
+	uint64_t turn_size;				  /* what the last one counts as */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
@@ -440,9 +442,9 @@ void tacho__book_stopped(struct tacho__ledger_book *b, struct tacho__worker *w,
 			 enum tacho__owns_reason reason, uint64_t to);
 /* So much waited in it, which makes it an occurrence. */
 void tacho__book_stop_cost(struct tacho__worker *w, struct tacho__owned *o, uint64_t waiting);
-/* A worker comes out of the wait that it was stopped in, or of the one after that. */
-void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
-			     uint64_t ns);
+/* A worker comes out of a wait at a queue that was stopped while one was parked at it. */
+void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
+			     struct tacho__queue *q, uint64_t ready, uint64_t ns);
 
 /* ledger_workers.c: looked up by what the tracker calls it, or by its number. NULL: no room. */
 struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b,

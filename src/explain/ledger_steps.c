@@ -312,10 +312,10 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	if (waited && ready && !w->own && w->turn_from && w->wait_from > w->turn_from &&
 	    was_at_once(w, ns))
 		at_once(b, w, ready);
-	if (waited && w->stop_to)
-		tacho__book_stop_waited(b, w, ready, ns);
-	w->doing = TACHO__RUNNING;
 	q = tacho__queue_at(b, w);
+	if (waited && q && q->stop_to)
+		tacho__book_stop_waited(b, w, q, ready, ns);
+	w->doing = TACHO__RUNNING;
 	if (waited) {
 		w->turn_before = w->turn_from;
 		w->turn_loop = s->loop;

@@ -45,6 +45,8 @@ void tacho__book_stopped(struct tacho__ledger_book *b, struct tacho__worker *w,
 static void stop_worker(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
 			uint64_t to)
 {
+	struct tacho__queue *q = tacho__queue_at(b, w);
+
 	from = from > w->at ? from : w->at;
 	if (to <= from || w->gone)
 		return;
@@ -52,8 +54,11 @@ static void stop_worker(struct tacho__ledger_book *b, struct tacho__worker *w, u
 		tacho__book_settle(b, w, from);
 		tacho__book_stopped(b, w, w->of->stop.reason, to);
 		w->wait_stopped += to - from;
-		w->stop_from = from;
-		w->stop_to = to;
+		if (q) {
+			q->stop_from = from;
+			q->stop_to = to;
+			q->stop_told = 0;
+		}
 	} else if (w->doing == TACHO__RUNNING && w->off_count < TACHO__BOOK_OFFS) {
 		if (w->off_count && from < w->offs[w->off_count - 1].to)
 			from = w->offs[w->off_count - 1].to;
@@ -128,17 +133,21 @@ void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e)
 							 : TACHO__STOPPED_SIGNAL;
 }
 
-void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
-			     uint64_t ns)
+void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
+			     struct tacho__queue *q, uint64_t ready, uint64_t ns)
 {
-	uint64_t length = w->stop_to - w->stop_from;
-	int is_next = w->wait_from >= w->stop_to;
+	uint64_t length = q->stop_to - q->stop_from;
+	int is_next = w->wait_from >= q->stop_to, soon = ns <= q->stop_to + length / SOON;
+	int at_once = is_next && ns - w->wait_from < TACHO__AT_ONCE_NS;
 
-	if (ready && (ns <= w->stop_to + length / SOON ||
-		      (is_next && ns - w->wait_from < TACHO__AT_ONCE_NS)))
-		tacho__book_charge(b, w, w->stop_from, w->stop_to, tacho__times(ready, length) / 2,
+	if (ready && (is_next ? at_once && (soon || !q->stop_told) : soon)) {
+		tacho__book_charge(b, w, q->stop_from, q->stop_to, tacho__times(ready, length) / 2,
 				   TACHO__ESTIMATED);
-	/* A stop ends some waits with EINTR: then it is the next one that returns what is ready. */
-	if (ready || is_next)
-		w->stop_to = 0;
+		q->stop_told = 1;
+	}
+	/* A stop ends some waits with EINTR: then the next one returns what is ready, as much as it
+	   has room for. One that returns less, or waits, has left nothing. */
+	if ((is_next && !at_once) || (q->stop_told && !soon) ||
+	    (ready ? ready < b->l->threads[w->thread].most_ready : is_next))
+		q->stop_to = 0;
 }

@@ -58,6 +58,36 @@ static void what_is_ready_right_after_a_stop_waited_in_it(void **state)
 	book_end(&b);
 }
 
+/* EINTR, and the thread hands the wait on to another, which gets one thing at a time. */
+static void who_serves_the_queue_then_does_not_matter(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, SET_A);
+	PUT(&b.m, 60 * MS, UNPARK, 0);
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 0, PARK, SET_B);
+	PUT(&b.m, 1 * MS, UNPARK, 1);
+	PUT(&b.m, 2 * MS, LOCK_WAIT, PLACE, 0x1000);
+	PUT(&b.m, 60 * MS, LOCK_WAITED, 3, 0x1000);
+	for (uint64_t i = 0; i < 3; i++) {
+		PUT(&b.m, 60 * MS + 100000 * i, PARK, SET_B);
+		PUT(&b.m, 60 * MS + 100000 * i + 1000, UNPARK, 1);
+	}
+	PUT(&b.m, 61 * MS, PARK, SET_B);
+	PUT(&b.m, 62 * MS, UNPARK, 1); /* came then */
+	PUT(&b.m, 63 * MS, PARK, SET_B);
+	trace_stream(&b.m, 1, KERNEL);
+	put_stop(&b, 10 * MS, 50 * MS, 60 * MS, 0);
+	book_make(&b);
+	COST_MS(&b, 2, STOPPED, 75);
+	assert_int_equal(costly(&b).count, 1);
+	book_end(&b);
+}
+
 /* After EINTR; what comes out of a wait that waits came then. */
 static void what_the_next_wait_returns_at_once_waited_in_the_stop(void **state)
 {
@@ -206,6 +236,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_is_ready_right_after_a_stop_waited_in_it),
 		cmocka_unit_test(what_the_next_wait_returns_at_once_waited_in_the_stop),
+		cmocka_unit_test(who_serves_the_queue_then_does_not_matter),
 		cmocka_unit_test(a_stop_in_which_nothing_waits_costs_nothing),
 		cmocka_unit_test(records_tell_when_it_began_and_ended),
 		cmocka_unit_test(a_stop_is_cut_out_of_all_that_threads_do),
