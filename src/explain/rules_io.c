@@ -89,9 +89,8 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 	struct tacho__finding *f;
 
 	tacho__loop_text(x, name, l);
-	if (l->turns < TURNS_FULL ||
-	    tacho__below(x, "loop-saturated", name, (double)l->busy_ns / 2, share,
-			 "loop-saturated.share"))
+	if (l->turns < TURNS_FULL || tacho__below(x, "loop-saturated", name, (double)l->busy_ns / 2,
+						  share, "loop-saturated.share"))
 		return;
 	/* Its clients may come later than the window begins, and go before it ends. */
 	if (more * busy < MOSTLY) {
