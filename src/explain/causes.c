@@ -13,7 +13,6 @@
 #define OUTLYING 5
 #define ONE_CLIENT 0.01
 #define HARDLY 0.01
-#define SHARED 5
 #define SHORT_ONES 3 /* times what is lost must be lost, if short ones are a part of it */
 #define FULL 0.9     /* busy for so much of the time, a loop has too much to do */
 /* Of the time of a function, what is in callbacks that are longer than usual, if it is the reason. */
@@ -210,6 +209,9 @@ static void add_owned(const struct tacho__explaining *x, const struct counted *c
 		g->longest_ns = o->longest_ns;
 		g->longest_at_ns = o->longest_at_ns;
 	}
+	g->holder_off_ns += o->holder_off_ns;
+	for (uint32_t i = 1; i < TACHO__SIZES && o->owns == TACHO__OWNS_DESCHEDULED; i++)
+		g->served_ns += o->size[i].ns;
 	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
 		const struct tacho__size *size = &o->size[i];
 
@@ -420,6 +422,29 @@ static void join_locks(const struct tacho__explaining *x, struct tacho__cause *g
 	}
 }
 
+/* A lock is waited for because its holder does not run: the cause is that. */
+static void join_unscheduled(struct tacho__cause *groups, uint32_t count)
+{
+	struct tacho__cause *off = NULL;
+
+	for (uint32_t i = 0; i < count; i++)
+		if (groups[i].owns == TACHO__OWNS_DESCHEDULED)
+			off = &groups[i];
+	for (uint32_t i = 0; i < count && off; i++) {
+		struct tacho__cause *g = &groups[i];
+		uint64_t ns = 0;
+
+		for (uint32_t k = 0; k < TACHO__SIZES; k++)
+			ns += g->size[k].ns;
+		if (g->owns != TACHO__OWNS_LOCK || g->holder_off_ns <= ns / 2)
+			continue;
+		for (uint32_t k = 1; k < TACHO__SIZES; k++)
+			off->kept_waiting_ns += g->size[k].waiting_ns;
+		off->several |= g->several;
+		memset(g->size, 0, sizeof(g->size));
+	}
+}
+
 /* Whether there are long ones of which no function had most. */
 static int has_unsampled(const struct counted *c, const struct tacho__owned *o)
 {
@@ -451,6 +476,7 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 		if (g)
 			add_owned(x, c, g, o);
 	}
+	join_unscheduled(groups, n);
 	join_locks(x, groups, n);
 	for (uint32_t i = 0; i < n; i++) {
 		groups[i].from = counts_from(x, &groups[i]);
@@ -458,6 +484,12 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 			groups[i].count += groups[i].size[k].count;
 			groups[i].ns += groups[i].size[k].ns;
 			groups[i].waiting_ns += groups[i].size[k].waiting_ns;
+		}
+		/* Short ones are nothing that matters, but time that others had. */
+		if (groups[i].owns == TACHO__OWNS_DESCHEDULED) {
+			groups[i].waiting_ns += groups[i].kept_waiting_ns;
+			groups[i].count += groups[i].size[0].count;
+			groups[i].ns += groups[i].size[0].ns;
 		}
 	}
 	return n;
@@ -494,7 +526,6 @@ static uint64_t lost_ns(const struct tacho__cause *g)
 	case TACHO__OWNS_CODE:
 		return g->size[2].ns + g->size[3].ns;
 	case TACHO__OWNS_DESCHEDULED:
-		return g->ns / SHARED; /* CPUs are shared: a part of it is to be expected */
 	case TACHO__OWNS_STOPPED:
 		return 0;
 	default:
@@ -513,7 +544,7 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 					const struct tacho__cause *g)
 {
 	double window = g->owns == TACHO__OWNS_STOPPED ? tacho__window_ns(x) : c->running_ns;
-	double share = 100 * (double)g->waiting_ns / window;
+	double share = 100 * (double)(g->waiting_ns + g->served_ns) / window;
 	double least = tacho__limit(x, "waiting.share");
 	uint32_t threads = peers(x, g);
 	double lost = 100 * (double)lost_ns(g) / window / threads;

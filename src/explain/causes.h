@@ -30,6 +30,10 @@ struct tacho__cause {
 	struct tacho__size size[TACHO__SIZES];
 	uint32_t from; /* the least size that counts; of those: */
 	uint64_t count, ns, waiting_ns;
+	uint64_t holder_off_ns; /* of a lock: of its time, the kernel did not run the holder */
+	uint64_t
+		kept_waiting_ns; /* of the kernel: for locks, because it did not run their holders */
+	uint64_t served_ns;	 /* of the kernel: in the middle of work, which waited as well */
 	enum tacho__severity severity; /* 0: it does not matter */
 };
 

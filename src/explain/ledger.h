@@ -28,6 +28,10 @@
  *
  * The costs of all owners, and `unserved_ns`, add up to `waiting_ns`.
  *
+ * WHAT THE KERNEL TOOK. How long a thread was runnable without running is a sum without a place in
+ * time. It is taken from the call, the wait, the callback or the turn that the record is about; if
+ * that has less room, from what was before.
+ *
  * LOST. Time in calls and locks in the middle of work is capacity lost, whatever waited.
  *
  * One pass over the steps and facts of a tracker, in bounded memory. Of owners that find no room
@@ -103,7 +107,9 @@ struct tacho__owned {
 	uint8_t is_signal;   /* lock: a condition or semaphore */
 	uint8_t is_open;     /* call: the longest has not returned */
 	uint64_t lock;
-	uint64_t code; /* call that has not returned: where it was called; 0 */
+	uint64_t holder_off_ns; /* lock: of its time, the kernel ran others instead of the holder */
+	uint64_t handed_ns;	/* lock: that one of those who serve the same queue signalled */
+	uint64_t code;		/* call that has not returned: where it was called; 0 */
 	uint64_t ns;
 	uint64_t count; /* occurrences: of code, callbacks or turns */
 	uint64_t longest_ns, longest_at_ns, first_ns, last_ns;

@@ -34,6 +34,7 @@
 #define TACHO__BOOK_TURNS 15u
 #define TACHO__BOOK_BLOCKS 16u
 #define TACHO__BOOK_KINDS 8u
+#define TACHO__BOOK_KEPT 8u
 
 /* Where the slope of what a queue costs changes. */
 struct tacho__point {
@@ -54,6 +55,7 @@ struct tacho__queue {
 	uint64_t parked_ns;    /* in which a thread was parked */
 	uint64_t late;	       /* cost that is for the next one to come back */
 	uint64_t late_since;   /* 0: none */
+	uint64_t asked_ns;     /* one of its threads last asked what is ready */
 	uint32_t old;	       /* things that wait since before rest_ns */
 	uint64_t rest_ns;      /* none of its threads was busy then */
 	uint64_t forgotten_ns; /* what waited before does not count any more */
@@ -67,6 +69,16 @@ struct tacho__queue {
 enum tacho__standing { TACHO__OUT, TACHO__BUSY, TACHO__PARKED, TACHO__IDLING };
 enum tacho__doing { TACHO__UNBORN, TACHO__UNSEEN, TACHO__WAITING, TACHO__RUNNING };
 
+/* Time in a call or lock, as it is noted. */
+struct tacho__blocked {
+	uint32_t owned; /* index; TACHO__NONE: there is none */
+	uint64_t ns, waiting_ns, end_ns;
+	uint64_t woken_ns;	       /* of that: what it waited for was there */
+	uint8_t is_told;	       /* how long the kernel ran others meanwhile */
+	uint8_t is_handed;	       /* it waited for one that serves the same queue */
+	uint64_t before, before_at_ns; /* the longest of its owner until then */
+};
+
 /* A poll that is open, or the turn around all of them. */
 struct tacho__paid {
 	uint32_t kind;
@@ -79,19 +91,13 @@ struct tacho__paid {
 	   is a vote, each other one against it. */
 	uint32_t function; /* index + 1; 0: none */
 	uint64_t votes_ns;
-	uint32_t block; /* its largest call or lock: index; TACHO__NONE */
-	uint64_t block_ns, block_waiting;
+	struct tacho__blocked block; /* its largest call or lock */
 };
 
 struct tacho__book_process;
 struct tacho__recent_sample {
 	uint64_t at, ns;
 	uint32_t owned, function; /* indexes */
-};
-
-struct tacho__blocked {
-	uint32_t owned;
-	uint64_t ns, waiting_ns;
 };
 
 struct tacho__left_turn {
@@ -133,22 +139,27 @@ struct tacho__worker {
 	uint32_t off_count;				/* of `offs` */
 	uint32_t each_count, piece_count, sample_count; /* ever */
 	uint8_t halves_estimated, in_lock, gone, is_dead, signal_guess;
-	uint8_t is_cut; /* what it is blocked in has not ended: it is no occurrence yet */
-	uint8_t perf;	/* it has samples of the kernel */
-	uint8_t own;	/* it serves one client, and no queue */
+	uint8_t unblocked; /* its last step: it came out of a wait in the middle of a turn */
+	uint8_t is_cut;	   /* what it is blocked in has not ended: it is no occurrence yet */
+	uint8_t perf;	   /* it has samples of the kernel */
+	uint8_t own;	   /* it serves one client, and no queue */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t wait_stopped;				  /* of that: the process was */
-	uint64_t turn_from;				  /* 0: not known */
-	uint64_t turn_before;				  /* begin of the one before */
-	uint64_t turn_size;				  /* what the last one counts as */
+	uint64_t wait_ns;				  /* the one before `wait_from` */
+	uint64_t woken_late;  /* what was woken meanwhile waited so much for its end */
+	uint64_t turn_from;   /* 0: not known */
+	uint64_t turn_before; /* begin of the one before */
+	uint64_t turn_size;   /* what the last one counts as */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
 	uint64_t off_ns, off_waiting, late_off_ns; /* since the quota was last read */
 	uint64_t first_piece;			   /* begin of the first ever */
-	uint64_t
-		each[TACHO__BOOK_TURNS]; /* what one thing that was ready took, in the last turns */
-	struct tacho__paid ended;	 /* not counted yet, if kind is not TACHO__NONE */
+	struct tacho__each {
+		uint64_t ns;
+		uint32_t things;
+	} each[TACHO__BOOK_TURNS]; /* what one thing that was ready took, in the last turns */
+	struct tacho__paid ended;  /* not counted yet, if kind is not TACHO__NONE */
 	struct {
 		uint32_t kind, loop, owned;
 	} known[TACHO__BOOK_KINDS];
@@ -165,6 +176,17 @@ struct tacho__worker {
 	struct tacho__recent_sample samples[TACHO__BOOK_SAMPLES];
 	/* Where it was blocked in this turn: if it does not end, its thread had left the loop. */
 	struct tacho__blocked blocks[TACHO__BOOK_BLOCKS];
+	struct tacho__blocked last_block; /* of all */
+	/* Who waited lately for a lock that it had: owner, from when, until it released it. */
+	struct {
+		uint32_t owned;
+		uint64_t from, to;
+	} kept[TACHO__BOOK_KEPT];
+	/* Turns and polls of it lately in which the kernel ran others for `off`. */
+	struct {
+		uint64_t from, to, off;
+	} lacked[TACHO__BOOK_KEPT];
+	uint32_t kept_count, lacked_count; /* ever */
 	/* The last turn from which the thread did not come back to its loop. */
 	struct tacho__left_turn left;
 };
@@ -375,6 +397,11 @@ static inline void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_
 void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns);
 void tacho__book_unblock(struct tacho__ledger_book *b, const struct tacho__blocked *blocks,
 			 uint32_t count);
+/* Of what a worker had in code (of `p`) or in a block, the kernel ran others for `ns`. */
+void tacho__book_off_code(struct tacho__ledger_book *b, struct tacho__worker *w,
+			  struct tacho__paid *p, uint64_t ns, uint64_t end_ns);
+void tacho__book_off_block(struct tacho__ledger_book *b, struct tacho__worker *w,
+			   struct tacho__blocked *block, uint64_t ns, uint64_t end_ns);
 /* From here on it works: what is ready when it comes back became ready since. */
 static inline void tacho__book_turns(struct tacho__worker *w, uint64_t ns)
 {
@@ -393,6 +420,8 @@ void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, u
 /* The last wait was late by so much of its end. Index of that owner. */
 uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
 			  enum tacho__owns_reason reason, uint64_t waiting_ns);
+/* The same where what was woken meanwhile waited: of that, so much because others ran. */
+void tacho__book_woken_off(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 /* What had most of the time between these of a worker that had the lock; TACHO__NONE. */
 uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
 			 uint64_t from, uint64_t to, uint64_t lock);
@@ -506,6 +535,9 @@ void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 		      uint64_t ns);
 
 /* ledger_waits.c */
+/* From `from` to `to` the kernel ran others for `off`. */
+void tacho__book_lacked(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
+			uint64_t to, uint64_t off);
 void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
 		       const struct tacho__step *s, uint64_t ns);
 void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,

@@ -231,6 +231,7 @@ static void take_late(struct tacho__ledger_book *b, struct tacho__worker *w, str
 	q->late = q->late_since = 0;
 	if (!late)
 		return;
+	w->woken_late = late;
 	tacho__book_late(b, w, ns > since ? ns - since : 0, TACHO__LATE_WOKEN, late);
 }
 

@@ -37,20 +37,24 @@ static void serve(struct tacho__ledger_book *b, struct tacho__worker *w,
 
 /* ----------------------------------------------------------- polls and turns */
 
-/* What one thing takes: the median of the last turns. */
+/* What one thing takes: the median of those of the last turns. */
 static uint64_t usual(const struct tacho__worker *w)
 {
-	uint32_t n = w->each_count < TACHO__BOOK_TURNS ? w->each_count : TACHO__BOOK_TURNS;
-	uint64_t sorted[TACHO__BOOK_TURNS];
+	uint32_t n = w->each_count < TACHO__BOOK_TURNS ? w->each_count : TACHO__BOOK_TURNS, i = 0;
+	struct tacho__each sorted[TACHO__BOOK_TURNS];
+	uint64_t things = 0, before = 0;
 
-	for (uint32_t i = 0; i < n; i++) {
+	for (; i < n; i++) {
 		uint32_t at = i;
 
-		for (; at && sorted[at - 1] > w->each[i]; at--)
+		for (; at && sorted[at - 1].ns > w->each[i].ns; at--)
 			sorted[at] = sorted[at - 1];
 		sorted[at] = w->each[i];
+		things += w->each[i].things;
 	}
-	return n ? sorted[n / 2] : 0;
+	for (i = 0; i < n && (before += sorted[i].things) * 2 <= things;)
+		i++;
+	return i < n ? sorted[i].ns : 0;
 }
 
 /* Of the things that were ready in a turn, all but one took what they usually do. */
@@ -59,7 +63,7 @@ static uint64_t size_of_turn(struct tacho__worker *w, const struct tacho__paid *
 	uint32_t ready = p->ready ? p->ready : 1;
 	uint64_t each = p->ns / ready, others, size = p->ns;
 
-	w->each[w->each_count++ % TACHO__BOOK_TURNS] = each;
+	w->each[w->each_count++ % TACHO__BOOK_TURNS] = (struct tacho__each){each, ready};
 	if (size >= LONG_NS && ready > 1) {
 		uint64_t often = usual(w);
 
@@ -92,7 +96,7 @@ static void begin_paid(struct tacho__paid *p, uint32_t kind, uint64_t ns)
 
 	*p = none;
 	p->kind = kind;
-	p->owned = p->block = TACHO__NONE;
+	p->owned = p->block.owned = TACHO__NONE;
 	p->begin_ns = ns;
 }
 
@@ -111,7 +115,7 @@ static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	if (w->ended.kind != TACHO__NONE)
 		tacho__book_count(b, w);
 	/* The kernel is asked about long ones alone. */
-	if (p->ns + p->block_ns + p->off_ns >= SHORT_NS) {
+	if (p->ns + p->block.ns + p->off_ns >= SHORT_NS) {
 		w->ended = *p;
 	} else if (p->ns && p->owned != TACHO__NONE) {
 		tacho__book_note(tacho__owned_at(b->l, p->owned), p->ns, p->waiting_ns, ns);
@@ -243,7 +247,10 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 			tacho__book_count(b, w);
 	}
 	serve(b, w, s, TACHO__PARKED, ns);
+	if (w->queue != TACHO__NONE)
+		tacho__queue_at(b, w)->asked_ns = ns;
 	w->doing = TACHO__WAITING;
+	w->wait_ns = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : 0;
 	w->wait_from = ns;
 	w->wait_off = w->wait_stopped = 0;
 }
@@ -279,8 +286,10 @@ static void unblocks(struct tacho__ledger_book *b, struct tacho__worker *w, uint
 	if (index != TACHO__NONE)
 		tacho__owned_at(b->l, index)->name = w->blocked_on;
 	w->blocked_on = 0;
-	if (w->doing == TACHO__RUNNING)
-		tacho__book_block(b, w, index, ns);
+	if (w->doing != TACHO__RUNNING)
+		return;
+	tacho__book_block(b, w, index, ns);
+	w->unblocked = 1;
 }
 
 static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
@@ -307,6 +316,7 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	} else {
 		w->wait_from = ns;
 	}
+	w->woken_late = 0;
 	serve(b, w, s, TACHO__BUSY, ns);
 	/* Its only client asks for one thing after the other. */
 	if (waited && ready && !w->own && w->turn_from && w->wait_from > w->turn_from &&
@@ -331,80 +341,34 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		w->halves = (uint32_t)ready * 2;
 }
 
-/* What the kernel says of the poll or turn that ended last. */
-static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
-		    const struct tacho__step *s)
+static uint64_t least(uint64_t a, uint64_t b)
 {
-	struct tacho__paid *e = &w->ended;
-	uint64_t delay = s->value > e->off_ns ? s->value - e->off_ns : 0, part, waiting, moved = 0;
-	uint64_t moved_waiting = 0, asleep;
-	uint32_t off;
-
-	if (e->kind == TACHO__NONE || e->owned == TACHO__NONE)
-		return;
-	off = tacho__book_owned(b, w, TACHO__OWNS_DESCHEDULED, 0, 0);
-	if (off == TACHO__NONE)
-		return;
-	/* In which part of it that was is not known; but what was not seen to run was that. */
-	part = e->block != TACHO__NONE &&
-			       tacho__owned_at(b->l, e->block)->owns == TACHO__OWNS_STOPPED
-		       ? delay - (delay < e->block_ns ? delay : e->block_ns)
-	       : e->block_ns
-		       ? (uint64_t)((double)delay * ((double)e->ns / (double)(e->ns + e->block_ns)))
-		       : delay;
-	part = part < e->ns ? part : e->ns;
-	waiting = e->ns ? (uint64_t)((double)e->waiting_ns * ((double)part / (double)e->ns)) : 0;
-	if (part) {
-		tacho__book_shift(b, e->owned, off, part, waiting);
-		e->ns -= part;
-		e->waiting_ns -= waiting < e->waiting_ns ? waiting : e->waiting_ns;
-		moved = part;
-		moved_waiting = waiting;
-	}
-	part = delay - part < e->block_ns ? delay - part : e->block_ns;
-	if (part && e->block != TACHO__NONE) {
-		waiting =
-			(uint64_t)((double)e->block_waiting * ((double)part / (double)e->block_ns));
-		tacho__book_shift(b, e->block, off, part, waiting);
-		moved += part;
-		moved_waiting = tacho__add(moved_waiting, waiting);
-	}
-	if (moved)
-		tacho__book_note(tacho__owned_at(b->l, off), moved, moved_waiting, s->ns);
-	w->off_ns += moved;
-	w->off_waiting = tacho__add(w->off_waiting, moved_waiting);
-	/* It neither ran nor was it ready to, and pages came from a disk. */
-	asleep = e->ns > e->sample_ns ? e->ns - e->sample_ns : 0;
-	if (s->faults && w->of->is_sampled && asleep >= e->ns / 2 && asleep >= 1000000) {
-		uint32_t fault = tacho__book_owned(b, w, TACHO__OWNS_FAULTING, 0, 0);
-
-		waiting = (uint64_t)((double)e->waiting_ns * ((double)asleep / (double)e->ns));
-		tacho__book_shift(b, e->owned, fault, asleep, waiting);
-		if (fault != TACHO__NONE)
-			tacho__book_note(tacho__owned_at(b->l, fault), asleep, waiting, s->ns);
-		e->ns -= asleep;
-		e->waiting_ns -= waiting < e->waiting_ns ? waiting : e->waiting_ns;
-	}
+	return a < b ? a : b;
 }
 
 /*
  * It was ready to run for so long before it came out of its wait: the first thing that was ready,
- * or the time-out that was due, waited for all of that, the others came in between. Where wakes
- * are seen, these say it.
+ * or the time-out that was due, waited for all of that, the others came in between; but not since
+ * before another thread came to the same queue, which would have got it. Where wakes are seen, these
+ * say what was woken before; if nothing was, what it will wake itself waits.
  */
 static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
 {
-	uint64_t others = w->ready > 1 ? tacho__times(w->ready - 1, ns) / 2 : 0;
+	const struct tacho__queue *q = tacho__queue_at(b, w);
+	uint64_t waited = ns, others;
 	uint32_t index;
 
 	if (!ns)
 		return;
-	if (w->level == TACHO_LEVEL_API && w->of->wakes) {
-		tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, 0);
+	if (w->woken_late) {
+		tacho__book_woken_off(b, w, ns);
 		return;
 	}
-	b->waited = tacho__add(b->waited, tacho__add(ns, others));
-	index = tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, tacho__add(ns, others));
+	if (q && q->serving > 1 && w->doing == TACHO__RUNNING)
+		waited = least(ns, w->wait_to > q->asked_ns ? w->wait_to - q->asked_ns : 0);
+	others = w->ready > 1 ? tacho__times(w->ready - 1, waited) / 2 : 0;
+	b->waited = tacho__add(b->waited, tacho__add(waited, others));
+	index = tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, tacho__add(waited, others));
 	if (index != TACHO__NONE)
 		tacho__owned_at(b->l, index)->estimated_ns =
 			tacho__add(tacho__owned_at(b->l, index)->estimated_ns, others);
@@ -420,6 +384,86 @@ static void late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t
 	}
 	b->waited = tacho__add(b->waited, ns);
 	tacho__book_late(b, w, ns, TACHO__LATE_STOPPED, ns);
+}
+
+/* It neither ran nor was it ready to, and pages came from a disk. */
+static void faulted(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	struct tacho__paid *e = &w->ended;
+	uint64_t asleep = e->ns > e->sample_ns ? e->ns - e->sample_ns : 0, waiting;
+	uint32_t fault;
+
+	if (!w->of->is_sampled || asleep < e->ns / 2 || asleep < LONG_NS)
+		return;
+	fault = tacho__book_owned(b, w, TACHO__OWNS_FAULTING, 0, 0);
+	waiting = (uint64_t)((double)e->waiting_ns * ((double)asleep / (double)e->ns));
+	tacho__book_shift(b, e->owned, fault, asleep, waiting);
+	if (fault != TACHO__NONE)
+		tacho__book_note(tacho__owned_at(b->l, fault), asleep, waiting, ns);
+	e->ns -= asleep;
+	e->waiting_ns -= least(waiting, e->waiting_ns);
+}
+
+/*
+ * Of a delay that the kernel tells of the poll or turn which ended last, the part that was in its
+ * largest block: the end of a wait for what was there already; while nothing was seen to run; and
+ * of a call of which nothing is told for itself, what its length has of both.
+ */
+static uint64_t part_of_block(const struct tacho__ledger_book *b, const struct tacho__paid *e,
+			      uint64_t delay)
+{
+	uint64_t woken = least(delay, e->block.woken_ns);
+	enum tacho__owns owns;
+
+	if (e->block.owned == TACHO__NONE || !e->block.ns)
+		return 0;
+	owns = tacho__owned_at(b->l, e->block.owned)->owns;
+	if (owns == TACHO__OWNS_STOPPED)
+		return least(delay, e->block.ns);
+	if (owns == TACHO__OWNS_CALL && !e->block.is_told)
+		woken = (uint64_t)((double)delay *
+				   ((double)e->block.ns / (double)(e->ns + e->block.ns)));
+	/* Code has no room for more. */
+	if (delay - woken > e->ns)
+		woken = delay - e->ns;
+	return least(woken, e->block.ns);
+}
+
+/* What neither has room for was at the end of the wait before. */
+static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
+		    const struct tacho__step *s)
+{
+	struct tacho__paid *e = &w->ended;
+	uint64_t delay = s->value > e->off_ns ? s->value - e->off_ns : 0, of_block, of_code;
+
+	if (e->kind == TACHO__NONE || e->owned == TACHO__NONE)
+		return;
+	of_block = part_of_block(b, e, delay);
+	of_code = least(delay - of_block, e->ns);
+	tacho__book_lacked(b, w, e->kind ? e->begin_ns : w->turn_from, s->ns, of_block + of_code);
+	tacho__book_off_block(b, w, &e->block, of_block, s->ns);
+	tacho__book_off_code(b, w, e, of_code, s->ns);
+	if (!w->depth)
+		wait_delayed(b, w, delay - of_block - of_code);
+	if (s->faults)
+		faulted(b, w, s->ns);
+}
+
+/* The same of the call that has just returned, or of a wait in the middle of a turn. */
+static void call_delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
+			 const struct tacho__step *s)
+{
+	struct tacho__blocked *last = &w->last_block;
+	struct tacho__paid *p = &w->open[w->depth];
+	uint64_t part = least(s->value, last->ns);
+	int is_largest = p->block.owned == last->owned && p->block.end_ns == last->end_ns;
+
+	if (last->owned == TACHO__NONE || last->end_ns != w->at)
+		return;
+	last->is_told = 1;
+	tacho__book_off_block(b, w, last, part, s->ns);
+	if (is_largest)
+		p->block = *last;
 }
 
 static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
@@ -544,7 +588,13 @@ static void step(struct tacho__ledger_book *b, struct tacho__worker *w, const st
 		delayed(b, w, s);
 		break;
 	case TACHO__STEP_WAIT_DELAYED:
-		wait_delayed(b, w, s->value);
+		if (w->unblocked)
+			call_delayed(b, w, s);
+		else
+			wait_delayed(b, w, s->value);
+		break;
+	case TACHO__STEP_CALL_DELAYED:
+		call_delayed(b, w, s);
 		break;
 	case TACHO__STEP_LATE:
 		w->late_next = s->value;
@@ -589,6 +639,7 @@ void tacho__book_step(void *arg, const struct tacho__step *s)
 		break;
 	default:
 		step(b, w, s);
+		w->unblocked &= s->type == TACHO__STEP_UNPARKS;
 		break;
 	}
 }

@@ -207,8 +207,9 @@ static uint64_t make_idle(struct tacho__ledger_book *b, struct tacho__worker *w,
 }
 
 /*
- * Threads that serve one queue hand each other what there is to do: turn after turn begins with a wait
- * for a condition.
+ * Threads that serve one queue hand each other what there is to do: one of them signals the condition,
+ * or, where that is not seen, turn after turn begins with a wait for it. Such a wait is no work that
+ * is held up: while one of them is parked nothing is, else what that one does has the cost.
  */
 static int is_handed(const struct tacho__ledger_book *b, const struct tacho__worker *w,
 		     const struct tacho__owned *o)
@@ -216,8 +217,9 @@ static int is_handed(const struct tacho__ledger_book *b, const struct tacho__wor
 	const struct tacho__queue *q = tacho__queue_at(b, w);
 
 	return q && (q->most_serving > 1 || q->pool) && o->owns == TACHO__OWNS_LOCK &&
-	       o->is_signal && o->count >= LEAST_WAITS &&
-	       o->count * 10 >= b->l->threads[w->thread].turns;
+	       o->is_signal &&
+	       (o->handed_ns * 2 > o->ns ||
+		(o->count >= LEAST_WAITS && o->count * 10 >= b->l->threads[w->thread].turns));
 }
 
 /* A call that most turns consist of, where the loop itself hardly waits. */

@@ -200,6 +200,114 @@ void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to,
 		tacho__book_rewrite(b, from, to, ns);
 }
 
+/* ------------------------------------------------------- what the kernel took away */
+
+/* Where in its time that was is not known: the last that `from` had of it. */
+static void repiece(struct tacho__worker *w, uint32_t from, uint32_t to, uint64_t ns)
+{
+	uint32_t kept = w->piece_count < TACHO__BOOK_PIECES ? w->piece_count : TACHO__BOOK_PIECES;
+
+	for (uint32_t i = 1; i < kept && ns; i++) {
+		uint32_t at = (w->piece_count - i) % TACHO__BOOK_PIECES;
+		uint64_t begin = w->pieces[(w->piece_count - i - 1) % TACHO__BOOK_PIECES].to;
+		uint64_t length = w->pieces[at].to - begin;
+
+		if (w->pieces[at].owned != from)
+			continue;
+		if (length > ns) {
+			/* The oldest makes room for the part that stays. */
+			for (uint32_t k = 0; k < i; k++)
+				w->pieces[(w->piece_count - k) % TACHO__BOOK_PIECES] =
+					w->pieces[(w->piece_count - k - 1) % TACHO__BOOK_PIECES];
+			w->piece_count++;
+			w->pieces[at].to -= ns;
+			at = (at + 1) % TACHO__BOOK_PIECES;
+			length = ns;
+		}
+		w->pieces[at].owned = to;
+		ns -= length;
+	}
+}
+
+/* Of `whole`, which `owned` has and for which `waiting` waited, a part: `off` has it. What that cost. */
+static uint64_t off_from(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t off,
+			 uint32_t owned, uint64_t part, uint64_t whole, uint64_t waiting,
+			 uint64_t end_ns)
+{
+	uint64_t cost = whole ? (uint64_t)((double)waiting * ((double)part / (double)whole)) : 0;
+
+	if (off == TACHO__NONE || owned == TACHO__NONE || !part)
+		return 0;
+	cost = cost < waiting ? cost : waiting;
+	tacho__book_shift(b, owned, off, part, cost);
+	repiece(w, owned, off, part);
+	tacho__book_note(tacho__owned_at(b->l, off), part, cost, end_ns);
+	return cost;
+}
+
+static uint64_t descheduled(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t owned,
+			    uint64_t part, uint64_t whole, uint64_t waiting, uint64_t end_ns)
+{
+	uint32_t off = tacho__book_owned(b, w, TACHO__OWNS_DESCHEDULED, 0, 0);
+	uint64_t cost = off_from(b, w, off, owned, part, whole, waiting, end_ns);
+
+	w->off_ns += part;
+	w->off_waiting = tacho__add(w->off_waiting, cost);
+	return cost;
+}
+
+void tacho__book_off_code(struct tacho__ledger_book *b, struct tacho__worker *w,
+			  struct tacho__paid *p, uint64_t ns, uint64_t end_ns)
+{
+	p->waiting_ns -= descheduled(b, w, p->owned, ns, p->ns, p->waiting_ns, end_ns);
+	p->ns -= ns;
+}
+
+/* It is an occurrence of its owner by what is left of it. */
+static void renote(struct tacho__ledger_book *b, const struct tacho__blocked *was,
+		   const struct tacho__blocked *is)
+{
+	struct tacho__owned *o = tacho__owned_at(b->l, is->owned);
+
+	tacho__book_unnote(o, was->ns, was->waiting_ns);
+	if (o->longest_ns == was->ns) {
+		o->longest_ns = was->before;
+		o->longest_at_ns = was->before_at_ns;
+	}
+	if (is->ns)
+		tacho__book_note(o, is->ns, is->waiting_ns, is->end_ns);
+}
+
+void tacho__book_off_block(struct tacho__ledger_book *b, struct tacho__worker *w,
+			   struct tacho__blocked *block, uint64_t ns, uint64_t end_ns)
+{
+	struct tacho__blocked was = *block;
+	uint64_t cost;
+	int is_call;
+
+	if (was.owned == TACHO__NONE || !ns)
+		return;
+	if (was.is_handed) {
+		uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_RUNNABLE);
+
+		cost = off_from(b, w, late, was.owned, ns, was.ns, was.waiting_ns, end_ns);
+		w->late_off_ns += ns;
+	} else {
+		cost = descheduled(b, w, was.owned, ns, was.ns, was.waiting_ns, end_ns);
+	}
+	block->woken_ns -= ns < was.woken_ns ? ns : was.woken_ns;
+	/* Who sleeps may come back late: that is as long as it was blocked. */
+	is_call = tacho__owned_at(b->l, was.owned)->owns == TACHO__OWNS_CALL;
+	if (ns < was.ns - ns || (is_call && !was.is_told))
+		return;
+	block->ns -= ns;
+	block->waiting_ns -= cost;
+	renote(b, &was, block);
+	for (uint32_t i = 0; i < w->block_count; i++)
+		if (w->blocks[i].owned == was.owned && w->blocks[i].end_ns == was.end_ns)
+			w->blocks[i] = *block;
+}
+
 /* ---------------------------------------------------------------- what it does */
 
 /* Runnable until `to`, and others ran. */
@@ -266,19 +374,19 @@ uint64_t tacho__book_block(struct tacho__ledger_book *b, struct tacho__worker *w
 		o->kind = p->kind;
 		o->loop = w->loop;
 	}
+	w->last_block = (struct tacho__blocked){.owned = index,
+						.ns = ns,
+						.waiting_ns = waiting,
+						.end_ns = to,
+						.before = o->longest_ns,
+						.before_at_ns = o->longest_at_ns};
 	if (!w->is_cut) {
 		tacho__book_note(o, ns, waiting, to);
-		if (w->block_count < TACHO__BOOK_BLOCKS) {
-			w->blocks[w->block_count].owned = index;
-			w->blocks[w->block_count].ns = ns;
-			w->blocks[w->block_count++].waiting_ns = waiting;
-		}
+		if (w->block_count < TACHO__BOOK_BLOCKS)
+			w->blocks[w->block_count++] = w->last_block;
 	}
-	if (ns >= p->block_ns) {
-		p->block = index;
-		p->block_ns = ns;
-		p->block_waiting = waiting;
-	}
+	if (ns >= p->block.ns)
+		p->block = w->last_block;
 	return ns;
 }
 
@@ -410,7 +518,7 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
 			  enum tacho__owns_reason reason, uint64_t waiting)
 {
-	uint64_t length = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : 0, more;
+	uint64_t length = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : w->wait_ns, more;
 	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, reason);
 	struct tacho__owned *o;
 
@@ -429,6 +537,27 @@ uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w,
 	if (reason == TACHO__LATE_RUNNABLE)
 		w->late_off_ns += more;
 	return late;
+}
+
+void tacho__book_woken_off(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_RUNNABLE);
+	uint32_t woken = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_WOKEN);
+	uint64_t part = ns < w->wait_late ? ns : w->wait_late;
+	uint64_t cost = w->woken_late;
+
+	if (late == TACHO__NONE || woken == TACHO__NONE)
+		return;
+	if (w->wait_late)
+		cost = (uint64_t)((double)cost * ((double)part / (double)w->wait_late));
+	tacho__book_shift(b, woken, late, part, cost);
+	tacho__book_unnote(tacho__owned_at(b->l, woken), w->wait_late, w->woken_late);
+	tacho__book_note(tacho__owned_at(b->l, woken), w->wait_late - part, w->woken_late - cost,
+			 w->wait_to);
+	tacho__book_note(tacho__owned_at(b->l, late), part, cost, w->wait_to);
+	w->late_off_ns += part;
+	w->woken_late = 0;
+	tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, 0);
 }
 
 void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)

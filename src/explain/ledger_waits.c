@@ -25,6 +25,11 @@ static void signalled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 
 	if (w->doing != TACHO__RUNNING || ns <= w->at)
 		return;
+	/* Before it serves anything it waits for that. */
+	if (w->queue == TACHO__NONE) {
+		tacho__book_give(b, w, tacho__book_owned(b, w, TACHO__OWNS_IDLE, 0, 0), ns);
+		return;
+	}
 	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, TACHO__NONE, place);
 	if (index != TACHO__NONE) {
 		tacho__owned_at(b->l, index)->is_signal = 1;
@@ -67,6 +72,87 @@ void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
 		tacho__book_home(b, w, s->lock, ns);
 }
 
+/* From the release on it could have gone on. */
+static void know_woken(struct tacho__worker *w, uint32_t index, const struct tacho__lock *l)
+{
+	struct tacho__blocked *last = &w->last_block, *largest = &w->open[w->depth].block;
+
+	if (!l->release_ns || l->release_ns >= l->end_ns || last->owned != index ||
+	    last->end_ns != l->end_ns)
+		return;
+	last->woken_ns =
+		l->end_ns - l->release_ns < last->ns ? l->end_ns - l->release_ns : last->ns;
+	if (largest->owned == last->owned && largest->end_ns == last->end_ns)
+		largest->woken_ns = last->woken_ns;
+}
+
+/* Who signalled what it waited for: one that serves the same queue has handed it what there is to do. */
+static void know_signal(struct tacho__ledger_book *b, struct tacho__worker *w,
+			const struct tacho__lock *l)
+{
+	struct tacho__owned *o = tacho__owned_at(b->l, w->signal_owned);
+	const struct tacho__worker *by;
+
+	if (l->stack)
+		o->place = l->stack;
+	if (!l->release_ns)
+		return;
+	know_woken(w, w->signal_owned, l);
+	by = tacho__table_find(&b->workers, l->releaser.process, l->releaser.thread);
+	if (!by || by == w || by->queue == TACHO__NONE ||
+	    tacho__queue_at(b, by) != tacho__queue_at(b, w))
+		return;
+	o->handed_ns += l->end_ns - l->begin_ns;
+	if (w->last_block.owned == w->signal_owned)
+		w->last_block.is_handed = 1;
+	if (w->open[w->depth].block.end_ns == w->last_block.end_ns)
+		w->open[w->depth].block.is_handed = w->last_block.is_handed;
+	/* What has become ready since then waits for it. */
+	if (w->turn_from == l->end_ns && l->release_ns > l->begin_ns)
+		w->turn_from = l->release_ns;
+}
+
+/* Of a wait from..to for what the holder had: the part in which the kernel did not run it. */
+static void holder_lacked(struct tacho__ledger_book *b, uint32_t owned, uint64_t from, uint64_t to,
+			  uint64_t since, uint64_t until, uint64_t off)
+{
+	uint64_t begin = from > since ? from : since, end = to < until ? to : until;
+
+	if (end > begin)
+		tacho__owned_at(b->l, owned)->holder_off_ns +=
+			(uint64_t)((double)(end - begin) * ((double)off / (double)(until - since)));
+}
+
+void tacho__book_lacked(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
+			uint64_t to, uint64_t off)
+{
+	uint32_t at = w->lacked_count % TACHO__BOOK_KEPT;
+
+	if (!off || to <= from)
+		return;
+	w->lacked[at].from = from;
+	w->lacked[at].to = to;
+	w->lacked[at].off = off;
+	w->lacked_count++;
+	for (uint32_t i = 0; i < TACHO__BOOK_KEPT && i < w->kept_count; i++)
+		holder_lacked(b, w->kept[i].owned, w->kept[i].from, w->kept[i].to, from, to, off);
+}
+
+/* Another thread waited for a lock that this one had: what the kernel says of that time it has said
+   already, or it will. */
+static void kept(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t owned,
+		 const struct tacho__lock *l)
+{
+	uint32_t at = w->kept_count++ % TACHO__BOOK_KEPT;
+
+	w->kept[at].owned = owned;
+	w->kept[at].from = l->begin_ns;
+	w->kept[at].to = l->release_ns;
+	for (uint32_t i = 0; i < TACHO__BOOK_KEPT && i < w->lacked_count; i++)
+		holder_lacked(b, owned, l->begin_ns, l->release_ns, w->lacked[i].from,
+			      w->lacked[i].to, w->lacked[i].off);
+}
+
 void tacho__book_lock(void *arg, const struct tacho__lock *l)
 {
 	struct tacho__ledger_book *b = arg;
@@ -83,8 +169,8 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 		signalled(b, w, l->place, l->end_ns);
 	}
 	if (!w->in_lock) {
-		if (l->is_signal && l->stack && w->signal_owned != TACHO__NONE)
-			tacho__owned_at(b->l, w->signal_owned)->place = l->stack;
+		if (l->is_signal && w->signal_owned != TACHO__NONE)
+			know_signal(b, w, l);
 		return;
 	}
 	w->in_lock = 0;
@@ -101,8 +187,11 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 					   .held_place = l->release_place,
 					   .release_ns = l->release_ns});
 	w->is_cut = 0;
+	know_woken(w, index, l);
 	if (index == TACHO__NONE)
 		return;
+	if (holder && holder != w)
+		kept(b, holder, index, l);
 	o = tacho__owned_at(b->l, index);
 	o->lock = l->lock;
 	if (o->longest_ns > longest || !o->place) {

@@ -69,7 +69,7 @@ struct tacho__worker *tacho__book_worker(struct tacho__ledger_book *b, uint32_t 
 	w->of = tacho__book_process(b, process);
 	w->queue = w->idle_owned = w->left.owned = TACHO__NONE;
 	w->ended.kind = TACHO__NONE;
-	w->open[0].owned = w->open[0].block = TACHO__NONE;
+	w->open[0].owned = w->open[0].block.owned = w->last_block.owned = TACHO__NONE;
 	w->why = TACHO__UNSEEN_GAP;
 	if (!tacho__book_process(b, process)->known)
 		know_process(b, process);

@@ -369,8 +369,10 @@ void tacho__call_returned(const struct tacho__blocking_call *c)
 		if (ticks != UINT64_MAX)
 			tacho__store(&tacho__call_ticks, ticks);
 	}
-	if (ns >= least && tacho__recording() && has_loop_here())
+	if (ns >= least && tacho__recording() && has_loop_here()) {
 		record(c, ns);
+		tacho__sched_called(c->since, ns);
+	}
 	errno = saved;
 }
 

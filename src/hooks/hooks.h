@@ -170,9 +170,13 @@ const char *tacho__shell_begins(const char *command);
 /*
  * sched.c: a poll of kind `id` (or, where callbacks are not seen, a turn of loop `id`) that took
  * `ticks` has just ended. Records how the kernel treated the thread meanwhile if that was long
- * (TACHO_SLOW_POLL).
+ * (TACHO_SLOW_POLL), or if the kernel ran others.
  */
 void tacho__sched_ended(uint64_t ticks, uint32_t id);
+
+/* A call that was recorded, began at `since` (ticks) and took `ns`: how long of that the kernel ran
+   others. */
+void tacho__sched_called(uint64_t since, uint64_t ns);
 
 /* A turn begins at `ticks`, after a wait or (0) without one; called when the last reading is older
    than tacho__look_ticks. */

@@ -1,15 +1,15 @@
 /*
- * How the kernel treated a thread during a slow poll: how long it was runnable but not
- * running (run_delay of schedstat), how often it was preempted, its page faults.
+ * How the kernel treated a thread: how long it was runnable but not running (run_delay of
+ * schedstat), how often it was preempted, its page faults.
  *
  * The kernel only keeps totals, and reading them at the begin of each poll would cost more
- * than most polls. So they are read when a loop comes out of its wait, unless that was
- * done less than TACHO_SLOW_POLL (10 ms) before, and at the end of a slow poll: what
- * is recorded is the difference. It belongs to the slow poll and to at most that much time
- * before the turn in which it ran. When a loop comes out of its wait, a difference that is as
- * long as a slow poll is recorded as well: what it waited for was there, and others ran. A
- * fast poll costs a compare; a loop at full speed about a hundred readings a second, 3 us
- * each.
+ * than most polls. So they are read at the end of a poll or turn that took a tenth of
+ * TACHO_SLOW_POLL (1 ms), and when a loop comes out of its wait, unless that was done less than
+ * TACHO_SLOW_POLL before; where the thread has lacked a CPU lately, less than a tenth of that. What
+ * is recorded is the difference: it belongs to the poll or turn, or to the wait, and to the little
+ * time before. Differences that are too small for a record are added to the next one, so that the
+ * records of a thread add up to what it was runnable for. A fast poll costs a compare; a loop at
+ * full speed about a hundred readings a second, 3 us each, ten times as many beside busy neighbours.
  */
 #include <sys/resource.h>
 
@@ -22,15 +22,23 @@
 #include "hooks/hooks.h"
 
 #define LOOK_NS UINT64_C(10000000) /* where no poll is slow */
+#define CLOSER 10		   /* times as near are readings of a thread that lacks a CPU */
+#define CLOSE_LOOKS 100		   /* for so many readings after it did */
+#define LEAST_NS UINT64_C(100000)  /* in a record, unless a poll was slow */
 
-static int unread = 1; /* 1: the totals are not wanted, or refused */
+static int unread = 1;	    /* 1: the totals are not wanted, or refused */
+static uint64_t slow_ticks; /* of TACHO_SLOW_POLL; tacho__slow_ticks is for what is looked at */
 
 struct totals {
 	uint64_t ran_ns, delay_ns, preempted, minor, major;
 };
 
-/* Those of the last reading; tacho__looked says when that was. */
-static __thread struct totals last __attribute__((tls_model("initial-exec")));
+static __thread struct {
+	struct totals last;  /* of the last reading; tacho__looked says when that was */
+	struct totals begin; /* of the last that was not after a call */
+	uint64_t untold_ns;  /* that others ran for, in no record yet */
+	uint32_t close;	     /* readings that will be close */
+} seen __attribute__((tls_model("initial-exec")));
 
 static const char *take_number(const char *p, uint64_t *out)
 {
@@ -115,42 +123,65 @@ static int rate_known(void)
 	slow = tacho__ticks_of_ns(slow ? slow : LOOK_NS);
 	if (slow == UINT64_MAX)
 		return 0;
+	tacho__store(&slow_ticks, slow);
 	if (!tacho__load(&tacho__slow_ticks))
-		tacho__store(&tacho__slow_ticks, slow);
-	tacho__store(&tacho__look_ticks, slow + !slow);
+		tacho__store(&tacho__slow_ticks, slow / CLOSER);
+	tacho__store(&tacho__look_ticks, slow / CLOSER + 1);
 	return 1;
 }
 
-/* Its ticks, or 0. */
-static uint64_t record_since(const struct totals *before, const struct totals *now)
+/* A reading: since the last one it was delayed by so much. */
+static uint64_t take(const struct totals *now)
 {
-	const uint64_t words[2] = {
-		now->delay_ns - before->delay_ns,
-		least(now->minor - before->minor, UINT32_MAX) |
-			least(now->major - before->major, UINT32_MAX) << 32,
-	};
+	uint64_t delay = now->delay_ns - seen.last.delay_ns;
 
-	return tacho__record(tacho_record_head(TACHO_REC_SCHED,
-					       (uint32_t)least(now->preempted - before->preempted,
-							       TACHO_ARG_MAX)),
-			     words, 2);
+	seen.last = *now;
+	seen.untold_ns += delay;
+	if (delay >= tacho__slow_poll_ns() / CLOSER)
+		seen.close = CLOSE_LOOKS;
+	else if (seen.close)
+		seen.close--;
+	return delay;
+}
+
+/* What is told of a poll, a turn or a wait. Its ticks, or 0. */
+static uint64_t record_all(const struct totals *now)
+{
+	const struct totals *before = &seen.begin;
+	uint64_t minor = least(now->minor - before->minor, UINT32_MAX);
+	uint64_t major = least(now->major - before->major, UINT32_MAX);
+	uint64_t preempted = least(now->preempted - before->preempted, TACHO_ARG_MAX);
+	const uint64_t words[2] = {seen.untold_ns, minor | major << 32};
+
+	seen.untold_ns = 0;
+	return tacho__record(tacho_record_head(TACHO_REC_SCHED, (uint32_t)preempted), words, 2);
+}
+
+static int is_worth_a_record(const struct totals *now)
+{
+	return seen.untold_ns >= LEAST_NS || now->major != seen.begin.major;
 }
 
 void tacho__sched_ended(uint64_t ticks, uint32_t id)
 {
 	struct totals now;
 	uint64_t delay;
-	int saved = errno;
+	int saved = errno, slow;
 
 	if (!tacho__recording() || !rate_known() || ticks < tacho__load(&tacho__slow_ticks))
 		goto out;
-	tacho__descriptors_doubted();
+	slow = ticks >= tacho__load(&slow_ticks);
+	if (slow)
+		tacho__descriptors_doubted();
 	if (!totals_are_mine() || measure(&now))
 		goto out;
-	delay = now.delay_ns - last.delay_ns;
-	tacho__hook.ran = now.ran_ns - last.ran_ns;
-	tacho__looked = record_since(&last, &now);
-	last = now;
+	take(&now);
+	delay = now.delay_ns - seen.begin.delay_ns;
+	tacho__hook.ran = now.ran_ns - seen.begin.ran_ns;
+	tacho__looked = slow || is_worth_a_record(&now) ? record_all(&now) : tacho__ticks();
+	seen.begin = now;
+	if (!slow)
+		goto out;
 	tacho__throttle_read();
 	if (delay && tacho__load(&tacho__watching) & TACHO__WATCH(SCHED))
 		tacho__above(TACHO_SENTINEL_SCHED, delay, id);
@@ -158,26 +189,64 @@ out:
 	errno = saved;
 }
 
+/* Code since the last reading, in this turn and poll, before a call that began at `ticks`. */
+static uint64_t code_before_ns(uint64_t ticks)
+{
+	const struct tacho__writer *w = tacho__self;
+	const struct tacho_open *poll = tacho_underway_poll(&w->now);
+	uint64_t from = tacho__looked;
+
+	if (!w->now.parked && w->now.park_time > from)
+		from = w->now.park_time;
+	if (poll && poll->since > from)
+		from = poll->since;
+	return ticks > from ? tacho__ns_of_ticks(ticks - from) : 0;
+}
+
+void tacho__sched_called(uint64_t since, uint64_t ns)
+{
+	struct totals now;
+	uint64_t before, ran, earlier, words[2] = {0, 0};
+
+	if (tacho__load(&unread) || !rate_known() || !totals_are_mine() || measure(&now))
+		return;
+	before = code_before_ns(since);
+	ran = now.ran_ns - seen.last.ran_ns;
+	take(&now);
+	/* Code that did not run was delayed before the call. */
+	earlier = least(before > ran ? before - ran : 0, seen.untold_ns);
+	words[0] = least(seen.untold_ns - earlier, ns);
+	seen.untold_ns -= words[0];
+	tacho__looked = tacho__record(tacho_record_head(TACHO_REC_SCHED, 0), words, 2);
+}
+
 void tacho__sched_turn(uint64_t ticks, int waited)
 {
-	struct totals before = last;
+	struct totals now;
 	int mine = totals_are_mine();
 
 	rate_known();
+	if (mine && !seen.close && ticks - tacho__looked < tacho__load(&slow_ticks))
+		return;
+	tacho__hook.delayed = UINT64_MAX;
 	if (tacho__load(&unread)) {
 		tacho__looked = ticks;
-		tacho__hook.delayed = UINT64_MAX;
 		return;
 	}
 	if (!tacho__looked)
 		tacho__throttle_read();
 	tacho__looked = ticks;
-	tacho__hook.delayed = UINT64_MAX;
-	if (measure(&last) || !mine)
+	if (measure(&now))
 		return;
-	tacho__hook.delayed = last.delay_ns - before.delay_ns;
-	if (waited && tacho__hook.delayed >= tacho__slow_poll_ns())
-		record_since(&before, &last);
+	if (mine) {
+		tacho__hook.delayed = take(&now);
+		if (waited && is_worth_a_record(&now))
+			record_all(&now);
+	} else {
+		seen.last = now;
+		seen.untold_ns = seen.close = 0;
+	}
+	seen.begin = now;
 }
 
 void tacho__sched_begin(void)

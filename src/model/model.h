@@ -267,7 +267,8 @@ enum tacho__step_type {
 	TACHO__STEP_WORKED,    /* it is done */
 	TACHO__STEP_QUEUED, /* at `lock`, where threads wait for work: value, as LOCK_QUEUE has it */
 	TACHO__STEP_DELAYED,	  /* value: ns runnable in the poll or turn that ended last */
-	TACHO__STEP_WAIT_DELAYED, /* value: the same, in the wait that has just ended */
+	TACHO__STEP_WAIT_DELAYED, /* value: the same, in the wait that has just ended, or before */
+	TACHO__STEP_CALL_DELAYED, /* value: the same, in the call that has just returned */
 	TACHO__STEP_LATE,	  /* value: ns, as in struct tacho__poll */
 	TACHO__STEP_CUT,     /* what is open ends here: records are missing, or there are no more */
 	TACHO__STEP_RESUMES, /* records go on: PARKS and BEGINS before it say what was open */

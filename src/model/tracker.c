@@ -223,12 +223,16 @@ static void sched(struct tacho__tracker *t, struct tacho__thread *s, const struc
 	uint64_t delay = TACHO_GET(e, SCHED, runnable_ns);
 	struct tacho__spent *p;
 
+	if (s->called) {
+		TACHO__STEP(t, s, .type = TACHO__STEP_CALL_DELAYED, .ns = e->ns, .value = delay);
+		return;
+	}
 	/* Right after a wait it is of that. */
 	if (!s->has_ended) {
 		if (s->in_turn && s->turn.begin_ns == s->last_ns)
 			s->turn.delay_ns = delay < s->turn.parked_ns ? delay : s->turn.parked_ns;
 		TACHO__STEP(t, s, .type = TACHO__STEP_WAIT_DELAYED, .ns = e->ns,
-			    .value = s->in_turn ? s->turn.delay_ns : 0);
+			    .value = s->in_turn ? delay : 0);
 		return;
 	}
 	p = &s->ended.spent;
@@ -349,12 +353,16 @@ static int is_kernels(uint8_t type)
 	return those[type];
 }
 
+static int is_sampled(uint8_t type)
+{
+	return type == TACHO_EV_SAMPLE || type == TACHO_EV_SAMPLE_FRAMES || is_kernels(type);
+}
+
 /* Neither the sample of a timer nor what the kernel says comes from the code that would have
    recorded SCHED or STACK next; nor do other streams. */
 static void flush(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
-	if (e->stream != s->entry.key[1] || e->type == TACHO_EV_SAMPLE ||
-	    e->type == TACHO_EV_SAMPLE_FRAMES || is_kernels(e->type))
+	if (e->stream != s->entry.key[1] || is_sampled(e->type))
 		return;
 	if (s->has_ended && !may_get_sched(s, e))
 		tacho__give_ended(t, s);
@@ -380,6 +388,8 @@ static void track(struct tacho__tracker *t, const struct tacho_event *e)
 		if (s->has_ended | s->lock_done)
 			flush(t, s, e);
 		thread_event(t, s, e);
+		if ((s->called | (e->type == TACHO_EV_CALL)) && !is_sampled(e->type))
+			s->called = e->type == TACHO_EV_CALL;
 	}
 	if (is_kernels(e->type))
 		s->kernel_ns = tacho__later(s->kernel_ns, e->ns);

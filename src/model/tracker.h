@@ -49,7 +49,8 @@ struct tacho__thread {
 	uint8_t waiting; /* for a lock */
 	uint8_t calling; /* `call` has not returned */
 	uint8_t lock_done, off_cpu, off_runnable;
-	uint8_t perf; /* has samples from perf */
+	uint8_t called; /* the last that it recorded is a call */
+	uint8_t perf;	/* has samples from perf */
 	uint8_t known;
 	/* Of its own records: all that is open began before, or then. */
 	uint64_t last_ns;

@@ -103,7 +103,15 @@ def stretch(run, what, known, number=0, most=1.35, least=0.65):
 def sched(run):
     """A slow turn says what the scheduler did; the loop is at level waits."""
     tid, begin, end, cpu = run.stretches('busy')[0]
-    records = [e for e in run.events if e['type'] == 'sched' and e['tid'] == tid]
+    records, since, last = [], 0, {'type': ''}
+    for e in [e for e in run.events if e['tid'] == tid and not e['type'].startswith('sample')]:
+        # Waits, calls and turns that are not slow have one only if others ran.
+        if e['type'] == 'sched' and last['type'] == 'park' and \
+                int(last['ns']) - since >= 10 * 10**6:
+            records.append(e)
+        if e['type'] == 'unpark':
+            since = int(e['ns'])
+        last = e
     check('sched: one for each slow turn, also that of the sleep', len(records) == 3,
           f'{len(records)}')
     if records:
@@ -129,7 +137,8 @@ def descheduled():
             r.kill()
             r.wait()
     found = run.stretches('busy')
-    records = [e for e in run.events if e['type'] == 'sched']
+    records = sorted((e for e in run.events if e['type'] == 'sched'),
+                     key=lambda e: -int(e['runnable_ns']))
     if not found or not records:
         check('descheduled: it is recorded', False, run.out.stderr)
         return

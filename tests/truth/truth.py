@@ -4,6 +4,7 @@
     truth.py [--seed N] [--draws N] [--only NAMES] [--unprivileged | --without-perf]
     truth.py --draw SEED [--keep FOLDER]
     truth.py --again FOLDER
+    truth.py --own-load 0.3,0.5,0.7,0.9 [--only SHAPES]
 
 The server (shapes.c, uv.c, event.c, tasks.c; its fault in faults.c) writes what really happened
 while it runs, a client of its own process what its requests waited. A fault must be named first, with
@@ -20,7 +21,7 @@ import shutil
 import sys
 import time
 
-from libdraw import CLASSES, Draw
+from libdraw import CLASSES, LOOPS, Draw
 from libjudge import Judgement, disturbed
 from librun import MS, Failed, Run, group_or_none
 from libcases import Quota, Situation, Unavailable
@@ -29,6 +30,7 @@ from libresult import check, status
 PASS = 0.97
 TRIES = 4
 BINS = (5, 10, 20, 50)  # ms, of the curve
+LOADED = ('epoll', 'uv', 'event', 'tasks1', 'shared', 'tasks2', 'two-loops', 'leader')
 
 
 class Result:
@@ -94,6 +96,10 @@ def judge(draw, situation, group, options):
                 if not kept:
                     shutil.rmtree(run.folder, True)
         result.numbers = numbers_of(run.truth)
+        first = next((f for f in found['findings'] if f['severity'] != 'info'), None)
+        if first:
+            result.numbers['told_ms'] = round(first['cost_ns'] / MS, 1)
+            result.numbers['told_waiting_ms'] = round(first['waiting_ns'] / MS, 1)
         result.why = disturbed(run.truth)
         if not result.why:
             result.take(Judgement(run.truth, found, situation.name != 'without-perf'))
@@ -143,6 +149,20 @@ def curve(results):
     return '\n'.join(lines)
 
 
+def loads(results):
+    """Neighbours beside a service of a given load, as a table of Markdown. Times in ms."""
+    lines = ['| own load | shape | neighbours | named first | told without a CPU | the kernel counted '
+             '| told waiting | clients waited |', '|---' * 8 + '|']
+    for r in results:
+        d, n = r.draw, r.numbers
+        named = 'disturbed' if r.word == 'disturbed' else 'not due' if not r.due else \
+            'yes' if r.right else 'no'
+        lines.append(f'| {100 * d.own_load:.0f} % | {d.shape} | {d.neighbours} | {named} '
+                     f'| {n.get("told_ms", 0):.0f} | {n.get("runnable_ms", 0):.0f} '
+                     f'| {n.get("told_waiting_ms", 0):.0f} | {n.get("waited_ms", 0):.0f} |')
+    return '\n'.join(lines)
+
+
 def tell(results):
     """The score as checks."""
     due = [r for r in results if r.due]
@@ -184,6 +204,8 @@ def arguments():
     parser.add_argument('--keep', help='a folder for traces and truths')
     parser.add_argument('--again', help='a folder of --keep: what is in it is judged again')
     parser.add_argument('--json', help='a file for the results')
+    parser.add_argument('--own-load', help='neighbours beside a service that needs these shares of '
+                        'its CPU, with commas, in each shape')
     parser.add_argument('--curve', action='store_true', help='right answers against the size')
     options = parser.parse_args()
     if options.seed is None:
@@ -197,11 +219,26 @@ def drawn(options, only):
         options.draw = sorted(int(name) for name in os.listdir(options.again) if name.isdigit())
     if options.draw:
         return [Draw(seed) for seed in options.draw]
+    if options.own_load:
+        shapes = [name for name in only if name in LOOPS] or LOADED
+        wanted = [(float(share), shape) for share in options.own_load.split(',')
+                  for shape in shapes]
+        return list(loaded(itertools.count(options.seed * 10000), wanted))
     quota = can_have_quota()
     numbers = itertools.count(options.seed * 10000)
     draws = (Draw(seed) for seed in itertools.islice(numbers, 1000 * options.draws))
     return list(itertools.islice((d for d in draws if d.wanted(only)
                                   and (quota or not d.quota)), options.draws))
+
+
+def loaded(numbers, wanted):
+    """The next draw of neighbours beside each shape, with this load."""
+    for share, shape in wanted:
+        draw = next(d for d in map(Draw, numbers) if d.fault.name == 'neighbours'
+                    and d.shape == shape)
+        draw.own_load = share
+        draw.rate = share * 1e6 / draw.work_us
+        yield draw
 
 
 def main():
@@ -226,6 +263,8 @@ def main():
     print(score(results))
     if options.curve:
         print(curve(results))
+    if options.own_load:
+        print(loads(results))
     tell(results)
     return status()
 

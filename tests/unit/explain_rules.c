@@ -347,6 +347,79 @@ static void a_busy_loop_that_gets_its_cpu_late_is_told_as_well(void **state)
 	end(&x);
 }
 
+/* Of the turns of one client: 40 of 8 ms, 4 of which are the kernel's, and as many of little. */
+static void what_is_being_served_waits_for_a_cpu_as_well(void **state)
+{
+	const struct tacho__finding *f;
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	for (uint64_t i = 0; i < 40; i++) {
+		PUT(&x.m, (50 * i) * MS, PARK, LOOP_1);
+		PUT(&x.m, (50 * i + 20) * MS, UNPARK, 1);
+		PUT(&x.m, (50 * i + 28) * MS, PARK, LOOP_1);
+		PUT(&x.m, (50 * i + 28) * MS, SCHED, 1, 4 * MS, 0);
+		PUT(&x.m, (50 * i + 40) * MS, UNPARK, 1);
+		PUT(&x.m, (50 * i + 41) * MS, PARK, LOOP_1);
+		PUT(&x.m, (50 * i + 41) * MS, SCHED, 1, MS / 2, 0);
+		PUT(&x.m, (50 * i + 48) * MS, UNPARK, 1);
+	}
+	PUT(&x.m, 2000 * MS, PARK, LOOP_1);
+	explain(&x);
+	f = found(x.e, "kernel-scheduling-delay", 0);
+	assert_non_null(f);
+	/* Short ones are told with them. */
+	assert_true(says(f, "180 ms in 80 times of up to 4.00 ms"));
+	end(&x);
+}
+
+/* A lock that is had for 8 of 10 ms, of which `off` are the kernel's. */
+static void want(struct trace *m, uint64_t off, int goes_on)
+{
+	begin(m, 2);
+	trace_stream(m, 1, 0);
+	for (uint64_t i = 0; i < 40; i++) {
+		PUT(m, (50 * i) * MS, PARK, LOOP_3);
+		PUT(m, (50 * i + 20) * MS, UNPARK, 4);
+		PUT(m, (50 * i + 21) * MS, LOCK_WAIT, PLACE, 0x1000);
+		PUT(m, (50 * i + 28) * MS, LOCK_WAITED, 1, 0x1000);
+		if (goes_on)
+			PUT(m, (50 * i + 28) * MS + 1000, LOCK_RELEASE, PLACE, 0x2000, 1);
+	}
+	PUT(m, 2000 * MS, PARK, LOOP_3);
+	trace_stream(m, 2, 0);
+	for (uint64_t i = 0; i < 40; i++) {
+		PUT(m, (50 * i) * MS, PARK, LOOP_1);
+		PUT(m, (50 * i + 20) * MS, UNPARK, 1);
+		PUT(m, (50 * i + 28) * MS - 1000, LOCK_RELEASE, PLACE, 0x1000, 1);
+		PUT(m, (50 * i + 30) * MS, PARK, LOOP_1);
+		PUT(m, (50 * i + 30) * MS, SCHED, 1, off, 0);
+		PUT(m, (50 * i + 40) * MS, UNPARK, 1);
+	}
+	PUT(m, 2000 * MS, PARK, LOOP_1);
+}
+
+static void a_lock_whose_holder_does_not_run_is_not_the_cause(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	/* What is told of the lock comes before or after what is told of its holder. */
+	for (int goes_on = 0; goes_on < 2; goes_on++) {
+		want(&x.m, 8 * MS, goes_on);
+		explain(&x);
+		assert_non_null(found(x.e, "kernel-scheduling-delay", 0));
+		assert_null(found(x.e, "lock-contention", 0));
+		end(&x);
+	}
+	want(&x.m, 1 * MS, 1);
+	explain(&x);
+	assert_non_null(found(x.e, "lock-contention", 0));
+	end(&x);
+}
+
 /* A loop that works beside two that idle. */
 static void an_imbalance_names_the_loop_and_its_thread(void **state)
 {
@@ -473,6 +546,8 @@ int main(void)
 		cmocka_unit_test(threads_that_all_leave_their_loops_keep_none),
 		cmocka_unit_test(a_loop_that_gets_its_cpu_late_is_told_from_one_that_idles),
 		cmocka_unit_test(a_busy_loop_that_gets_its_cpu_late_is_told_as_well),
+		cmocka_unit_test(a_lock_whose_holder_does_not_run_is_not_the_cause),
+		cmocka_unit_test(what_is_being_served_waits_for_a_cpu_as_well),
 		cmocka_unit_test(an_imbalance_names_the_loop_and_its_thread),
 		cmocka_unit_test(what_is_stuck_is_so_until_the_process_is_killed),
 		cmocka_unit_test(a_signal_of_a_fault_is_a_crash_where_a_callback_was_open),

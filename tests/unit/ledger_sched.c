@@ -1,0 +1,219 @@
+/* Ledgers: what the kernel took away, and whose it is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <cmocka.h>
+
+#include "ledger_help.h"
+
+static void a_call_that_was_preempted_did_not_block(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	put_call(&b.m, 20 * MS, NAME, 6 * MS);
+	PUT(&b.m, 20 * MS, SCHED, 0, 6 * MS, 0); /* of the call */
+	put_call(&b.m, 30 * MS, NAME, 2 * MS);
+	PUT(&b.m, 30 * MS, SCHED, 0, 0, 0);
+	put_call(&b.m, 60 * MS, SLEEP, 20 * MS);
+	PUT(&b.m, 60 * MS, SCHED, 0, 4 * MS, 0); /* it slept, and came back late */
+	PUT(&b.m, 61 * MS, PARK, LOOP_1);
+	PUT(&b.m, 61 * MS, SCHED, 0, 3 * MS, 0); /* the rest is of code alone */
+	PUT(&b.m, 70 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, DESCHEDULED, 6 + 4 + 3);
+	ALL_MS(&b, 1, CALL, 2 + 16);
+	ALL_MS(&b, 1, CODE, 51 - 28 - 3);
+	for (uint32_t i = 0; i < b.l->line_count; i++) {
+		const struct tacho__ledger_line *x = &b.l->lines[i];
+
+		if (x->owns != TACHO__OWNS_CALL)
+			continue;
+		assert_int_equal(x->count, 1);
+		assert_int_equal(x->longest_ns, x->ns == 2 * MS ? 2 * MS : 20 * MS);
+	}
+	book_end(&b);
+}
+
+static void a_delay_that_a_turn_has_no_room_for_was_in_the_wait_before(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 12 * MS, PARK, LOOP_1);
+	PUT(&b.m, 12 * MS, SCHED, 0, 7 * MS, 0);
+	PUT(&b.m, 22 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, DESCHEDULED, 2);
+	ALL_MS(&b, 1, LATE, 5);
+	COST_MS(&b, 1, LATE, 5);
+	ALL_MS(&b, 1, IDLE, 20 - 5);
+	book_end(&b);
+}
+
+/* Three became ready in a turn of 20 ms, of which 15 were not the code's. */
+static void what_becomes_ready_meanwhile_waits_for_both(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, SET_A);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 30 * MS, PARK, SET_A);
+	PUT(&b.m, 30 * MS, SCHED, 0, 15 * MS, 0);
+	PUT(&b.m, 30 * MS, UNPARK, 3);
+	PUT(&b.m, 30 * MS + 1, PARK, SET_A);
+	book_make(&b);
+	COST_MS(&b, 1, DESCHEDULED, 3 * 15 / 2.0);
+	assert_in_range(had(&b, 1, TACHO__OWNS_CODE).waiting, 3 * 5 * MS / 2, 3 * 5 * MS / 2 + 2);
+	book_end(&b);
+}
+
+/* A wait for a condition of 40 ms, signalled by thread `by` 10 ms before it ends; the thread is one of
+   two that serve a set, and does many other turns. */
+static void signalled(struct booked *b, uint32_t by)
+{
+	book_begin(b);
+	trace_stream(&b->m, 1, 0);
+	PUT(&b->m, 0, PARK, SET_A);
+	PUT(&b->m, 1 * MS, UNPARK, 1);
+	PUT(&b->m, 2 * MS, LOCK_WAIT, PLACE, 0x1000);
+	PUT(&b->m, 42 * MS, LOCK_WAITED, 3, 0x1000);
+	PUT(&b->m, 43 * MS, PARK, SET_A);
+	PUT(&b->m, 43 * MS, SCHED, 0, 10 * MS, 0);
+	for (uint64_t i = 0; i < 40; i++) {
+		PUT(&b->m, (50 + 2 * i) * MS, UNPARK, 1);
+		PUT(&b->m, (51 + 2 * i) * MS, PARK, SET_A);
+	}
+	trace_stream(&b->m, 2, 0);
+	PUT(&b->m, 0, PARK, SET_B);
+	PUT(&b->m, 31 * MS, UNPARK, 1);
+	if (by == 2)
+		PUT(&b->m, 32 * MS, LOCK_RELEASE, PLACE, 0x1000, 1);
+	PUT(&b->m, 33 * MS, PARK, SET_B);
+	trace_stream(&b->m, 3, 0);
+	PUT(&b->m, 0, PARK, LOOP_3);
+	PUT(&b->m, 31 * MS, UNPARK, 1);
+	if (by == 3)
+		PUT(&b->m, 32 * MS, LOCK_RELEASE, PLACE, 0x1000, 1);
+	PUT(&b->m, 33 * MS, PARK, LOOP_3);
+	book_make(b);
+}
+
+static void who_is_handed_work_by_one_that_serves_the_same_queue_was_idle(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	signalled(&b, 2);
+	ALL_MS(&b, 1, LOCK, 0);
+	/* From the signal on others ran. */
+	ALL_MS(&b, 1, LATE, 10);
+	ALL_MS(&b, 1, DESCHEDULED, 0);
+	book_end(&b);
+	/* One that serves something else did what this one waited for in the middle of its work. */
+	signalled(&b, 3);
+	ALL_MS(&b, 1, LOCK, 30);
+	ALL_MS(&b, 1, DESCHEDULED, 10);
+	book_end(&b);
+}
+
+static void who_waits_before_it_serves_anything_is_idle(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, LOCK_WAIT, PLACE, 0x1000);
+	PUT(&b.m, 50 * MS, LOCK_WAITED, 3, 0x1000);
+	PUT(&b.m, 51 * MS, PARK, SET_A);
+	PUT(&b.m, 60 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, LOCK, 0);
+	ALL_MS(&b, 1, IDLE, 50 + 9);
+	book_end(&b);
+}
+
+/* One of two comes back 30 ms late; the other asks what is ready 10 ms before that, or never. */
+static uint64_t late_beside(int asks)
+{
+	struct booked b;
+	uint64_t cost;
+
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, SET_A);
+	PUT(&b.m, 100 * MS, UNPARK, 1);
+	PUT(&b.m, 100 * MS, SCHED, 0, 30 * MS, 0);
+	PUT(&b.m, 100 * MS + 1000, PARK, SET_A);
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 0, PARK, SET_A);
+	if (asks) {
+		PUT(&b.m, 89 * MS, UNPARK, 1);
+		PUT(&b.m, 90 * MS, PARK, SET_A);
+	}
+	PUT(&b.m, 110 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, LATE, 30);
+	cost = had(&b, 1, TACHO__OWNS_LATE).waiting;
+	book_end(&b);
+	return cost;
+}
+
+static void what_another_thread_would_have_got_did_not_wait(void **state)
+{
+	(void)state;
+	assert_int_equal(late_beside(0), 30 * MS);
+	assert_int_equal(late_beside(1), 10 * MS);
+}
+
+/* Turns of 8 things of 1.5 ms each, and three times as many of one that takes 50 us. */
+static void what_one_thing_takes_is_counted_by_things(void **state)
+{
+	struct booked b;
+	const struct tacho__owned *o;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, SET_A);
+	for (uint64_t i = 0; i < 40; i++) {
+		PUT(&b.m, (50 * i + 10) * MS, UNPARK, 8);
+		PUT(&b.m, (50 * i + 22) * MS, PARK, SET_A);
+		for (uint64_t k = 30; k < 45; k += 5) {
+			PUT(&b.m, (50 * i + k) * MS, UNPARK, 1);
+			PUT(&b.m, (50 * i + k) * MS + 50000, PARK, SET_A);
+		}
+	}
+	book_make(&b);
+	o = tacho__ledger_owned(b.l, line_of(&b, TACHO__OWNS_CODE));
+	assert_int_equal(o->size[2].count, 0);
+	assert_int_equal(o->size[1].count, 40);
+	book_end(&b);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_call_that_was_preempted_did_not_block),
+		cmocka_unit_test(a_delay_that_a_turn_has_no_room_for_was_in_the_wait_before),
+		cmocka_unit_test(what_becomes_ready_meanwhile_waits_for_both),
+		cmocka_unit_test(who_is_handed_work_by_one_that_serves_the_same_queue_was_idle),
+		cmocka_unit_test(who_waits_before_it_serves_anything_is_idle),
+		cmocka_unit_test(what_another_thread_would_have_got_did_not_wait),
+		cmocka_unit_test(what_one_thing_takes_is_counted_by_things),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
