@@ -11,6 +11,7 @@
 #define FUNCTION (UINT64_C(1) << 63) /* in keys of code: by function */
 /* Code that is no longer than usual is load: longer than all shorter ones by so much is not. */
 #define OUTLYING 5
+#define USUAL 2 /* times as many as are far longer: what most callbacks take is usual */
 #define ONE_CLIENT 0.01
 #define HARDLY 0.01
 #define SHORT_ONES 3 /* times what is lost must be lost, if short ones are a part of it */
@@ -273,7 +274,7 @@ static uint32_t counts_from(const struct tacho__explaining *x, const struct tach
 
 	if (g->owns != TACHO__OWNS_CODE)
 		return 1;
-	return all[0].count >= OUTLYING * all[1].count &&
+	return all[0].count >= USUAL * all[1].count &&
 			       mean(&all[1]) >= OUTLYING * mean(&all[0]) &&
 			       tacho__busy_share(x, thread) < FULL && g->function &&
 			       (double)g->cpu_ns >= SPECIFIC * (double)g->function_ns

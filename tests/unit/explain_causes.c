@@ -32,7 +32,7 @@ static const struct tacho__finding *short_ones(struct explained *x, uint32_t nth
 			PUT(&x->m, at + 2 * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, CODE + 0x1000,
 			    CODE + 0x5000);
 		PUT(&x->m, at + 4 * MS, POLL_END, 0);
-		for (uint64_t k = 0; k < 6; k++) {
+		for (uint64_t k = 0; k < 3; k++) {
 			PUT(&x->m, at + 4 * MS + k * 10000, POLL_BEGIN, KIND_A, 2);
 			PUT(&x->m, at + 4 * MS + (k + 1) * 10000, POLL_END, 0);
 		}
