@@ -407,7 +407,7 @@ static void faulted(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 /*
  * Of a delay that the kernel tells of the poll or turn which ended last, the part that was in its
  * largest block: the end of a wait for what was there already; while nothing was seen to run; and
- * of a call of which nothing is told for itself, what its length has of both.
+ * where it is told neither of a call nor when a wait should have ended, what its length has of both.
  */
 static uint64_t part_of_block(const struct tacho__ledger_book *b, const struct tacho__paid *e,
 			      uint64_t delay)
@@ -420,7 +420,7 @@ static uint64_t part_of_block(const struct tacho__ledger_book *b, const struct t
 	owns = tacho__owned_at(b->l, e->block.owned)->owns;
 	if (owns == TACHO__OWNS_STOPPED)
 		return least(delay, e->block.ns);
-	if (owns == TACHO__OWNS_CALL && !e->block.is_told)
+	if (!e->block.is_told)
 		woken = (uint64_t)((double)delay *
 				   ((double)e->block.ns / (double)(e->ns + e->block.ns)));
 	/* Code has no room for more. */

@@ -283,7 +283,6 @@ void tacho__book_off_block(struct tacho__ledger_book *b, struct tacho__worker *w
 {
 	struct tacho__blocked was = *block;
 	uint64_t cost;
-	int is_call;
 
 	if (was.owned == TACHO__NONE || !ns)
 		return;
@@ -297,8 +296,7 @@ void tacho__book_off_block(struct tacho__ledger_book *b, struct tacho__worker *w
 	}
 	block->woken_ns -= ns < was.woken_ns ? ns : was.woken_ns;
 	/* Who sleeps may come back late: that is as long as it was blocked. */
-	is_call = tacho__owned_at(b->l, was.owned)->owns == TACHO__OWNS_CALL;
-	if (ns < was.ns - ns || (is_call && !was.is_told))
+	if (ns < was.ns - ns || !was.is_told)
 		return;
 	block->ns -= ns;
 	block->waiting_ns -= cost;

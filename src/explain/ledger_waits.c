@@ -76,14 +76,14 @@ void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
 static void know_woken(struct tacho__worker *w, uint32_t index, const struct tacho__lock *l)
 {
 	struct tacho__blocked *last = &w->last_block, *largest = &w->open[w->depth].block;
+	uint64_t woken = l->release_ns < l->end_ns ? l->end_ns - l->release_ns : 0;
 
-	if (!l->release_ns || l->release_ns >= l->end_ns || last->owned != index ||
-	    last->end_ns != l->end_ns)
+	if (!l->release_ns || last->owned != index || last->end_ns != l->end_ns)
 		return;
-	last->woken_ns =
-		l->end_ns - l->release_ns < last->ns ? l->end_ns - l->release_ns : last->ns;
+	last->is_told = 1;
+	last->woken_ns = woken < last->ns ? woken : last->ns;
 	if (largest->owned == last->owned && largest->end_ns == last->end_ns)
-		largest->woken_ns = last->woken_ns;
+		*largest = *last;
 }
 
 /* Who signalled what it waited for: one that serves the same queue has handed it what there is to do. */

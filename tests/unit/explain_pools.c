@@ -49,7 +49,7 @@ static void work_waits_while_the_pool_is_blocked(void **state)
 	/* One from 20 to 60, the other from 30 to 100. */
 	COST_MS(&b, 2, CALL, 40 + 70);
 	ALL_MS(&b, 2, CALL, 90);
-	ALL_MS(&b, 2, IDLE, 499);
+	ALL_MS(&b, 2, IDLE, 9 + 499);
 	assert_int_equal(b.l->pool_count, 1);
 	assert_int_equal(b.l->pools[0].threads, 1);
 	assert_int_equal(b.l->pools[0].count, 2);
