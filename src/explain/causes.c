@@ -274,8 +274,7 @@ static uint32_t counts_from(const struct tacho__explaining *x, const struct tach
 
 	if (g->owns != TACHO__OWNS_CODE)
 		return 1;
-	return all[0].count >= USUAL * all[1].count &&
-			       mean(&all[1]) >= OUTLYING * mean(&all[0]) &&
+	return all[0].count >= USUAL * all[1].count && mean(&all[1]) >= OUTLYING * mean(&all[0]) &&
 			       tacho__busy_share(x, thread) < FULL && g->function &&
 			       (double)g->cpu_ns >= SPECIFIC * (double)g->function_ns
 		       ? 1

@@ -40,7 +40,8 @@ def judge(name, path, section, live=False):
         return threads
     if not check(f"{name}: work of a pool, with its call", len(pool) == 1 and
                  is_at(pool[0]["inside_at"], "do_work", live) and
-                 (pool[0]["waits"], pool[0]["call"]) == ("call", "read") and pool[0]["at_most"] and
+                 (pool[0]["waits"], pool[0]["call"]) == ("call", "read") and
+                 not pool[0]["at_most"] and
                  is_at(pool[0]["waits_at"], "fetch", live), texts):
         return threads
     reads = by_name["reads"]
