@@ -48,6 +48,7 @@ struct tacho__queue {
 	uint32_t most_serving;
 	uint32_t pool;	       /* index in `pools` + 1, which are told what waits; 0 */
 	uint32_t waiting;      /* things */
+	uint64_t reported;     /* by waits of all its threads, ever */
 	uint32_t last_worker;  /* that served; TACHO__NONE */
 	uint64_t at;	       /* until when the sums go */
 	uint64_t cost;	       /* for each busy thread, ever */
@@ -150,6 +151,7 @@ struct tacho__worker {
 	uint64_t turn_from;   /* 0: not known */
 	uint64_t turn_before; /* begin of the one before */
 	uint64_t turn_size;   /* what the last one counts as */
+	uint64_t turn_reported; /* of its queue, when it began */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
