@@ -24,31 +24,6 @@ static void a_loop_that_is_full_for_most_of_the_time_is_saturated(void **state)
 	end(&x);
 }
 
-/* A wait in it that is short beside what waits for the loop anyway. */
-static void what_fills_a_loop_comes_before_what_hardly_costs(void **state)
-{
-	struct explained x;
-
-	(void)state;
-	begin(&x.m, 2);
-	trace_stream(&x.m, 1, 0);
-	PUT(&x.m, 0, PARK, LOOP_1);
-	for (uint64_t i = 0; i < 500; i++) {
-		PUT(&x.m, (4 * i) * MS + 1000, UNPARK, 40);
-		for (uint64_t fd = 4; fd < 8; fd++)
-			PUT(&x.m, (4 * i) * MS + 1000, READY, 1, fd);
-		if (i % 100 == 50) {
-			PUT(&x.m, (4 * i + 1) * MS, LOCK_WAIT, PLACE, 0x1000);
-			PUT(&x.m, (4 * i + 3) * MS, LOCK_WAITED, 1, 0x1000);
-		}
-		PUT(&x.m, (4 * i + 4) * MS, PARK, LOOP_1);
-	}
-	explain(&x);
-	assert_non_null(found(x.e, "lock-contention", 0));
-	assert_string_equal(x.e->findings[0].rule, "loop-saturated");
-	end(&x);
-}
-
 /* As threads of Asio: one waits, and all do what it was told. */
 static void a_turn_in_which_others_reported_much_had_much_to_do(void **state)
 {
@@ -104,7 +79,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_loop_that_is_full_for_most_of_the_time_is_saturated),
-		cmocka_unit_test(what_fills_a_loop_comes_before_what_hardly_costs),
 		cmocka_unit_test(a_turn_in_which_others_reported_much_had_much_to_do),
 		cmocka_unit_test(a_process_with_one_client_has_its_time_told),
 	};
