@@ -95,9 +95,9 @@ static uint32_t things_of_turn(const struct tacho__ledger_book *b, const struct 
 	uint64_t others;
 
 	if (!q || q->serving < 2 || is_unusual(b, &w->open[0]))
-		return w->ready;
+		return w->ready + w->left_ready;
 	others = (q->reported - w->turn_reported) / q->serving;
-	return w->ready + (uint32_t)(others < READY_MAX ? others : READY_MAX);
+	return w->ready + w->left_ready + (uint32_t)(others < READY_MAX ? others : READY_MAX);
 }
 
 void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
@@ -326,6 +326,8 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	struct tacho__queue *q;
 	int waited = w->doing == TACHO__WAITING;
 
+	/* It only asked: it has something left to do, as asyncio has after it took what there was. */
+	w->left_ready = waited && ns - w->wait_from < TACHO__AT_ONCE_NS ? w->ready : 0;
 	tacho__book_count(b, w);
 	w->wait_to = ns;
 	w->ready = (uint32_t)ready;

@@ -68,7 +68,7 @@ class Options:
         parser = argparse.ArgumentParser()
         parser.add_argument('--only', default='',
                             type=lambda text: text.split(',') if text else [])
-        parser.add_argument('--seconds', type=float, default=4)
+        parser.add_argument('--seconds', type=float, default=5)
         parser.add_argument('--keep', help='a folder for what was recorded')
         parser.add_argument('--again', help='a folder of before, to judge what is there')
         parser.parse_args(namespace=self)

@@ -85,7 +85,8 @@ def run(name, options, enter, folder):
                        ('saturating', 0)):
         path = os.path.join(folder, load)
         if not options.again:
-            record(server, rate, options.seconds, enter, path)
+            # So long that it fills its window.
+            record(server, rate, options.seconds * (1 if rate else 2), enter, path)
         with open(f'{path}.client', encoding='ascii') as f:
             seen = json.load(f)
         found = report(f'{path}.tacho')

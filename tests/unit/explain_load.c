@@ -24,6 +24,54 @@ static void a_loop_that_is_full_for_most_of_the_time_is_saturated(void **state)
 	end(&x);
 }
 
+/* As asyncio: what it was told of in one turn it does in the next, before which it only asks. */
+static void a_turn_does_what_was_left_by_the_one_before(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	for (uint64_t at = MS; at < 2000 * MS; at += 13 * MS) {
+		PUT(&x.m, at, UNPARK, 100);
+		PUT(&x.m, at + MS, PARK, LOOP_1);
+		PUT(&x.m, at + MS + 1000, UNPARK, 1);
+		sampled(&x.m, at + MS, at + 13 * MS, 0x1000, 0x5000);
+		PUT(&x.m, at + 13 * MS - 2000, PARK, LOOP_1);
+	}
+	explain(&x);
+	assert_null(found(x.e, "long-callback", 0));
+	assert_non_null(found(x.e, "loop-saturated", 0));
+	end(&x);
+}
+
+/* A lock is waited for now and then; others have the CPU each time. */
+static void what_lacks_a_cpu_comes_before_what_hardly_costs(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 40; i++) {
+		PUT(&x.m, (50 * i + 10) * MS, UNPARK, 8);
+		for (uint64_t fd = 4; fd < 8; fd++)
+			PUT(&x.m, (50 * i + 10) * MS, READY, 1, fd);
+		if (i % 5 == 1) {
+			PUT(&x.m, (50 * i + 11) * MS, LOCK_WAIT, PLACE, 0x1000);
+			PUT(&x.m, (50 * i + 13) * MS, LOCK_WAITED, 1, 0x1000);
+		}
+		PUT(&x.m, (50 * i + 40) * MS, PARK, LOOP_1);
+		PUT(&x.m, (50 * i + 40) * MS, SCHED, 1, 26 * MS, 0);
+	}
+	explain(&x);
+	assert_string_equal(x.e->findings[0].rule, "kernel-scheduling-delay");
+	assert_non_null(found(x.e, "lock-contention", 0));
+	end(&x);
+}
+
 /* As threads of Asio: one waits, and all do what it was told. */
 static void a_turn_in_which_others_reported_much_had_much_to_do(void **state)
 {
@@ -79,6 +127,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_loop_that_is_full_for_most_of_the_time_is_saturated),
+		cmocka_unit_test(a_turn_does_what_was_left_by_the_one_before),
+		cmocka_unit_test(what_lacks_a_cpu_comes_before_what_hardly_costs),
 		cmocka_unit_test(a_turn_in_which_others_reported_much_had_much_to_do),
 		cmocka_unit_test(a_process_with_one_client_has_its_time_told),
 	};
