@@ -11,7 +11,7 @@ all:
 
 # Everything that any target below needs.
 setup:
-	@scripts/setup.sh build test bench
+	@scripts/setup.sh build test soak bench
 
 demo:
 	@scripts/setup.sh build
@@ -22,9 +22,9 @@ test:
 	@scripts/setup.sh build test
 	@python3 tests/run.py
 
-# The same tests with much longer fuzzing and many more kills.
+# The same tests with much longer fuzzing and many more kills, and real servers under load.
 soak:
-	@scripts/setup.sh build test
+	@scripts/setup.sh build test soak
 	@TACHO_SOAK=1 python3 tests/run.py
 
 bench:

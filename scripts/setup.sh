@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages that tacho needs and that are missing.
 #
-#   scripts/setup.sh [--check] build|test|bench ...
+#   scripts/setup.sh [--check] build|test|soak|bench ...
 #
 # With everything there it does nothing: no apt, no network. --check installs
 # nothing either and only says what is missing. Status 0: all is there.
@@ -18,6 +18,9 @@ test_packages='libcmocka-dev g++ clang lld llvm libclang-rt-14-dev clang-format 
 # Subjects of tests, and those who ask them.
 daemon_packages='memcached redis-server redis-tools nginx nginx-common haproxy wrk bind9 unbound tor
 	dnsperf pgbouncer postgresql-15 nodejs python3-uvloop'
+# The same in a soak.
+soak_packages='php8.2-fpm cargo beanstalkd dnsmasq-base gearman-job-server knot lighttpd mosquitto
+	ngircd nsd rsync stunnel4 tinyproxy varnish'
 cross_packages='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user'
 bench_packages='lttng-tools liblttng-ust-dev babeltrace2 libuv1-dev memcached redis-server nginx'
 
@@ -36,9 +39,10 @@ for word in "$@"; do
 			arm64=yes
 		fi
 		;;
+	soak) packages="$packages $soak_packages" ;;
 	bench) packages="$packages $bench_packages" ;;
 	*)
-		echo "setup: '$word' is not a set of packages; there are: build test bench" >&2
+		echo "setup: '$word' is not a set of packages; there are: build test soak bench" >&2
 		exit 2
 		;;
 	esac
@@ -103,7 +107,7 @@ if [ -n "$missing" ]; then
 	fi
 	# Nor are they when the machine starts the next time.
 	for package in $missing; do
-		case " $(echo $daemon_packages) " in
+		case " $(echo $daemon_packages $soak_packages) " in
 		*" $package "*) ;;
 		*) continue ;;
 		esac

@@ -355,6 +355,16 @@ def truth():
             break
 
 
+def servers():
+    """Healthy servers under three loads: the report against what their clients saw."""
+    scripts('servers', 600)
+    for name in ('servers', 'daemons'):
+        log = LOGS / f'servers-{name}.py.log'
+        for line in log.read_text().splitlines() if log.exists() else ():
+            if line.startswith('| '):
+                say(f'  {line}')
+
+
 def process():
     """What recorded processes do: fork, exec, daemon, signals, dlopen, limits."""
     program_suite('process', 'build', 'process', jobs=WAITERS)
@@ -458,9 +468,11 @@ def fuzz():
 # in the end, and does that when nothing computes any more.
 SOON = [order, man, unit, elf, install]
 WAITING = [e2e, daemons, process, crash, blocked, cases]
-# What the report does not reach yet is no reason to stop everything else: in a soak, or by name.
-if SOAK or 'truth' in os.environ.get('TACHO_TEST_ONLY', '').split(','):
-    WAITING.insert(-1, truth)
+# What the report does not reach yet is no reason to stop everything else; and what other programs
+# do is for longer tests: in a soak, or by name.
+for longer in (truth, servers):
+    if SOAK or longer.__name__ in os.environ.get('TACHO_TEST_ONLY', '').split(','):
+        WAITING.insert(-1, longer)
 COMPUTING = [[look, headers, asan, fuzz, tsan, valgrind], [analysis, arm64]]
 SUITES = SOON + WAITING + [suite for row in COMPUTING for suite in row]
 

@@ -155,7 +155,8 @@ bool tacho__stops_cut(struct tacho__stops *s, uint64_t now, struct tacho__stop *
 	struct tacho__stop rest = {s->now.how, now, now, 0, now};
 	bool result;
 
-	if (s->now.how == TACHO__STOP_NONE)
+	/* One that ended before it was looked at is not known to have been stopped. */
+	if (!s->pid || s->now.how == TACHO__STOP_NONE)
 		return false;
 	s->now.seen_ns = now;
 	result = is_over(s, now, over);

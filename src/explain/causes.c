@@ -13,7 +13,6 @@
 #define OUTLYING 5
 #define USUAL 2 /* times as many as are far longer: what most callbacks take is usual */
 #define ONE_CLIENT 0.01
-#define HARDLY 0.01
 #define SHORT_ONES 3 /* times what is lost must be lost, if short ones are a part of it */
 #define FULL 0.9     /* busy for so much of the time, a loop has too much to do */
 /* Of the time of a function, what is in callbacks that are longer than usual, if it is the reason. */
@@ -118,6 +117,18 @@ static void count_sampled(const struct tacho__explaining *x, struct counted *c)
 	}
 }
 
+/* Whether threads wait for work at a loop; else for what they need in the middle of it. */
+static int is_for_work(const struct tacho__explaining *x, uint32_t loop)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	uint32_t i = 0;
+
+	while (i < l->thread_count &&
+	       !(l->threads[i].process == x->process && l->threads[i].loop == loop))
+		i++;
+	return i < l->thread_count;
+}
+
 /*
  * Many callbacks of 1 to 10 ms have no sample, because they are shorter than the time between two. If
  * the samples of the others make up for the time of all, all of them ran, and functions have them in
@@ -141,14 +152,14 @@ static void count_clients(const struct tacho__explaining *x, struct counted *c)
 	uint64_t all = 0;
 
 	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
-		if (r->process != x->process)
+		if (r->process != x->process || !is_for_work(x, r->loop))
 			continue;
 		all += r->count;
 		tacho__table_get(&c->told, r->loop, 0, &c->error);
 	}
 	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));)
-		c->clients +=
-			r->process == x->process && (double)r->count >= ONE_CLIENT * (double)all;
+		c->clients += r->process == x->process && is_for_work(x, r->loop) &&
+			      (double)r->count >= ONE_CLIENT * (double)all;
 }
 
 /* What the clock jumped over, or the process was stopped for, is time that nothing has a share of. */
@@ -204,6 +215,7 @@ static void add_owned(const struct tacho__explaining *x, const struct counted *c
 	const struct tacho__size *less = c->sampled[o->entry.index].size;
 
 	g->several |= !has_one_client(x, c, o);
+	g->estimated_ns += o->estimated_ns;
 	reach(g, o->first_ns, o->last_ns);
 	if (!g->worst || o->longest_ns > g->longest_ns) {
 		g->worst = o;
@@ -246,8 +258,12 @@ double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread)
 struct tacho__own_time tacho__own_time(const struct tacho__explaining *x, uint32_t thread)
 {
 	const struct tacho__ledger *l = x->out->ledger;
-	struct tacho__own_time t = {0, 0, 0, 0};
+	struct tacho__own_time t = {0, 0, 0, 0, 0};
 
+	for (uint32_t i = 0; i < l->thread_count; i++)
+		if (l->threads[i].process == x->process && l->threads[i].thread == thread)
+			t.busy_ns += (double)(l->threads[i].last_ns - l->threads[i].first_ns) -
+				     (double)l->threads[i].idle_ns;
 	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
 		if (o->process != x->process || l->threads[o->thread].thread != thread)
 			continue;
@@ -300,6 +316,7 @@ static void add_function(const struct tacho__explaining *x, const struct counted
 			 const struct tacho__function *f)
 {
 	g->several |= !has_one_client(x, c, o);
+	g->estimated_ns += o->estimated_ns;
 	reach(g, o->first_ns, o->last_ns);
 	if (!g->worst || f->longest_ns > g->longest_ns) {
 		g->worst = o;
@@ -391,6 +408,7 @@ static void add_group(struct tacho__cause *to, struct tacho__cause *from)
 		to->longest_at_ns = from->longest_at_ns;
 	}
 	to->several |= from->several;
+	to->estimated_ns += from->estimated_ns;
 	reach(to, from->first_ns, from->last_ns);
 	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
 		to->size[i].count += from->size[i].count;
@@ -509,15 +527,6 @@ static uint32_t peers(const struct tacho__explaining *x, const struct tacho__cau
 	return n ? n : 1;
 }
 
-/* Whether its thread never waits where it asks what is ready: one thing is, all the time. */
-static int asks_in_vain(const struct tacho__explaining *x, const struct tacho__cause *g)
-{
-	const struct tacho__ledger_thread *t = &x->out->ledger->threads[g->worst->thread];
-
-	return t->most_ready <= 1 &&
-	       (double)t->idle_ns < HARDLY * (double)(t->last_ns - t->first_ns);
-}
-
 /* Time of long ones that is no use to anybody: of code, that of callbacks that should have been
    split. */
 static uint64_t lost_ns(const struct tacho__cause *g)
@@ -533,6 +542,12 @@ static uint64_t lost_ns(const struct tacho__cause *g)
 			       ? g->ns
 			       : (g->ns + g->size[0].ns) / SHORT_ONES;
 	}
+}
+
+/* When what is ready at once became so is not seen: of an only client, it is what it asked for next. */
+static double known_ns(const struct tacho__cause *g)
+{
+	return (double)(g->waiting_ns - least(g->estimated_ns, g->waiting_ns));
 }
 
 static int is_blocked(const struct tacho__cause *g)
@@ -562,7 +577,7 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 	}
 	/* Its only client waits for it, and has nothing else to ask for. */
 	if (!g->several && g->owns != TACHO__OWNS_DESCHEDULED && !owns_stop(g->worst) &&
-	    (share < least || asks_in_vain(x, g)))
+	    100 * known_ns(g) / window < least)
 		return TACHO__SEVERITY_INFO;
 	if (g->owns == TACHO__OWNS_STOPPED && (double)g->count < tacho__limit(x, "stall.count"))
 		return TACHO__SEVERITY_WARNING;

@@ -118,13 +118,20 @@ static int is_full(const struct tacho__finding *f)
 	return strcmp(f->rule, "loop-saturated") == 0 && f->waiting_ns > 0;
 }
 
+/* What has less than a tenth of what waits for a thread that has no CPU is not why it does. */
+static int is_beside(const struct tacho__finding *g, const struct tacho__finding *f)
+{
+	return strcmp(f->rule, "kernel-scheduling-delay") == 0 && g->waiting_ns > 0 &&
+	       10 * g->rank_ns < f->waiting_ns;
+}
+
 /* A symptom that nothing explains is a finding as any other symptom: the dearest first. */
 static int comes_before(const struct tacho__finding *f, const struct tacho__finding *g)
 {
 	if ((f->folded_into >= 0) != (g->folded_into >= 0))
 		return g->folded_into >= 0;
 	return f->folded_into < 0 && !first_of(f) && !first_of(g) && fold_of(f)->symptom &&
-	       (fold_of(g)->symptom || (is_full(f) && g->waiting_ns > 0)) &&
+	       (fold_of(g)->symptom || (is_full(f) && g->waiting_ns > 0) || is_beside(g, f)) &&
 	       (f->severity >= TACHO__SEVERITY_WARNING) ==
 		       (g->severity >= TACHO__SEVERITY_WARNING) &&
 	       f->rank_ns > g->rank_ns;

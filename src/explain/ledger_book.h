@@ -48,6 +48,7 @@ struct tacho__queue {
 	uint32_t most_serving;
 	uint32_t pool;	       /* index in `pools` + 1, which are told what waits; 0 */
 	uint32_t waiting;      /* things */
+	uint64_t reported;     /* by waits of all its threads, ever */
 	uint32_t last_worker;  /* that served; TACHO__NONE */
 	uint64_t at;	       /* until when the sums go */
 	uint64_t cost;	       /* for each busy thread, ever */
@@ -124,8 +125,9 @@ struct tacho__worker {
 	enum tacho__standing standing;
 	uint32_t halves; /* things that only this thread can serve, twice */
 	uint32_t half;
-	uint32_t ready;	 /* as its last wait said */
-	uint32_t thread; /* index in `threads` */
+	uint32_t ready;	     /* as its last wait said */
+	uint32_t left_ready; /* as the one before said: may be left to do */
+	uint32_t thread;     /* index in `threads` */
 	uint32_t process, number;
 	uint32_t idle_owned;	     /* index; TACHO__NONE */
 	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
@@ -150,6 +152,7 @@ struct tacho__worker {
 	uint64_t turn_from;   /* 0: not known */
 	uint64_t turn_before; /* begin of the one before */
 	uint64_t turn_size;   /* what the last one counts as */
+	uint64_t turn_reported; /* of its queue, when it began */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;

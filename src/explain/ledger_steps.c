@@ -9,7 +9,8 @@
 #define LONG_NS 1000000u
 /* So much of what is usual is taken for it: where one thing takes longer, that is what is wrong. */
 #define USUAL_MAX 2000000u
-#define USUAL_TIMES 3u /* a turn in which each thing took no longer just had many */
+#define UNUSUAL_NS 30000000u /* three samples */
+#define USUAL_TIMES 3u	     /* a turn in which each thing took no longer just had many */
 
 /* It serves this loop from now on. */
 static void serve(struct tacho__ledger_book *b, struct tacho__worker *w,
@@ -71,6 +72,32 @@ static uint64_t size_of_turn(struct tacho__worker *w, const struct tacho__paid *
 		size = each <= USUAL_TIMES * often ? each : size - (others < size ? others : size);
 	}
 	return size;
+}
+
+/* Whether samples say that the turn was another one than usual: they are in a function that has less than
+   half of those of the thread. */
+static int is_unusual(const struct tacho__ledger_book *b, const struct tacho__paid *p)
+{
+	const struct tacho__function *f =
+		p->function ? tacho__table_at(&b->l->functions, p->function - 1) : NULL;
+
+	return f && p->owned != TACHO__NONE && p->votes_ns >= UNUSUAL_NS &&
+	       2 * f->ns < tacho__owned_at(b->l, p->owned)->sample_ns;
+}
+
+/*
+ * How many things there were to do in the turn that ends. What a wait of one thread reports, others that
+ * serve the same queue may do: their part of that counts as well.
+ */
+static uint32_t things_of_turn(const struct tacho__ledger_book *b, const struct tacho__worker *w)
+{
+	const struct tacho__queue *q = tacho__queue_at(b, w);
+	uint64_t others;
+
+	if (!q || q->serving < 2 || is_unusual(b, &w->open[0]))
+		return w->ready + w->left_ready;
+	others = (q->reported - w->turn_reported) / q->serving;
+	return w->ready + w->left_ready + (uint32_t)(others < READY_MAX ? others : READY_MAX);
 }
 
 void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
@@ -240,7 +267,7 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->turn_parked =
 		w->parked_ns > w->turn_parked_then ? w->parked_ns - w->turn_parked_then : 0;
 	if (!w->depth) {
-		w->open[0].ready = w->ready;
+		w->open[0].ready = things_of_turn(b, w);
 		close_frame(b, w, ns);
 		/* Else the kernel's part is told next. */
 		if (!s->value)
@@ -299,6 +326,8 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	struct tacho__queue *q;
 	int waited = w->doing == TACHO__WAITING;
 
+	/* It only asked: it has something left to do, as asyncio has after it took what there was. */
+	w->left_ready = waited && ns - w->wait_from < TACHO__AT_ONCE_NS ? w->ready : 0;
 	tacho__book_count(b, w);
 	w->wait_to = ns;
 	w->ready = (uint32_t)ready;
@@ -332,6 +361,8 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		w->turn_from = ns;
 	}
 	w->turn_parked_then = q ? q->parked_ns : 0;
+	if (q)
+		w->turn_reported = q->reported += ready;
 	w->halves_estimated = s->level == TACHO_LEVEL_WAITS;
 	if (w->halves_estimated)
 		w->halves = ready ? (uint32_t)ready - 1 : 0;

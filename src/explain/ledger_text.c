@@ -222,7 +222,10 @@ static int is_handed(const struct tacho__ledger_book *b, const struct tacho__wor
 		(o->count >= LEAST_WAITS && o->count * 10 >= b->l->threads[w->thread].turns));
 }
 
-/* A call that most turns consist of, where the loop itself hardly waits. */
+/*
+ * A call that turns consist of, where the loop itself hardly waits: most of them a sleep, or many
+ * an accept, which is not recorded where somebody is there soon.
+ */
 static int is_pace(const struct tacho__ledger_book *b, const struct tacho__worker *w,
 		   const struct tacho__owned *o, uint64_t parked)
 {
@@ -230,9 +233,9 @@ static int is_pace(const struct tacho__ledger_book *b, const struct tacho__worke
 	int sleeps = 0;
 
 	return o->owns == TACHO__OWNS_CALL && t->turns && w->level == TACHO_LEVEL_WAITS &&
-	       o->count >= LEAST_WAITS && o->ns >= 4 * parked && o->count * 2 >= t->turns &&
+	       o->count >= LEAST_WAITS && o->ns >= 4 * parked && o->count * 10 >= t->turns &&
 	       is_wait(tacho_read_definition(b->l->reader, o->process, o->name), &sleeps) &&
-	       !(sleeps && w->empty_turns * 2 < t->turns);
+	       !(sleeps && (o->count * 2 < t->turns || w->empty_turns * 2 < t->turns));
 }
 
 uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__worker *w)

@@ -604,6 +604,9 @@ static void charge_one(struct tacho__ledger_book *b, struct tacho__worker *w, ui
 	if (o->owns == TACHO__OWNS_STOPPED && o->reason) {
 		tacho__book_stop_cost(w, o, amount);
 	} else {
+		/* With the turn that it is of, which counts as one of what it did. */
+		if (o->owns == TACHO__OWNS_CODE && !o->kind && w->turn_size < ns)
+			ns = w->turn_size;
 		s = size_of(o, ns);
 		s->waiting_ns = tacho__add(s->waiting_ns, amount);
 	}

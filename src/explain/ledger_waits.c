@@ -86,7 +86,8 @@ static void know_woken(struct tacho__worker *w, uint32_t index, const struct tac
 		*largest = *last;
 }
 
-/* Who signalled what it waited for: one that serves the same queue has handed it what there is to do. */
+/* Who signalled what it waited for: one that serves the same queue has handed it what there is to do;
+   so has any that serves one, before it did itself. */
 static void know_signal(struct tacho__ledger_book *b, struct tacho__worker *w,
 			const struct tacho__lock *l)
 {
@@ -100,7 +101,7 @@ static void know_signal(struct tacho__ledger_book *b, struct tacho__worker *w,
 	know_woken(w, w->signal_owned, l);
 	by = tacho__table_find(&b->workers, l->releaser.process, l->releaser.thread);
 	if (!by || by == w || by->queue == TACHO__NONE ||
-	    tacho__queue_at(b, by) != tacho__queue_at(b, w))
+	    (w->queue != TACHO__NONE && tacho__queue_at(b, by) != tacho__queue_at(b, w)))
 		return;
 	o->handed_ns += l->end_ns - l->begin_ns;
 	if (w->last_block.owned == w->signal_owned)

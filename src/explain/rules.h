@@ -146,6 +146,7 @@ double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread);
    took of it. */
 struct tacho__own_time {
 	double code_ns, cpu_ns, waiting_ns, off_ns;
+	double busy_ns; /* all but idle */
 };
 struct tacho__own_time tacho__own_time(const struct tacho__explaining *x, uint32_t thread);
 void tacho__rules_leak(struct tacho__explaining *x); /* before rules_process */

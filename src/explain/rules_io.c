@@ -82,12 +82,15 @@ static const char *mostly_text(char out[3 * TACHO__TEXT], const struct tacho__fi
 
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	double busy = utilisation(x, l), more = with_short_waits(l);
-	double share = busy > 0 ? more * median_share(x, l) * busy / in_turns(l) : 0;
 	const struct tacho__own_time own = tacho__own_time(x, l->thread);
+	double busy = utilisation(x, l), more = with_short_waits(l);
+	double share = more * median_share(x, l);
 	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
+	/* Between two waits for events it may wait for something else to do. */
+	if (own.busy_ns < (double)l->busy_ns)
+		share *= own.busy_ns / (double)l->busy_ns;
 	tacho__loop_text(x, name, l);
 	if (l->turns < TURNS_FULL || tacho__below(x, "loop-saturated", name, (double)l->busy_ns / 2,
 						  share, "loop-saturated.share"))

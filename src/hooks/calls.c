@@ -355,6 +355,13 @@ uint32_t tacho__name_look_up(const char *name, uint64_t *known)
 	return id;
 }
 
+/* One that cannot wait took long because others ran, or because it had much to do: no threshold but
+   0 makes it a call that blocks. */
+static int cannot_wait(const struct tacho__blocking_call *c, uint64_t least)
+{
+	return least && c->transfers && never_blocks((int)c->number);
+}
+
 void tacho__call_returned(const struct tacho__blocking_call *c)
 {
 	int saved = errno;
@@ -369,7 +376,7 @@ void tacho__call_returned(const struct tacho__blocking_call *c)
 		if (ticks != UINT64_MAX)
 			tacho__store(&tacho__call_ticks, ticks);
 	}
-	if (ns >= least && tacho__recording() && has_loop_here()) {
+	if (ns >= least && tacho__recording() && has_loop_here() && !cannot_wait(c, least)) {
 		record(c, ns);
 		tacho__sched_called(c->since, ns);
 	}

@@ -31,7 +31,8 @@ struct tacho__blocking_call {
 	const char *path; /* or the host, the command, the library; NULL none */
 	int64_t number;	  /* descriptor, process or thread, below 0: none */
 	int is_descriptor;
-	int error; /* errno, or 0 */
+	int transfers; /* it waits for nothing but the descriptor */
+	int error;     /* errno, or 0 */
 	const void *caller;
 };
 
@@ -172,6 +173,7 @@ void tacho__listens(int fd) __attribute__((cold));
 
 /* What a call is about: initializers of struct tacho__blocking_call. */
 #define TACHO__FD(n) .number = (n), .is_descriptor = 1
+#define TACHO__TRANSFERS(fd) TACHO__FD(fd), .transfers = 1
 #define TACHO__PATH(p) .number = -1, .path = (p)
 #define TACHO__FD_PATH(n, p) .number = (n), .is_descriptor = 1, .path = (p)
 #define TACHO__NUMBER(n) .number = (n) /* of a process or a thread; of what is closed */
@@ -240,7 +242,7 @@ void tacho__listens(int fd) __attribute__((cold));
 		uint64_t since = TACHO__CALL_BEGINS_AS(tacho__transfer_counts(fd), #name, fd, 0); \
 		type result = TACHO__NEXT(name) args;                                             \
                                                                                                   \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));            \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__TRANSFERS(fd));     \
 		if (tacho__unlikely(since > TACHO__NOTED))                                        \
 			tacho__descriptor_used(fd);                                               \
 		return result;                                                                    \
@@ -265,7 +267,7 @@ static inline void tacho__received(int fd, ssize_t result)
                                                                                                   \
 		if (tacho__unlikely(client))                                                      \
 			tacho__loop_unparks(client, result >= 0);                                 \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));            \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__TRANSFERS(fd));     \
 		if (tacho__unlikely(since > TACHO__NOTED))                                        \
 			tacho__descriptor_used(fd);                                               \
 		tacho__received(fd, result);                                                      \

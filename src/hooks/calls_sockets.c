@@ -35,7 +35,8 @@ TACHO__TRANSFER(ssize_t, sendmsg, (int fd, const void *message, int flags), (fd,
 TACHO__TRANSFER(int, sendmmsg, (int fd, void *messages, unsigned count, int flags),
 		(fd, messages, count, flags))
 
-TACHO__FD_CALL(int, connect, (int fd, const void *to, socklen_t size), (fd, to, size))
+TACHO__CALL_ON(int, connect, (int fd, const void *to, socklen_t size), (fd, to, size), fd,
+	       result < 0 ? errno : 0, TACHO__TRANSFERS(fd))
 
 static inline int is_known_listener(int fd)
 {
@@ -52,7 +53,7 @@ static inline int is_known_listener(int fd)
 		if (client)                                                                        \
 			tacho__loop_unparks(client, result >= 0);                                  \
 		tacho__descriptor_changed(result);                                                 \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));             \
+		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__TRANSFERS(fd));      \
 		if (result >= 0)                                                                   \
 			tacho__alive_begin(TACHO__ALIVE_CONNECTION,                                \
 					   tacho__alive_connection(result),                        \

@@ -3,15 +3,21 @@
  * submits is a call.
  *
  * Programs come here through libc's syscall() or through what liburing exports. liburing
- * itself uses instructions and no function of libc.
+ * itself uses instructions and no function of libc. Locks, conditions and parked threads of Rust and
+ * of other runtimes come through syscall() as well: their futexes are waits as those for
+ * conditions are.
  */
 #include "hooks/calls.h"
 
 #include <dlfcn.h>
+#include <linux/futex.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "hooks/locks.h"
+
 #define ENTER_GETEVENTS 1u
+#define FUTEX_WANTED 2u
 
 /* -------------------------------------------------------------- syscall() */
 
@@ -31,10 +37,15 @@ static __attribute__((noinline)) void restricts(long number, long a, long b, lon
 		tacho__restricts((unsigned long)b, (const void *)c);
 }
 
+static long futex(long number, long address, long what, long value, long timeout, long other,
+		  long mask);
+
 TACHO__HOOKED(long, syscall, (long number, long a, long b, long c, long d, long e, long f))
 {
 	if (tacho__unlikely(number == SYS_io_uring_enter))
 		return uring_enter(number, a, b, c, d, e, f);
+	if (number == SYS_futex && tacho__recording())
+		return futex(number, a, b, c, d, e, f);
 	/* libuv closes so. */
 	if (number == SYS_close)
 		tacho__descriptor_closed((int)a);
@@ -54,6 +65,47 @@ static __attribute__((noinline)) long uring_enter(long number, long ring, long s
 	if (loop)
 		tacho__loop_unparks(loop, result < 0 ? 0 : (int)wait);
 	TACHO__CALL_ENDS(since, "io_uring_enter", result < 0 ? errno : 0, TACHO__FD((int)ring));
+	return result;
+}
+
+/*
+ * Whether a futex is a lock, a condition or something else, only the program knows. Mutexes, of Rust and
+ * of others, wait while theirs is 2: taken, and wanted. The counter of a condition is 2 once, when
+ * it has been seen with other values, or woken when nobody waited; so what a word was first is kept.
+ */
+static enum tacho__wait_for futex_is_for(uint64_t address, int waits, uint32_t value)
+{
+	static uint8_t known[1024]; /* 0: not; 1 + enum tacho__wait_for */
+	uint8_t *k = &known[tacho__mix(address >> 2) % sizeof(known)], was = tacho__load(k);
+
+	if (!was || (waits && value != FUTEX_WANTED)) {
+		was = (uint8_t)(1 + (waits && value == FUTEX_WANTED ? TACHO__FOR_LOCK
+								    : TACHO__FOR_SIGNAL));
+		tacho__store(k, was);
+	}
+	return (enum tacho__wait_for)(was - 1);
+}
+
+static __attribute__((noinline)) long futex(long number, long address, long what, long value,
+					    long timeout, long other, long mask)
+{
+	const void *at = (const void *)(uintptr_t)address, *caller = __builtin_return_address(0);
+	long command = what & FUTEX_CMD_MASK, result;
+	int waits = command == FUTEX_WAIT || command == FUTEX_WAIT_BITSET;
+	int wakes = command == FUTEX_WAKE || command == FUTEX_WAKE_BITSET;
+	enum tacho__wait_for lock_or_signal = TACHO__FOR_SIGNAL;
+	uint64_t waiters = wakes ? tacho__waiters_of(at) : 0;
+	struct tacho__wait w;
+
+	if (waits || wakes)
+		lock_or_signal = futex_is_for((uint64_t)address, waits, (uint32_t)value);
+	if (waiters)
+		tacho__released(lock_or_signal, at, waiters, caller, NULL);
+	if (!waits)
+		return TACHO__NEXT(syscall)(number, address, what, value, timeout, other, mask);
+	tacho__wait_begin(&w, lock_or_signal, at, caller, 0);
+	result = TACHO__NEXT(syscall)(number, address, what, value, timeout, other, mask);
+	tacho__wait_end(&w, !result);
 	return result;
 }
 

@@ -96,6 +96,7 @@ static void reopened(int number)
 
 void transfers(void)
 {
+	struct sockaddr nameless = {.sa_family = AF_UNIX};
 	char path[300];
 	int blocking[2], file;
 
@@ -140,6 +141,11 @@ void transfers(void)
 	usleep(20000);
 	turn();
 	use(by_recvmmsg, file == pair[1] ? pair[0] : pair[1], file);
+
+	/* Nobody connects, and it does not wait for that. */
+	file = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	need(!bind(file, &nameless, sizeof(nameless.sa_family)) && !listen(file, 1), "listen");
+	need(accept4(file, NULL, NULL, 0) < 0, "nobody");
 
 	/* A file always blocks, whatever its flags. */
 	snprintf(path, sizeof(path), "%s", in_folder("file"));

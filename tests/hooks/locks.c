@@ -287,6 +287,28 @@ static void mutex_of_condition(void)
 		      "another thread than the one with the condition released the mutex");
 }
 
+/* As Rust waits and wakes. One that counts is a condition, also while it is 2. */
+static void check_futexes(const char *mode, uint32_t waited)
+{
+	record(mode);
+	CHECK_COUNT(TACHO_EV_LOCK_WAIT, 5);
+	CHECK_COUNT(TACHO_EV_LOCK_WAITED, 5);
+	CHECK_COUNT(TACHO_EV_LOCK_RELEASE, 5);
+	for (size_t i = 0; i < event_count; i++)
+		CHECK(events[i].type != TACHO_EV_LOCK_WAITED || events[i].arg == waited,
+		      "the wait ended with %u, not %u", events[i].arg, waited);
+}
+
+static void futexes(void)
+{
+	check_futexes("futexes", TACHO_WAITED_GOT | TACHO_WAITED_SIGNAL);
+}
+
+static void futex_mutex(void)
+{
+	check_futexes("futex-mutex", TACHO_WAITED_GOT);
+}
+
 static void semaphores(void)
 {
 	record("semaphores");
@@ -308,6 +330,8 @@ int main(int argc, char **argv)
 		{"waiters of the parent are not the child's", forked},
 		{"a wait for a condition releases its mutex", mutex_of_condition},
 		{"semaphores", semaphores},
+		{"futexes that a program waits on by itself", futexes},
+		{"one that is a mutex", futex_mutex},
 	};
 
 	return tests_main(argc, argv, tests, sizeof(tests) / sizeof(tests[0]));

@@ -3,6 +3,7 @@
  * _exit, so that its box stays.
  */
 #include <errno.h>
+#include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -350,17 +351,76 @@ static void semaphores(void)
 	pthread_join(t, NULL);
 }
 
+static uint32_t word;
+
+static void *wake_later(void *arg)
+{
+	for (uint32_t i = 1; i <= 5; i++) {
+		until_asleep(*(int *)arg);
+		__atomic_store_n(&word, i, __ATOMIC_RELEASE);
+		syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
+	}
+	return NULL;
+}
+
+/* As a mutex: 2 while it is taken and wanted. */
+static void *unlock_later(void *arg)
+{
+	for (int i = 0; i < 5; i++) {
+		until_asleep(*(int *)arg);
+		__atomic_store_n(&word, 0, __ATOMIC_RELEASE);
+		syscall(SYS_futex, &word, FUTEX_WAKE_PRIVATE, 1);
+		while (__atomic_load_n(&word, __ATOMIC_ACQUIRE) != 2 && i < 4)
+			usleep(50);
+	}
+	return NULL;
+}
+
+static void futex_mutex(void)
+{
+	int id = tid();
+	pthread_t t;
+
+	ADDRESS(&word);
+	word = 2;
+	pthread_create(&t, NULL, unlock_later, &id);
+	for (int i = 0; i < 5; i++) {
+		syscall(SYS_futex, &word, FUTEX_WAIT_PRIVATE, 2, NULL);
+		__atomic_store_n(&word, 2, __ATOMIC_RELEASE);
+	}
+	pthread_join(t, NULL);
+}
+
+static void futexes(void)
+{
+	int id = tid();
+	pthread_t t;
+
+	ADDRESS(&word);
+	pthread_create(&t, NULL, wake_later, &id);
+	for (uint32_t i = 0; i < 5; i++)
+		syscall(SYS_futex, &word, i % 2 ? FUTEX_WAIT_BITSET_PRIVATE : FUTEX_WAIT_PRIVATE, i,
+			NULL, NULL, FUTEX_BITSET_MATCH_ANY);
+	pthread_join(t, NULL);
+}
+
 int main(int argc, char **argv)
 {
 	static const struct {
 		const char *name;
 		void (*run)(void);
 	} modes[] = {
-		{"mutex", handover},	    {"rwlock", handover},
-		{"quiet", quiet},	    {"hammer", hammers},
-		{"conditions", conditions}, {"cancelled", cancelled},
-		{"forked", forked},	    {"mutex-of-condition", mutex_of_condition},
+		{"mutex", handover},
+		{"rwlock", handover},
+		{"quiet", quiet},
+		{"hammer", hammers},
+		{"conditions", conditions},
+		{"cancelled", cancelled},
+		{"forked", forked},
+		{"mutex-of-condition", mutex_of_condition},
 		{"semaphores", semaphores},
+		{"futexes", futexes},
+		{"futex-mutex", futex_mutex},
 	};
 
 	sem_init(&sem, 0, 0);

@@ -6,6 +6,7 @@
 #include "model_help.h"
 
 #define MODULE 100u
+#define OTHER 101u	 /* a loop of which waits are seen */
 #define CODE 0x400000ull /* where "/bin/server" is mapped; its functions have no names */
 
 struct explained {
@@ -22,6 +23,7 @@ static inline void begin(struct trace *m, uint64_t state)
 	uint8_t module[TACHO_MODULE_HEAD + sizeof(path) - 1] = {0};
 	const uint64_t range[4] = {CODE, CODE + 0x100000, 0, 1};
 	uint16_t size = sizeof(path) - 1;
+	uint8_t payload[64];
 	struct tb p = {0};
 
 	memset(m, 0, sizeof(*m));
@@ -41,6 +43,8 @@ static inline void begin(struct trace *m, uint64_t state)
 	memcpy(module + 34, &size, 2);
 	memcpy(module + TACHO_MODULE_HEAD, path, size);
 	tb_definition(&p, MODULE, TACHO_DEF_MODULE, module, sizeof(module));
+	tb_definition(&p, OTHER, TACHO_DEF_LOOP, payload,
+		      bb_name(payload, "other loop", "", 0, 0, TACHO_LEVEL_WAITS, ""));
 	tb_plain(&m->t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);
 	free(p.data);
 }

@@ -354,6 +354,14 @@ static void where_a_thread_waits_for_work_it_is_idle(void **state)
 		PUT(&b.m, (100 * i) * MS + 1000, UNPARK, 1);
 		put_call(&b.m, (100 * i + 98) * MS, ACCEPT, 97 * MS);
 	}
+	/* The same under load: most come soon, and no call is recorded. */
+	trace_stream(&b.m, 4, 0);
+	for (uint64_t i = 0; i < 50; i++) {
+		PUT(&b.m, (10 * i) * MS, PARK, LOOP_1);
+		PUT(&b.m, (10 * i) * MS + 1000, UNPARK, 1);
+		if (i % 5 == 0)
+			put_call(&b.m, (10 * i + 9) * MS, ACCEPT, 8 * MS);
+	}
 	/* It sleeps now and then in the middle of work. */
 	trace_stream(&b.m, 3, 0);
 	for (uint64_t i = 0; i < 50; i++) {
@@ -367,6 +375,7 @@ static void where_a_thread_waits_for_work_it_is_idle(void **state)
 	ALL_MS(&b, 2, CALL, 0);
 	assert_true(had(&b, 2, TACHO__OWNS_IDLE).ns >= 5 * 97 * MS);
 	assert_int_equal(had(&b, 2, TACHO__OWNS_IDLE).waiting, 0);
+	ALL_MS(&b, 4, CALL, 0);
 	ALL_MS(&b, 3, CALL, 40);
 	/* What a wait reports, and has no callback that is seen, waits for none. */
 	assert_int_equal(had(&b, 3, TACHO__OWNS_CALL).waiting, 0);

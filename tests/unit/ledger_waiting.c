@@ -237,6 +237,45 @@ static void who_waits_for_the_one_that_waits_is_idle(void **state)
 	book_end(&b);
 }
 
+/* As a worker of Tokio, which another tells now and then that it is to wait in the set. */
+static void who_is_handed_something_by_another_that_serves_had_nothing_to_do(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	for (uint32_t peer = 0; peer < 2; peer++) {
+		book_begin(&b);
+		trace_stream(&b.m, 1, 0);
+		PUT(&b.m, 0, PARK, SET_A);
+		PUT(&b.m, 10 * MS, UNPARK, 1);
+		PUT(&b.m, 99 * MS, PARK, SET_A);
+		PUT(&b.m, 110 * MS, UNPARK, 1);
+		if (peer)
+			PUT(&b.m, 120 * MS - 1, LOCK_RELEASE, PLACE, 0x1000, 1);
+		PUT(&b.m, 200 * MS, PARK, SET_A);
+		trace_stream(&b.m, 2, 0);
+		PUT(&b.m, 0, PARK, SET_B);
+		for (uint64_t i = 0; i < 18; i++) {
+			PUT(&b.m, i * MS + 1000, UNPARK, 1);
+			PUT(&b.m, i * MS + 2000, PARK, SET_B);
+		}
+		PUT(&b.m, 20 * MS, UNPARK, 3);
+		PUT(&b.m, 20 * MS, LOCK_WAIT, PLACE, 0x1000);
+		PUT(&b.m, 120 * MS, LOCK_WAITED, 3, 0x1000);
+		PUT(&b.m, 121 * MS, PARK, SET_B);
+		PUT(&b.m, 200 * MS, UNPARK, 1);
+		if (!peer) {
+			trace_stream(&b.m, 3, 0);
+			PUT(&b.m, 120 * MS - 1, LOCK_RELEASE, PLACE, 0x1000, 1);
+		}
+		book_make(&b);
+		/* What is in the middle of work keeps two of three. */
+		ALL_MS(&b, 2, LOCK, peer ? 0 : 100);
+		COST_MS(&b, 2, LOCK, peer ? 0 : 100);
+		book_end(&b);
+	}
+}
+
 static void one_that_is_not_seen_to_wait_and_does_not_run_is_idle_as_well(void **state)
 {
 	struct booked b;
@@ -522,6 +561,7 @@ int main(void)
 		cmocka_unit_test(what_is_ready_at_once_became_ready_in_the_turn_before),
 		cmocka_unit_test(a_thread_that_is_parked_at_the_same_set_would_have_served_it),
 		cmocka_unit_test(who_waits_for_the_one_that_waits_is_idle),
+		cmocka_unit_test(who_is_handed_something_by_another_that_serves_had_nothing_to_do),
 		cmocka_unit_test(one_that_is_not_seen_to_wait_and_does_not_run_is_idle_as_well),
 		cmocka_unit_test(the_only_client_of_a_thread_waits_for_what_others_hold),
 		cmocka_unit_test(a_timer_waits_from_when_it_is_due),
