@@ -34,7 +34,7 @@ struct tacho__cause {
 	uint64_t
 		kept_waiting_ns; /* of the kernel: for locks, because it did not run their holders */
 	uint64_t served_ns;	 /* of the kernel: in the middle of work, which waited as well */
-	uint64_t estimated_ns;	       /* of what waited, for those of all sizes */
+	uint64_t estimated_ns;	 /* of what waited, for those of all sizes */
 	enum tacho__severity severity; /* 0: it does not matter */
 };
 

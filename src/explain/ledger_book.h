@@ -148,10 +148,10 @@ struct tacho__worker {
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t wait_stopped;				  /* of that: the process was */
 	uint64_t wait_ns;				  /* the one before `wait_from` */
-	uint64_t woken_late;  /* what was woken meanwhile waited so much for its end */
-	uint64_t turn_from;   /* 0: not known */
-	uint64_t turn_before; /* begin of the one before */
-	uint64_t turn_size;   /* what the last one counts as */
+	uint64_t woken_late;	/* what was woken meanwhile waited so much for its end */
+	uint64_t turn_from;	/* 0: not known */
+	uint64_t turn_before;	/* begin of the one before */
+	uint64_t turn_size;	/* what the last one counts as */
 	uint64_t turn_reported; /* of its queue, when it began */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
