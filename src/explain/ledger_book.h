@@ -41,6 +41,12 @@ struct tacho__point {
 	uint64_t at, cost, parked_ns;
 };
 
+/* The process was stopped while a thread was parked, and what waited is not all known; to 0: not. */
+struct tacho__queue_stop {
+	uint64_t from, to;
+	uint8_t told; /* some is */
+};
+
 struct tacho__queue {
 	struct tacho__entry entry; /* key: process, loop or set */
 	uint32_t joined;	   /* index of the queue that it is one with now + 1; 0: itself */
@@ -60,9 +66,7 @@ struct tacho__queue {
 	uint32_t old;	       /* things that wait since before rest_ns */
 	uint64_t rest_ns;      /* none of its threads was busy then */
 	uint64_t forgotten_ns; /* what waited before does not count any more */
-	/* Its process was stopped, and what waited is not all known; stop_to 0: not. */
-	uint64_t stop_from, stop_to;
-	uint32_t stop_told;   /* some is */
+	struct tacho__queue_stop stop;
 	uint32_t point_count; /* ever */
 	struct tacho__point points[TACHO__BOOK_POINTS];
 };
@@ -145,6 +149,7 @@ struct tacho__worker {
 	uint8_t is_cut;	   /* what it is blocked in has not ended: it is no occurrence yet */
 	uint8_t perf;	   /* it has samples of the kernel */
 	uint8_t own;	   /* it serves one client, and no queue */
+	struct tacho__queue_stop stop;			  /* then; else that of its queue counts */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t wait_stopped;				  /* of that: the process was */
 	uint64_t wait_ns;				  /* the one before `wait_from` */
@@ -474,9 +479,9 @@ void tacho__book_stopped(struct tacho__ledger_book *b, struct tacho__worker *w,
 			 enum tacho__owns_reason reason, uint64_t to);
 /* So much waited in it, which makes it an occurrence. */
 void tacho__book_stop_cost(struct tacho__worker *w, struct tacho__owned *o, uint64_t waiting);
-/* A worker comes out of a wait at a queue that was stopped while one was parked at it. */
-void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
-			     struct tacho__queue *q, uint64_t ready, uint64_t ns);
+/* A worker comes out of a wait. */
+void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
+			     uint64_t ns);
 
 /* ledger_workers.c: looked up by what the tracker calls it, or by its number. NULL: no room. */
 struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b,

@@ -352,8 +352,8 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	    was_at_once(w, ns))
 		at_once(b, w, ready);
 	q = tacho__queue_at(b, w);
-	if (waited && q && q->stop_to)
-		tacho__book_stop_waited(b, w, q, ready, ns);
+	if (waited && w->of->stop_ns)
+		tacho__book_stop_waited(b, w, ready, ns);
 	w->doing = TACHO__RUNNING;
 	if (waited) {
 		w->turn_before = w->turn_from;

@@ -41,12 +41,17 @@ void tacho__book_stopped(struct tacho__ledger_book *b, struct tacho__worker *w,
 	tacho__book_stop_cost(w, o, waiting);
 }
 
+static struct tacho__queue_stop *stop_of(struct tacho__ledger_book *b, struct tacho__worker *w)
+{
+	struct tacho__queue *q = tacho__queue_at(b, w);
+
+	return q ? &q->stop : &w->stop;
+}
+
 /* What a thread that runs does is known when that ends. */
 static void stop_worker(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
 			uint64_t to)
 {
-	struct tacho__queue *q = tacho__queue_at(b, w);
-
 	from = from > w->at ? from : w->at;
 	if (to <= from || w->gone)
 		return;
@@ -54,11 +59,7 @@ static void stop_worker(struct tacho__ledger_book *b, struct tacho__worker *w, u
 		tacho__book_settle(b, w, from);
 		tacho__book_stopped(b, w, w->of->stop.reason, to);
 		w->wait_stopped += to - from;
-		if (q) {
-			q->stop_from = from;
-			q->stop_to = to;
-			q->stop_told = 0;
-		}
+		*stop_of(b, w) = (struct tacho__queue_stop){from, to, 0};
 	} else if (w->doing == TACHO__RUNNING && w->off_count < TACHO__BOOK_OFFS) {
 		if (w->off_count && from < w->offs[w->off_count - 1].to)
 			from = w->offs[w->off_count - 1].to;
@@ -133,21 +134,31 @@ void tacho__book_stop(struct tacho__ledger_book *b, const struct tacho_event *e)
 							 : TACHO__STOPPED_SIGNAL;
 }
 
-void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
-			     struct tacho__queue *q, uint64_t ready, uint64_t ns)
+/* As of turns: short by itself, or beside the stop. */
+static int is_short(uint64_t waited, uint64_t length)
 {
-	uint64_t length = q->stop_to - q->stop_from;
-	int is_next = w->wait_from >= q->stop_to, soon = ns <= q->stop_to + length / SOON;
-	int at_once = is_next && ns - w->wait_from < TACHO__AT_ONCE_NS;
+	return waited < TACHO__AT_ONCE_NS ||
+	       (waited < length / 50 && waited < 10 * TACHO__AT_ONCE_NS);
+}
 
-	if (ready && (is_next ? at_once && (soon || !q->stop_told) : soon)) {
-		tacho__book_charge(b, w, q->stop_from, q->stop_to, tacho__times(ready, length) / 2,
+void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
+			     uint64_t ns)
+{
+	struct tacho__queue_stop *s = stop_of(b, w);
+	uint64_t length = s->to - s->from;
+	int is_next = w->wait_from >= s->to, soon = ns <= s->to + length / SOON;
+	int at_once = is_next && is_short(ns - w->wait_from, length);
+
+	if (!s->to)
+		return;
+	if (ready && (is_next ? at_once && (soon || !s->told) : soon)) {
+		tacho__book_charge(b, w, s->from, s->to, tacho__times(ready, length) / 2,
 				   TACHO__ESTIMATED);
-		q->stop_told = 1;
+		s->told = 1;
 	}
 	/* A stop ends some waits with EINTR: then the next one returns what is ready, as much as it
 	   has room for. One that returns less, or waits, has left nothing. */
-	if ((is_next && !at_once) || (q->stop_told && !soon) ||
-	    (ready ? ready < b->l->threads[w->thread].most_ready : is_next))
-		q->stop_to = 0;
+	if ((is_next && !at_once) || (s->told && !soon) ||
+	    (ready ? w->own || ready < b->l->threads[w->thread].most_ready : is_next))
+		s->to = 0;
 }

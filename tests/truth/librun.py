@@ -91,9 +91,13 @@ class Truth:
         return [end - begin for begin, end, _ in self.occurrences]
 
     def kept(self):
-        """For how long each kept its thread: code that the kernel did not run kept nothing then."""
+        """For how long each kept its thread: code that the kernel did not run kept nothing then, and
+        a stop that met no request nobody at all."""
         if self.draw.fault.name == 'cpu' and all(self.cpu):
             return self.cpu
+        if self.draw.fault.name == 'stop':
+            return [end - begin for begin, end, _ in self.occurrences
+                    if any(sent < end and sent + took > begin + MS for sent, took in self.sent())]
         return self.durations()
 
     def sent(self):
