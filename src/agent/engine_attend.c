@@ -130,7 +130,8 @@ void tacho__attend_begin(struct tacho__engine *e, struct tacho__followed *box)
 	if (box->row)
 		box->drain_ns = tacho__clock_ns(CLOCK_MONOTONIC) + e->options.segment_ns;
 	begin_kernel(e, box);
-	tacho__stops_begin(&box->stops, box->pid, tacho__clock_ns(CLOCK_MONOTONIC));
+	tacho__stops_begin(&box->stops, box->pid, box->parent_pid == (uint32_t)getpid(),
+			   tacho__clock_ns(CLOCK_MONOTONIC));
 }
 
 /* ------------------------------------------------------------------- stops */

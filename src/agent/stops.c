@@ -95,14 +95,18 @@ static bool is_over(struct tacho__stops *s, uint64_t now, struct tacho__stop *ov
 	return over->until_ns > over->from_ns;
 }
 
-void tacho__stops_begin(struct tacho__stops *s, uint32_t pid, uint64_t now)
+void tacho__stops_begin(struct tacho__stops *s, uint32_t pid, bool is_told, uint64_t now)
 {
-	*s = (struct tacho__stops){.pid = pid, .now.how = TACHO__STOP_NONE};
+	*s = (struct tacho__stops){.pid = pid, .is_told = is_told, .now.how = TACHO__STOP_NONE};
 	tacho__stops_poked(s, now);
 }
 
 void tacho__stops_poked(struct tacho__stops *s, uint64_t now)
 {
+	if (s->is_told) {
+		s->look_ns = UINT64_MAX;
+		return;
+	}
 	if (s->look_ns == UINT64_MAX || !s->look_ns) {
 		s->look_ns = now;
 		s->ran_ns = now;

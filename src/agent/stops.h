@@ -28,6 +28,7 @@ struct tacho__stop {
 
 struct tacho__stops {
 	uint32_t pid;
+	bool is_told; /* of signals, by the kernel: that is enough, and wakes nobody up */
 	struct tacho__stop now; /* how: NONE: it is not stopped */
 	uint64_t ran_ns;	/* when that was last seen; 0: never */
 	uint64_t look_ns;	/* next; UINT64_MAX: when it works again */
@@ -35,7 +36,7 @@ struct tacho__stops {
 	char freezer[512];	/* file that says whether it is frozen; "": none */
 };
 
-void tacho__stops_begin(struct tacho__stops *s, uint32_t pid, uint64_t now);
+void tacho__stops_begin(struct tacho__stops *s, uint32_t pid, bool is_told, uint64_t now);
 /* It works. */
 void tacho__stops_poked(struct tacho__stops *s, uint64_t now);
 /* Looks, if that is due. *idle: it has not worked for a while; it should tell when it does. Whether

@@ -194,6 +194,10 @@ def served(place):
             s.sendto(b"end", place + "/0")
 
 
+# Of the command itself tacho run is told, and does not look.
+AS_A_CHILD = ("sh", "-c", '"$@" & wait', "sh")
+
+
 def under_run(tmp, name, server, *, how=by_signal, load=True, wrap=(), enter=None):
     """(report, how long it was stopped)."""
     place = fresh(tmp, name)
@@ -241,21 +245,21 @@ def main():
         server = script(tmp, "server.py", SERVER)
         judge("run", *under_run(tmp, "run", server))
         judge("a child of the command",
-              *under_run(tmp, "child", server, wrap=("sh", "-c", '"$@" & wait', "sh")))
+              *under_run(tmp, "child", server, wrap=AS_A_CHILD))
         is_quiet("run: an idle loop that is stopped has a note",
                  under_run(tmp, "idle", server, load=False)[0], True)
         judge("agent", *under_agent(tmp, "agent", server, True))
         is_quiet("agent: an idle loop that is stopped is no alarm",
                  under_agent(tmp, "agent-idle", server, False)[0], False)
         try:
-            judge("debugger", *under_run(tmp, "debugger", server, how=by_debugger),
-                  by="a debugger")
+            judge("debugger", *under_run(tmp, "debugger", server, how=by_debugger,
+                                         wrap=AS_A_CHILD), by="a debugger")
         except OSError as e:
             skip("debugger", f"ptrace is refused: {e}")
         with freezer() as (enter, stop):
             if enter:
-                judge("freezer", *under_run(tmp, "freezer", server, how=stop, enter=enter),
-                      by="the freezer of its cgroup")
+                judge("freezer", *under_run(tmp, "freezer", server, how=stop, enter=enter,
+                                            wrap=AS_A_CHILD), by="the freezer of its cgroup")
             else:
                 skip("freezer", "no cgroup can be made here")
 
