@@ -28,7 +28,7 @@ struct tacho__stop {
 
 struct tacho__stops {
 	uint32_t pid;
-	bool is_told; /* of signals, by the kernel: that is enough, and wakes nobody up */
+	bool is_told;		/* of signals, by the kernel: that is enough, and wakes nobody up */
 	struct tacho__stop now; /* how: NONE: it is not stopped */
 	uint64_t ran_ns;	/* when that was last seen; 0: never */
 	uint64_t look_ns;	/* next; UINT64_MAX: when it works again */

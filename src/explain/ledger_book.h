@@ -153,6 +153,7 @@ struct tacho__worker {
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
 	uint64_t wait_stopped;				  /* of that: the process was */
 	uint64_t wait_ns;				  /* the one before `wait_from` */
+	uint64_t itself_ns, itself_waiting; /* code of the last turn outside of its polls */
 	uint64_t woken_late;	/* what was woken meanwhile waited so much for its end */
 	uint64_t turn_from;	/* 0: not known */
 	uint64_t turn_before;	/* begin of the one before */

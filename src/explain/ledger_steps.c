@@ -267,6 +267,8 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->turn_parked =
 		w->parked_ns > w->turn_parked_then ? w->parked_ns - w->turn_parked_then : 0;
 	if (!w->depth) {
+		w->itself_ns = w->open[0].ns;
+		w->itself_waiting = w->open[0].waiting_ns;
 		w->open[0].ready = things_of_turn(b, w);
 		close_frame(b, w, ns);
 		/* Else the kernel's part is told next. */
@@ -480,6 +482,23 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 		faulted(b, w, s->ns);
 }
 
+/* The same of what the last turn did outside of its polls, which has been counted. */
+static void turn_delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
+			 const struct tacho__step *s)
+{
+	struct tacho__paid itself = {.owned = tacho__book_code(b, w, 0),
+				     .ns = w->itself_ns,
+				     .waiting_ns = w->itself_waiting};
+	uint64_t part = least(s->value, itself.ns);
+
+	if (w->depth || w->doing != TACHO__WAITING)
+		return;
+	tacho__book_off_code(b, w, &itself, part, s->ns);
+	w->itself_ns = itself.ns;
+	w->itself_waiting = itself.waiting_ns;
+	wait_delayed(b, w, s->value - part);
+}
+
 /* The same of the call that has just returned, or of a wait in the middle of a turn. */
 static void call_delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 			 const struct tacho__step *s)
@@ -623,6 +642,9 @@ static void step(struct tacho__ledger_book *b, struct tacho__worker *w, const st
 			call_delayed(b, w, s);
 		else
 			wait_delayed(b, w, s->value);
+		break;
+	case TACHO__STEP_TURN_DELAYED:
+		turn_delayed(b, w, s);
 		break;
 	case TACHO__STEP_CALL_DELAYED:
 		call_delayed(b, w, s);

@@ -268,6 +268,7 @@ enum tacho__step_type {
 	TACHO__STEP_QUEUED, /* at `lock`, where threads wait for work: value, as LOCK_QUEUE has it */
 	TACHO__STEP_DELAYED,	  /* value: ns runnable in the poll or turn that ended last */
 	TACHO__STEP_WAIT_DELAYED, /* value: the same, in the wait that has just ended, or before */
+	TACHO__STEP_TURN_DELAYED, /* value: the same, in what a turn did outside of its polls */
 	TACHO__STEP_CALL_DELAYED, /* value: the same, in the call that has just returned */
 	TACHO__STEP_LATE,	  /* value: ns, as in struct tacho__poll */
 	TACHO__STEP_CUT,     /* what is open ends here: records are missing, or there are no more */

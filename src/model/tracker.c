@@ -227,6 +227,11 @@ static void sched(struct tacho__tracker *t, struct tacho__thread *s, const struc
 		TACHO__STEP(t, s, .type = TACHO__STEP_CALL_DELAYED, .ns = e->ns, .value = delay);
 		return;
 	}
+	/* Of a turn whose polls are told. */
+	if (!s->has_ended && s->parked) {
+		TACHO__STEP(t, s, .type = TACHO__STEP_TURN_DELAYED, .ns = e->ns, .value = delay);
+		return;
+	}
 	/* Right after a wait it is of that. */
 	if (!s->has_ended) {
 		if (s->in_turn && s->turn.begin_ns == s->last_ns)

@@ -59,6 +59,28 @@ static void a_delay_that_a_turn_has_no_room_for_was_in_the_wait_before(void **st
 	book_end(&b);
 }
 
+/* A turn of a runtime that tells its polls, and has 9 ms beside them. */
+static void a_turn_is_delayed_outside_of_its_polls(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, LOOP, LOOP_3);
+	PUT(&b.m, 1 * MS, PARK, LOOP_3);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 11 * MS, POLL_BEGIN, KIND_A, 1);
+	PUT(&b.m, 12 * MS, POLL_END, 1);
+	PUT(&b.m, 20 * MS, PARK, LOOP_3);
+	PUT(&b.m, 20 * MS, SCHED, 0, 7 * MS, 0);
+	PUT(&b.m, 30 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, DESCHEDULED, 7);
+	ALL_MS(&b, 1, CODE, 1 + 10 - 7);
+	book_end(&b);
+}
+
 /* Three became ready in a turn of 20 ms, of which 15 were not the code's. */
 static void what_becomes_ready_meanwhile_waits_for_both(void **state)
 {
@@ -208,6 +230,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_that_was_preempted_did_not_block),
 		cmocka_unit_test(a_delay_that_a_turn_has_no_room_for_was_in_the_wait_before),
+		cmocka_unit_test(a_turn_is_delayed_outside_of_its_polls),
 		cmocka_unit_test(what_becomes_ready_meanwhile_waits_for_both),
 		cmocka_unit_test(who_is_handed_work_by_one_that_serves_the_same_queue_was_idle),
 		cmocka_unit_test(who_waits_before_it_serves_anything_is_idle),
