@@ -105,7 +105,6 @@ struct tacho__owned {
 	uint32_t held_place; /* where it did, of the longest */
 	uint32_t did;	     /* lock: what the holder did meanwhile: index in `owned` + 1; 0 */
 	uint8_t is_signal;   /* lock: a condition or semaphore */
-	uint64_t handed_ns;  /* lock, a signal: by threads that serve the same queue */
 	uint8_t is_open;     /* call: the longest has not returned */
 	uint64_t lock;
 	uint64_t holder_off_ns; /* lock: of its time, the kernel ran others instead of the holder */
