@@ -5,6 +5,7 @@
 #include <asio.hpp>
 #include <chrono>
 #include <cstdlib>
+#include <future>
 #include <memory>
 #include <thread>
 #include <vector>
@@ -77,6 +78,8 @@ int main(int argc, char **)
 	asio::steady_timer end(context, milliseconds(3000));
 	std::vector<asio::steady_timer> faults;
 	std::vector<std::thread> all;
+	std::promise<void> begin;
+	std::shared_future<void> together = begin.get_future().share();
 
 	accept_next(acceptor);
 	for (int i = 0; i < 1; i++) {
@@ -91,8 +94,20 @@ int main(int argc, char **)
 			[](std::error_code) { std::this_thread::sleep_for(milliseconds(1500)); });
 	}
 	end.async_wait([](std::error_code) { std::exit(0); });
-	for (int i = 0; i < threads; i++)
-		all.emplace_back([&context] { context.run(); });
+	/* Each is alone with the set for a while before all of them are: who comes first after the stall
+	   has then served it before, and can tell how long nobody did. */
+	for (int i = 0; i < threads; i++) {
+		std::promise<void> was_there;
+
+		all.emplace_back([&context, &was_there, together] {
+			context.run_for(milliseconds(50));
+			was_there.set_value();
+			together.wait();
+			context.run();
+		});
+		was_there.get_future().wait();
+	}
+	begin.set_value();
 	for (auto &t : all)
 		t.join();
 	return 0;
