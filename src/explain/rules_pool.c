@@ -64,7 +64,7 @@ static double wait_sum(const struct tacho__work_sum *k)
 struct keeper {
 	enum tacho__owns owns;
 	uint64_t key;
-	double waiting_ns;
+	double rank; /* what waited for it; of libuv's pool, where not all of that is seen, its time */
 	const struct tacho__owned *worst;
 	const struct tacho__function *function; /* of code, if it was sampled */
 };
@@ -76,8 +76,9 @@ struct kept {
 };
 
 static void add_keeper(struct kept *k, const struct tacho__owned *o,
-		       const struct tacho__function *f, uint64_t key, double waiting_ns)
+		       const struct tacho__function *f, uint64_t key, uint32_t pool, double share)
 {
+	double waiting_ns = (double)o->waiting_ns * share;
 	struct keeper *to = k->keepers;
 
 	while (to < k->keepers + k->count && !(to->owns == o->owns && to->key == key))
@@ -90,9 +91,9 @@ static void add_keeper(struct kept *k, const struct tacho__owned *o,
 		to->worst = o;
 		to->function = f;
 	}
-	to->waiting_ns += waiting_ns;
+	to->rank += pool ? waiting_ns : (double)o->ns * share;
 	k->waiting_ns += waiting_ns;
-	if (!k->most || to->waiting_ns > k->most->waiting_ns)
+	if (!k->most || to->rank > k->most->rank)
 		k->most = to;
 }
 
@@ -113,8 +114,8 @@ static void look_at_keepers(const struct tacho__explaining *x, uint32_t pool, st
 		const struct tacho__owned *o = tacho__table_at(&l->owned, f->owned);
 
 		if (o && is_of(x, o, pool) && o->sample_ns)
-			add_keeper(k, o, f, f->entry.key[1],
-				   (double)o->waiting_ns * (double)f->ns / (double)o->sample_ns);
+			add_keeper(k, o, f, f->entry.key[1], pool,
+				   (double)f->ns / (double)o->sample_ns);
 	}
 	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
 		if (!is_of(x, o, pool) || o->owns == TACHO__OWNS_IDLE ||
@@ -125,7 +126,7 @@ static void look_at_keepers(const struct tacho__explaining *x, uint32_t pool, st
 			k->cpu_ns += (double)o->sample_ns;
 		}
 		if (o->owns != TACHO__OWNS_CODE || !o->sample_ns)
-			add_keeper(k, o, NULL, tacho__cause_key(x, o), (double)o->waiting_ns);
+			add_keeper(k, o, NULL, tacho__cause_key(x, o), pool, 1);
 	}
 }
 

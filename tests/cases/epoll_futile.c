@@ -12,7 +12,7 @@ int main(void)
 	uint64_t end = case_end(1.5);
 
 	case_check(epoll_ctl(epoll, EPOLL_CTL_ADD, event, &e), "epoll_ctl");
-	while (case_now() < end)
+	while (case_now() < end)		     /* FAULT */
 		if (epoll_wait(epoll, &e, 1, 0) > 0) /* FAULT */
 			case_work(100);
 	return 0;

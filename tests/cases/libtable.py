@@ -17,9 +17,9 @@ class Case:
         self.function = function
         self.alone = alone  # it needs all CPUs, or fights for them: nothing else runs beside it
         self.quota = quota  # of a CPU, by a cgroup of its own
-        # What else the machine does must not come before its fault. If it is not alone, it needs
+        # What else the machine does must not come before its fault. One that is not alone needs
         # little of a CPU, and has one while others run beside it.
-        self.calm = calm
+        self.calm = calm or not alone
         self.dump = dump  # the window is taken after so many seconds; then it is ended
         self.api = api  # recorded by itself through tacho.h, without tacho run
         self.env = env
@@ -32,38 +32,38 @@ class Case:
 
 FAULTS = [
     # libuv
-    Case('uv_long_callback', 'long-callback', 'parse_document', calm=True),
-    Case('uv_rare_long', 'long-callback', 'rebuild_index', calm=True),
-    Case('uv_long_and_files', 'long-callback', 'compile_rules', calm=True),
+    Case('uv_long_callback', 'long-callback', 'parse_document'),
+    Case('uv_rare_long', 'long-callback', 'rebuild_index'),
+    Case('uv_long_and_files', 'long-callback', 'compile_rules'),
     Case('uv_sleep', 'blocking-call', 'retry_later'),
     Case('uv_resolve', 'blocking-call', 'connect_to'),
     Case('uv_log_pipe', 'blocking-call', 'log_line'),
     Case('uv_lock', 'lock-contention', 'flush_cache'),
     Case('uv_pool', 'pool-exhausted', 'make_thumbnail'),
-    Case('uv_pool_dns', 'pool-exhausted', 'resolve_name'),
+    Case('uv_pool_dns', 'pool-exhausted', 'ask_name_server'),
     Case('uv_pool_files', 'pool-exhausted', 'on_archive'),
     Case('uv_pool_stuck', 'pool-exhausted', 'on_archive'),
     Case('uv_saturated', 'loop-saturated', 'score_quote', alone=True),
     Case('uv_idle_spin', 'loop-saturated', 'look_for_work', alone=True),
     Case('uv_flood', 'fd-flood', 'on_read', alone=True),
-    Case('uv_wake_storm', 'wake-storm', 'on_lines', calm=True),
+    Case('uv_wake_storm', 'wake-storm', 'on_lines'),
     Case('uv_timer_storm', 'timer-storm', 'check_again', alone=True),
-    Case('uv_timer_late', 'timer-late', 'expire_session', calm=True),
-    Case('uv_timer_burst', 'timer-late', 'refresh_lease', calm=True),
+    Case('uv_timer_late', 'timer-late', 'expire_session'),
+    Case('uv_timer_burst', 'timer-late', 'refresh_lease'),
     Case('uv_write_backlog', 'write-backlog', 'publish'),
-    Case('uv_stopped', 'process-pause', calm=True),
-    Case('uv_outlier', 'outlier', 'on_request', calm=True),
+    Case('uv_stopped', 'process-pause'),
+    Case('uv_outlier', 'outlier', 'on_request'),
     Case('uv_crash', 'crash', 'end_session'),
     Case('uv_never_yields', 'never-yields', 'search'),
-    Case('uv_tiny', 'not-enough-data', calm=True),
+    Case('uv_tiny', 'not-enough-data'),
     # libevent
-    Case('event_long_callback', 'long-callback', 'count_sessions', calm=True),
+    Case('event_long_callback', 'long-callback', 'count_sessions'),
     Case('event_pipe', 'blocking-call', 'ask_helper'),
     Case('event_bufferevent', 'blocking-call', 'rate_limit'),
     Case('event_condition', 'blocking-call', 'ask_and_wait'),
     Case('event_fsync', 'blocking-call', 'save_sessions'),
     Case('event_join', 'blocking-call', 'fetch_beside'),
-    Case('event_short_lock', 'lock-contention', 'rotate_keys', calm=True),
+    Case('event_short_lock', 'lock-contention', 'rotate_keys'),
     Case('event_saturated', 'loop-saturated', 'handle_message', alone=True),
     Case('event_timer_storm', 'timer-storm', 'look_again', alone=True),
     Case('event_abort', 'crash', 'release_session'),
@@ -77,7 +77,7 @@ FAULTS = [
     Case('epoll_fork', 'blocking-call', 'save_snapshot', alone=True),
     Case('epoll_sched', 'kernel-scheduling-delay', alone=True),
     Case('epoll_starved', 'kernel-scheduling-delay', alone=True),
-    Case('epoll_stopped', 'process-pause', calm=True),
+    Case('epoll_stopped', 'process-pause'),
     Case('epoll_quota', 'cpu-throttled', alone=True, quota=0.25),
     Case('epoll_futile', 'futile-wakeups', 'main', alone=True),
     Case('epoll_flood', 'fd-flood', alone=True, calm=True),
@@ -89,7 +89,7 @@ FAULTS = [
     # tasks of tacho.h
     Case('api_leak', 'task-leak', 'accept_more'),
     Case('api_lost_wake', 'stuck-task', 'wait_for_data'),
-    Case('api_self_wake', 'self-wake', 'poll_flush', calm=True, api=True),
+    Case('api_self_wake', 'self-wake', 'poll_flush', api=True),
     Case('api_wake_latency', 'wake-latency', 'request'),
     Case('api_queue_growth', 'queue-growth', api=True),
     Case('api_wake_storm', 'wake-storm', 'producer', api=True),
@@ -97,7 +97,7 @@ FAULTS = [
     Case('api_memory_growth', 'memory-growth', 'heap', api=True),
     Case('api_memory_noise', 'memory-growth', 'rss', api=True),
     Case('api_write_backlog', 'write-backlog', 'write queue', api=True),
-    Case('api_long_poll', 'long-callback', 'compact_table', calm=True),
+    Case('api_long_poll', 'long-callback', 'compact_table'),
     Case('api_never_yields', 'never-yields', 'drain_queue'),
 ]
 

@@ -22,8 +22,7 @@ from libcases import Failed, Quota, Situation, Unavailable, first_place, headlin
 from libtable import FAULTS, HEALTHY, HEALTHY_ALONE, HEALTHY_API
 
 PASS = 0.95
-TOGETHER = 6  # of those that are neither calm nor alone: nearly all of their time is sleep
-BESIDE, CALM, ALONE = range(3)  # how a case is run
+CALM, ALONE = range(2)  # how a case is run
 lock = threading.Lock()
 
 
@@ -149,7 +148,7 @@ def jobs_of(situation, wanted, score, keep):
     calm = CALM if may_be_undisturbed() else ALONE
     for case in FAULTS:
         if not wanted or case.name in wanted:
-            yield ALONE if case.alone else calm if case.calm else BESIDE, \
+            yield ALONE if case.alone else calm, \
                 lambda c=case: run_fault(c, situation, score, keep)
     for name in HEALTHY:
         if not wanted or name in wanted:
@@ -171,15 +170,12 @@ def shares_of_cpus():
     return shares
 
 
-def run_beside(jobs):
-    """Calm ones come before all others on their CPUs, of which they take little. So those that do
-    not care run at the same time."""
+def run_calm(jobs):
+    """They come before all others, each on CPUs of its own, of which they take little."""
     shares = shares_of_cpus()
-    calm = ThreadPoolExecutor(max_workers=shares.qsize(),
-                              initializer=lambda: os.sched_setaffinity(0, shares.get()))
-    with ThreadPoolExecutor(max_workers=TOGETHER) as beside, calm:
-        pools = {BESIDE: beside, CALM: calm}
-        for future in [pools[how].submit(job) for how, job in jobs if how in pools]:
+    with ThreadPoolExecutor(max_workers=shares.qsize(),
+                            initializer=lambda: os.sched_setaffinity(0, shares.get())) as pool:
+        for future in [pool.submit(job) for how, job in jobs if how == CALM]:
             future.result()
 
 
@@ -237,7 +233,7 @@ def main():
         jobs = [job for score in scores
                 for job in jobs_of(stack.enter_context(Situation(score.situation)), options.cases,
                                    score, options.keep)]
-        run_beside(jobs)
+        run_calm(jobs)
         run_alone(jobs)
     for score in scores:
         judged(score)

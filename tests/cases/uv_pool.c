@@ -8,10 +8,10 @@ static uv_loop_t *loop;
 static uint64_t end;
 static uv_timer_t uploads, queries;
 
-static void make_thumbnail(uv_work_t *w) /* FAULT */
-{					 /* FAULT */
+static void make_thumbnail(uv_work_t *w)
+{
 	(void)w;
-	usleep(90000);
+	usleep(90000); /* FAULT */
 }
 
 static void run_query(uv_work_t *w)

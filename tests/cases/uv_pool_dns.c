@@ -14,12 +14,12 @@ static uv_timer_t connects, reads;
 
 static int ask_name_server(const char *name)
 {
-	usleep(250000);
+	usleep(250000); /* FAULT */
 	return name ? EAI_AGAIN : 0;
 }
 
-static void resolve_name(uv_work_t *w) /* FAULT */
-{				       /* FAULT */
+static void resolve_name(uv_work_t *w)
+{
 	case_sink += (uint64_t)ask_name_server(w->data);
 }
 
