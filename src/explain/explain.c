@@ -361,7 +361,6 @@ void tacho__explanation_free(struct tacho__explanation *e)
 		tacho__hist_free(&e->processes[i].callbacks);
 	tacho__at_end_free(&e->at_ends);
 	tacho__ledger_free(e->ledger);
-	tacho__at_end_free(&e->at_ends);
 	free(e->processes);
 	free(e->findings);
 	free(e->coverage);

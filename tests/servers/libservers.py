@@ -287,7 +287,7 @@ class Tokio(Server):
     def argv(self):
         target = os.path.join(BUILD, 'tests/servers/tokio')
         done = subprocess.run(
-            [program('cargo'), 'build', '--release', '--locked', '--quiet', '--manifest-path',
+            [program('cargo'), 'build', '--release', '--quiet', '--manifest-path',
              os.path.join(HERE, 'tokio/Cargo.toml'), '--target-dir', target], capture_output=True,
             text=True, timeout=10 * PATIENCE)
         if done.returncode:
