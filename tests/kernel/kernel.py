@@ -358,7 +358,8 @@ def bounds(place, user):
     run = Run(place, 'exec', user=user)
     tid, begin, end, _ = run.stretch('busy')
     after = run.of(SWITCHES, tid, end + 20_000_000)
-    check('exec ends it', run.of(SWITCHES, tid) and not after, len(after))
+    # It may have had to wait for a CPU before it came to that; afterwards there are hundreds.
+    check('exec ends it', run.of(SWITCHES, tid) and len(after) < 20, len(after))
 
 
 def idle(place, user):
