@@ -13,7 +13,8 @@ import subprocess
 import sys
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."))
-from librun import BIN, PYTHON, check, failures, folder, run, said, script, start, traces, until
+from librun import (BIN, PYTHON, check, failures, folder, run, said, script, start, traces,
+                    undisturbed, until)
 
 # A supervisor that waits for its workers, as gunicorn's does. The second worker sleeps in its
 # callback; the first has little to do, and lasts as long.
@@ -83,7 +84,7 @@ def events_by_pid(path, *options):
 def record(tmp, path, *options):
     server = script(tmp, "server.py", SERVER)
     pids = os.path.join(tmp, "pids")
-    p = run(*options, "-o", path, "--", PYTHON, server, pids, cwd=tmp)
+    p = run(*options, "-o", path, "--", PYTHON, server, pids, cwd=tmp, preexec_fn=undisturbed)
     return p, [int(n) for n in open(pids).read().split()]
 
 

@@ -70,9 +70,10 @@ def sleeps(run):
 
 
 def named(run):
-    first = (run.report['findings'] or [{}])[0]
+    # A busy machine may keep it for longer than its faults do.
+    first = next((f for f in run.report['findings'] if f['rule'] != 'kernel-scheduling-delay'), {})
     check(f'{run.name}: the report names the function',
-          'fault_' in run.report['verdict']['summary'] or
+          'fault_' in first.get('summary', '') or
           any(w['function'].startswith('fault_') for w in first.get('where', [])),
           run.report['verdict'])
 
