@@ -407,16 +407,37 @@ static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, 
 			tacho__add(tacho__owned_at(b->l, index)->estimated_ns, others);
 }
 
+/* Whether next to nothing of the process was seen between them. */
+static int was_quiet(const struct tacho__book_process *p, uint64_t from, uint64_t to)
+{
+	uint32_t kept = p->gap_count < TACHO__BOOK_GAPS ? p->gap_count : TACHO__BOOK_GAPS;
+	uint64_t quiet = 0;
+
+	for (uint32_t i = 0; i < kept; i++) {
+		uint64_t begin = p->gaps[i].from > from ? p->gaps[i].from : from;
+		uint64_t end = least(p->gaps[i].to, to);
+
+		quiet += end > begin ? end - begin : 0;
+	}
+	return quiet >= (to - from) / 2;
+}
+
 /* Its last wait overslept its time-out; where callbacks are seen, timers say so themselves. */
 static void late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
 {
+	enum tacho__owns_reason reason = TACHO__LATE_STOPPED;
+
 	if (w->wait_stopped) {
 		tacho__book_charge(b, w, w->wait_to - (ns < w->wait_to ? ns : w->wait_to),
 				   w->wait_to, ns, TACHO__EXACT);
 		return;
 	}
+	/* Others of the process went on: it was ready, and they or others ran. */
+	if (ns >= 2 * TACHO__QUIET_NS &&
+	    !was_quiet(w->of, w->wait_to - least(ns, w->wait_to), w->wait_to))
+		reason = TACHO__LATE_RUNNABLE;
 	b->waited = tacho__add(b->waited, ns);
-	tacho__book_late(b, w, ns, TACHO__LATE_STOPPED, ns);
+	tacho__book_late(b, w, ns, reason, ns);
 }
 
 /* It neither ran nor was it ready to, and pages came from a disk. */
