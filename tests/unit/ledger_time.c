@@ -308,6 +308,40 @@ static void a_wait_that_ends_late_is_not_idle_to_its_end(void **state)
 	book_end(&b);
 }
 
+/* Thread 1 oversleeps by 150 ms; thread 2 is seen meanwhile, or not. */
+static void oversleep(int others, enum tacho__owns_reason wanted)
+{
+	const struct tacho__owned *late = NULL;
+	struct booked b;
+
+	book_begin(&b);
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 0, PARK, LOOP_2);
+	for (int i = 1; others && i < 20; i++) {
+		PUT(&b.m, 10 * i * MS, UNPARK, 1);
+		PUT(&b.m, (10 * i + 1) * MS, PARK, LOOP_2);
+	}
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 1, PARK, LOOP_1);
+	PUT(&b.m, 200 * MS, UNPARK, 0);
+	PUT(&b.m, 200 * MS, LATE, 0, 150 * MS);
+	PUT(&b.m, 201 * MS, PARK, LOOP_1);
+	book_make(&b);
+	ALL_MS(&b, 1, LATE, 150);
+	while ((late = tacho__table_next(&b.l->owned, late)) && late->owns != TACHO__OWNS_LATE)
+		;
+	assert_non_null(late);
+	assert_int_equal(late->reason, wanted);
+	book_end(&b);
+}
+
+static void one_that_is_late_among_others_is_no_stop(void **state)
+{
+	(void)state;
+	oversleep(0, TACHO__LATE_STOPPED);
+	oversleep(1, TACHO__LATE_RUNNABLE);
+}
+
 static void a_wait_in_the_middle_of_a_turn_is_a_call(void **state)
 {
 	struct booked b;
@@ -397,6 +431,7 @@ int main(void)
 		cmocka_unit_test(pages_from_a_disk_are_faulting),
 		cmocka_unit_test(holes_pauses_and_edges_are_not_observed),
 		cmocka_unit_test(a_wait_that_ends_late_is_not_idle_to_its_end),
+		cmocka_unit_test(one_that_is_late_among_others_is_no_stop),
 		cmocka_unit_test(a_wait_in_the_middle_of_a_turn_is_a_call),
 		cmocka_unit_test(where_a_thread_waits_for_work_it_is_idle),
 	};
