@@ -3,8 +3,8 @@
  * segments.
  *
  * The agent wakes up by time only for these: a loop that has unparked and might stall, a process
- * that works or is stopped and is looked at for that, a window that must be taken later, the end of a cooldown, a segment that is due, and a window that could
- * not be saved.
+ * that works or is stopped and is looked at for that, a window that must be taken later, the end of
+ * a cooldown, a segment that is due, and a window that could not be saved.
  */
 #include <errno.h>
 #include <inttypes.h>

@@ -302,7 +302,8 @@ void tacho__kernel_stopped(struct tacho__kernel *k, uint32_t tid, struct tacho__
 	at.ns = stop->from_ns;
 	words[0] = stop->until_ns;
 	words[1] = stop->seen_ns;
-	keep(k, &at, tacho_record_head(TACHO_REC_STOPPED, (uint32_t)stop->how), words, 2);
+	keep(k, &at, tacho_record_head(TACHO_REC_STOPPED, (uint32_t)stop->how - TACHO__STOP_SIGNAL),
+	     words, 2);
 }
 
 /* -------------------------------------------------------------- stretches */

@@ -1,7 +1,7 @@
 /*
  * What the kernel tells of the threads of recorded processes: samples with kernel frames, context
- * switches, and when the process was stopped. Kept in memory, at most so many bytes for each process, until a trace is
- * written.
+ * switches, and when the process was stopped. Kept in memory, at most so many bytes for each
+ * process, until a trace is written.
  */
 #ifndef TACHO_AGENT_KERNEL_H
 #define TACHO_AGENT_KERNEL_H
@@ -32,8 +32,8 @@ struct tacho__kernel_options {
 int tacho__kernel_possible(const struct tacho__kernel_options *options, char *message,
 			   size_t message_size);
 
-/* NULL with a sentence when it cannot be had; with neither samples nor switches it always can. Threads that begin later are followed as well:
-   at once, or before Linux 5.13 from the next tacho__kernel_drain on. */
+/* NULL with a sentence when it cannot be had; with neither samples nor switches it always can.
+   Threads that begin later are followed as well: at once, or before Linux 5.13 from the next tacho__kernel_drain on. */
 struct tacho__kernel *tacho__kernel_new(uint32_t pid, const struct tacho__kernel_options *options,
 					char *message, size_t message_size);
 /* Threads that could not be followed, and the last reason (an errno). */
@@ -45,10 +45,10 @@ int tacho__kernel_fd(const struct tacho__kernel *k);
 void tacho__kernel_drain(struct tacho__kernel *k);
 /*
  * What is kept, as stretches for struct tacho__trace_options, one or more for each thread that
- * `thread` knows: it gives the number of a thread in the box, 0: none. They live until the
- * next call of any function here but tacho__kernel_delivered. *lost: samples and switches that
- * the kernel dropped so far. What is taken stays kept: readers tell by its number what two traces share, as
- * with chunks.
+ * `thread` knows: it gives the number of a thread in the box, 0: none. They live until the next
+ * call of any function here but tacho__kernel_delivered. *lost: samples and switches that the
+ * kernel dropped so far. What is taken stays kept: readers tell by its number what two traces
+ * share, as with chunks.
  */
 int tacho__kernel_take(struct tacho__kernel *k, uint32_t (*thread)(void *arg, uint32_t tid),
 		       void *arg, const struct tacho__records **out, uint32_t *count,

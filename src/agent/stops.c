@@ -97,7 +97,7 @@ static bool is_over(struct tacho__stops *s, uint64_t now, struct tacho__stop *ov
 
 void tacho__stops_begin(struct tacho__stops *s, uint32_t pid, bool is_told, uint64_t now)
 {
-	*s = (struct tacho__stops){.pid = pid, .is_told = is_told, .now.how = TACHO__STOP_NONE};
+	*s = (struct tacho__stops){.pid = pid, .is_told = is_told};
 	tacho__stops_poked(s, now);
 }
 
@@ -143,9 +143,6 @@ bool tacho__stops_told(struct tacho__stops *s, bool stopped, uint64_t now, struc
 {
 	bool was = s->now.how != TACHO__STOP_NONE;
 
-	/* One that was seen a moment before was not much older. */
-	if (stopped && was && now - s->now.first_ns < LOOK_NS)
-		s->now.from_ns = s->now.first_ns;
 	if (stopped && !was)
 		s->now = (struct tacho__stop){TACHO__STOP_SIGNAL, now, now, 0, now};
 	if (stopped || !was)
@@ -159,8 +156,7 @@ bool tacho__stops_cut(struct tacho__stops *s, uint64_t now, struct tacho__stop *
 	struct tacho__stop rest = {s->now.how, now, now, 0, now};
 	bool result;
 
-	/* One that ended before it was looked at is not known to have been stopped. */
-	if (!s->pid || s->now.how == TACHO__STOP_NONE)
+	if (s->now.how == TACHO__STOP_NONE)
 		return false;
 	s->now.seen_ns = now;
 	result = is_over(s, now, over);

@@ -12,12 +12,12 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* In the order of the bits of the record. */
+/* But for NONE in the order of the bits of the record. */
 enum tacho__stop_how {
-	TACHO__STOP_NONE = -1,
-	TACHO__STOP_SIGNAL = 0,
-	TACHO__STOP_TRACED = 1,
-	TACHO__STOP_FROZEN = 2,
+	TACHO__STOP_NONE,
+	TACHO__STOP_SIGNAL,
+	TACHO__STOP_TRACED,
+	TACHO__STOP_FROZEN,
 };
 
 struct tacho__stop {

@@ -4,23 +4,24 @@
  * TIME. The time of a thread, from the first that is known of it to the last, is divided without
  * rest: each stretch has one owner. A wait of a loop is idle, less what was late in it. The rest is
  * turns: calls, locks and what the kernel took away are cut out of them, and what is left is code,
- * by callback, and within a callback by function, in the proportion of its samples. The owners of
- * a thread add up to its span to the nanosecond.
+ * by callback, and within a callback by function, in the proportion of its samples. The owners of a
+ * thread add up to its span to the nanosecond.
  *
  * WAITING. Things wait in a queue of work: tasks that were woken, in that of their loop; what a
  * wait of the kernel reported, in that of the thread that got it; work, in that of its pool: of
- * libuv, or at the condition at which the program's own threads wait for it. A queue belongs to the threads that serve it: those that wait on the same epoll set or run the same
- * loop, and loops between which tasks go to and fro. While m things wait, each ns costs m. Threads
- * that serve the queue and are busy pay for it in equal parts, and what has their time then has
- * the cost. While one of them is parked, or none is busy, it is nobody's doing but that of
- * those who come late: the next one to come back has it as "late".
+ * libuv, or at the condition at which the program's own threads wait for it. A queue belongs to the
+ * threads that serve it: those that wait on the same epoll set or run the same loop, and loops
+ * between which tasks go to and fro. While m things wait, each ns costs m. Threads that serve the
+ * queue and are busy pay for it in equal parts, and what has their time then has the cost. While
+ * one of them is parked, or none is busy, it is nobody's doing but that of those who come late: the
+ * next one to come back has it as "late".
  *
- * ESTIMATES. When something became ready while its loop was busy is not seen. What a wait
- * returns at once became ready during the turn before: half of that turn, less the part in which
- * another thread was parked at the same queue, is counted for each. Where callbacks are not seen,
- * what a wait reported is served evenly over the turn. Both are also summed up for
- * themselves. All other waiting is exact: wake to poll, due to begin, submit to begin, and the
- * place of a callback among those of its turn.
+ * ESTIMATES. When something became ready while its loop was busy is not seen. What a wait returns
+ * at once became ready during the turn before: half of that turn, less the part in which another
+ * thread was parked at the same queue, is counted for each. Where callbacks are not seen, what a
+ * wait reported is served evenly over the turn. Both are also summed up for themselves. All other
+ * waiting is exact: wake to poll, due to begin, submit to begin, and the place of a callback among
+ * those of its turn.
  *
  * STOPS. A stop of the whole process, told from outside, takes its time away from all that its
  * threads did. What a wait returns right after it became ready while the process was stopped: half

@@ -1,17 +1,17 @@
 /*
  * Blocking calls: what their hooks share.
  *
- * On a thread that runs a loop, or that does what loops hand to it, a hook reads the clock before and after the real call and records
- * nothing but a call that took at least TACHO_CALL_THRESHOLD. Before it, it says in the box which
- * call it is, for one that never returns (struct tacho_box_underway). On other threads that is all
- * it does, and where the call reads or writes, without asking the clock. A thread that has recorded
- * nothing has no place in the box to say it: there a hook is the real call and a branch.
+ * On a thread that runs a loop, or that does what loops hand to it, a hook reads the clock before
+ * and after the real call and records nothing but a call that took at least TACHO_CALL_THRESHOLD.
+ * Before it, it says in the box which call it is, for one that never returns (struct
+ * tacho_box_underway). On other threads that is all it does, and where the call reads or writes,
+ * without asking the clock. A thread that has recorded nothing has no place in the box to say it:
+ * there a hook is the real call and a branch.
  *
- * Hooks are declared here under names of their own and bound to libc's names by the
- * assembler. So no header of libc has a say in their types, and functions that take
- * "..." are written with all the arguments that they can take: on both architectures
- * these lie where variable arguments do, and what the caller did not give is passed on
- * unread.
+ * Hooks are declared here under names of their own and bound to libc's names by the assembler. So
+ * no header of libc has a say in their types, and functions that take "..." are written with all
+ * the arguments that they can take: on both architectures these lie where variable arguments do,
+ * and what the caller did not give is passed on unread.
  */
 #ifndef TACHO_HOOKS_CALLS_H
 #define TACHO_HOOKS_CALLS_H
@@ -67,8 +67,9 @@ static inline int tacho__call_counts(void)
 }
 
 /*
- * The thread is about to make a call that may block: what is known of that if it never returns. Gives
- * the time, of a thread whose calls matter; else TACHO__NOTED. `timed`: a thread without a loop asks the clock, too.
+ * The thread is about to make a call that may block: what is known of that if it never returns.
+ * Gives the time, of a thread whose calls matter; else TACHO__NOTED. `timed`: a thread without a
+ * loop asks the clock, too.
  */
 static inline uint64_t tacho__call_begins(uint32_t name, const void *caller, int64_t on, int timed)
 {

@@ -1,11 +1,12 @@
 /*
- * Threads that serve one client each: their work comes where they accept connections, or receive from
- * one that was accepted, and wait for that in the kernel. These waits are park and unpark as those of
- * loops are.
+ * Threads that serve one client each: their work comes where they accept connections, or receive
+ * from one that was accepted, and wait for that in the kernel. These waits are park and unpark as
+ * those of loops are.
  *
- * Connections to others, as to a database, are not such: who waits for these is in the middle of work.
- * Nor is a thread that has a loop of another kind, or is of a pool behind one. All such threads have one loop, as they may be
- * many and live for one request; each serves a queue of its own nevertheless.
+ * Connections to others, as to a database, are not such: who waits for these is in the middle of
+ * work. Nor is a thread that has a loop of another kind, or is of a pool behind one. All such
+ * threads have one loop, as they may be many and live for one request; each serves a queue of its
+ * own nevertheless.
  */
 #include "core/control.h"
 #include "hooks/calls.h"
