@@ -11,27 +11,46 @@ all:
 
 # Everything that any target below needs.
 setup:
-	@scripts/setup.sh build test soak bench
+	@scripts/setup.sh build page test soak bench
 
+# A folder may have been configured before the page's tools were there.
+compile_demo = $(compile) demo-programs && { $(BUILD)/src/cli/tacho view --html - >/dev/null || \
+	{ meson setup --reconfigure -Dpage=enabled $(BUILD) && $(compile) demo-programs; }; }
+
+# What the build says is of interest when it fails.
 demo:
-	@scripts/setup.sh build
-	@$(compile) --quiet
-	@TACHO_BUILD=$(CURDIR)/$(BUILD) examples/demo.sh
+	@scripts/setup.sh build page
+	@echo "Building tacho into $(BUILD)/ ..."
+	@log=$$(mktemp) && { { $(compile_demo); } >$$log 2>&1 || \
+		{ cat $$log; rm -f $$log; exit 1; }; } && rm -f $$log
+	@TACHO_BUILD=$(CURDIR)/$(BUILD) examples/guess.sh
 
 test:
-	@scripts/setup.sh build test
+	@scripts/setup.sh build page test
 	@python3 tests/run.py
 
 # The same tests with much longer fuzzing and many more kills, and real servers under load.
 soak:
-	@scripts/setup.sh build test soak
+	@scripts/setup.sh build page test soak
 	@TACHO_SOAK=1 python3 tests/run.py
 
+# Which test notices which bug (scripts/mutate.py); hours. MUTATE: its options.
+mutate:
+	@scripts/setup.sh build page test
+	@python3 scripts/mutate.py $(MUTATE)
+
 bench:
-	@scripts/setup.sh build bench
+	@scripts/setup.sh build page bench
 	@$(compile) --quiet
 	@TACHO_BUILD=$(CURDIR)/$(BUILD) python3 bench/run.py
 	@TACHO_BUILD=$(CURDIR)/$(BUILD) python3 bench/daemons.py
+	@TACHO_BUILD=$(CURDIR)/$(BUILD) python3 bench/page.py
+
+# tacho beside dial9 and Go; needs cargo, go and node, and fetches dial9 from its registry.
+bench-beside:
+	@scripts/setup.sh build bench
+	@$(compile) --quiet
+	@TACHO_BUILD=$(CURDIR)/$(BUILD) python3 bench/beside.py
 
 install: all
 	@meson configure $(BUILD) -Dprefix=$(PREFIX)
@@ -46,4 +65,4 @@ format:
 clean:
 	rm -rf build build-asan build-tsan build-fuzz build-arm64
 
-.PHONY: all setup demo test soak bench install format clean
+.PHONY: all setup demo test soak mutate bench bench-beside install format clean

@@ -37,13 +37,18 @@ def middle(values):
     return statistics.fmean(values[g:len(values) - g])
 
 
-def interval(logs):
-    """A ratio with its 95 % interval: the trimmed mean and Tukey and McLaughlin's t."""
-    values, g = cut(logs)
+def spread(values):
+    """(middle, how far its 95 % interval reaches): the trimmed mean and Tukey and McLaughlin's t."""
+    values, g = cut(values)
     n, h = len(values), len(values) - 2 * g
     pulled_in = [min(max(v, values[g]), values[n - 1 - g]) for v in values]
     error = math.sqrt((n - 1) * statistics.variance(pulled_in) / (h * (h - 1)))
-    reach, at = t_quantile(h - 1) * error, middle(values)
+    return middle(values), t_quantile(h - 1) * error
+
+
+def interval(logs):
+    """A ratio with its 95 % interval."""
+    at, reach = spread(logs)
     return {'ratio': math.exp(at), 'low': math.exp(at - reach), 'high': math.exp(at + reach),
             'half_width': math.sinh(reach) * math.exp(at), 'mean': math.exp(statistics.fmean(logs))}
 

@@ -193,7 +193,7 @@ static int multiply(struct multiplying *m, uint64_t wanted, uint64_t *copies)
 	if (!err)
 		err = tacho__output_begin(&m->out);
 	if (!err)
-		err = tacho__put_meta(&m->out, m->reader, &options);
+		err = tacho__put_meta(&m->out, tacho_read_process(m->reader, 0), &options);
 	if (!err)
 		err = tacho__put_clock(&m->out, m->reader, 0);
 	if (!err)

@@ -41,7 +41,7 @@ int main(int argc, char **argv)
 	begin = now();
 	child = fork();
 	if (child == 0) {
-		alarm(120);
+		alarm(600);
 		execvp(argv[1], argv + 1);
 		fprintf(stderr, "bench-peak: cannot run %s: %s\n", argv[1], strerror(errno));
 		_exit(127);

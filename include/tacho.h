@@ -230,6 +230,7 @@ TACHO_API void tacho__put(uint32_t type, uint32_t arg, uint64_t data, const uint
 			  uint32_t count);
 TACHO_API void tacho__log(uint32_t level, const char *text, size_t size);
 TACHO_API uint32_t tacho__stack(void);
+TACHO_API uint32_t tacho__stack_of(const uint64_t *frames, uint32_t count);
 
 static inline int tacho__recording(void)
 {
@@ -694,7 +695,8 @@ TACHO_API int tacho_snapshot(int fd);
  * signal before is run: an earlier handler, or the default action with its core
  * dump. In `path`, %p becomes the process id and %% a percent sign; a relative path
  * counts from the folder at the time of the call. The file replaces an older one
- * when the next crash comes. Each thread that calls this gets an alternate signal
+ * when the next crash comes, if that is this user's, with one name, and no other user may read or
+ * write it. Each thread that calls this gets an alternate signal
  * stack if it has none; other threads run the handler on their own stack unless
  * they call tacho_crash_stack. Handlers that the program installs later replace
  * this one. Not for signal handlers. Returns 0 or a negative errno:

@@ -150,6 +150,10 @@ enum tacho_role {
 		F(LOCK_OWNER, owner, ARG_BITS(0, 23), NUMBER, "thread id of who had it when the wait began") \
 		F(LOCK_OWNER, signal, ARG_BITS(23, 1), BOOL, \
 		  "1 a condition variable or semaphore, which nobody has") \
+	E(NO_WAKER, 0x53, "no-waker", 1, PLAIN, "[task {task}][ at {at}]", \
+	  "nobody can wake the task any more, which waits: nobody has a waker of it") \
+		F(NO_WAKER, task, W(0), TASK, "task") \
+		F(NO_WAKER, at, ARG, ID, "stack of who dropped the last one, or 0") \
 	E(LOCK_RELEASE, 0x80, "lock-release", 2, PLAIN, "[lock {lock}] with {waiters} waiting[ at {at}]", "") \
 		F(LOCK_RELEASE, lock, W(0), LOCK, "lock") \
 		F(LOCK_RELEASE, waiters, W(1), NUMBER, "waiters") \

@@ -244,6 +244,7 @@ struct tacho_process {
 	   the last record. */
 	uint64_t until_ns;
 	const char *command_line; /* its arguments, with spaces between; "": not known */
+	const char *imported;	  /* "a Go 1.26 execution trace"; "": it was recorded by tacho */
 };
 TACHO_READ_API uint32_t tacho_read_process_count(const struct tacho_reader *reader);
 TACHO_READ_API const struct tacho_process *tacho_read_process(const struct tacho_reader *reader,

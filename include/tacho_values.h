@@ -37,6 +37,7 @@ enum tacho_taken_by {
 	TACHO_TAKEN_DUMP = 3,	  /* somebody outside */
 	TACHO_TAKEN_RECOVER = 4,  /* somebody, after the process was gone */
 	TACHO_TAKEN_SEGMENT = 5,  /* an agent that records continuously */
+	TACHO_TAKEN_IMPORT = 6,	  /* somebody, of a trace of another recorder */
 };
 
 /* How a process ended, as far as whoever watched it knows. */
@@ -75,6 +76,7 @@ enum tacho_definition_class {
 	TACHO_DEF_SCHEMA = 8,
 	TACHO_DEF_STACK = 9,
 	TACHO_DEF_MODULE = 10,
+	TACHO_DEF_DESCRIPTOR = 11, /* that is no client's: its value is what READY has for it */
 };
 
 /* How closely a loop was observed. */

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Checks that nothing is forgotten: every source, test and man page stands in the
-meson.build of its folder, and every system call of the recorder in hooks/seccomp.c, which
-tries them out on filters.
+meson.build of its folder or of the one above, and every system call of the recorder in
+hooks/seccomp.c, which tries them out on filters.
 
     scripts/check-lists.py [ROOT]
 
@@ -13,7 +13,8 @@ import sys
 
 PATTERNS = ['src/*/*.c', 'tests/unit/*.c', 'tests/fuzz/*.c', 'tests/crash/*.c', 'tests/e2e/*.c',
             'tests/process/*.c', 'tests/hooks/*.c', 'tests/kernel/*.c', 'tests/agent/*.c',
-            'tests/blocked/*.c', 'tests/cases/*.c', 'tests/truth/*.c', 'examples/*.c', 'bench/*.c', 'man/*.[1-8]']
+            'tests/blocked/*.c', 'tests/cases/*.c', 'tests/truth/*.c', 'tests/page/*.c', 'examples/*.c',
+            'bench/*.c', 'man/*.[1-8]', 'page/src/*.ts', 'page/engine/*.c']
 
 # Of the program, or made when it calls tacho_snapshot.
 NOT_RECORDING = {'io_uring_enter', 'rt_sigtimedwait', 'seccomp'}
@@ -43,10 +44,10 @@ def main():
     found = list(forgotten_calls(root))
     for pattern in PATTERNS:
         for path in sorted(root.glob(pattern)):
-            words = listed(path.parent)
+            words = listed(path.parent) or listed(path.parent.parent)
             if words is None:
                 found.append(f'{path}: its folder has no meson.build')
-            elif path.name not in words and path.stem not in words:
+            elif not {path.name, path.stem, f'{path.parent.name}/{path.name}'} & set(words):
                 found.append(f'{path}: not in {path.parent.name}/meson.build, so it is never built')
     for line in found:
         print(line)

@@ -14,11 +14,11 @@ import re
 import sys
 
 ORDER = ['base', 'format', 'core', 'hooks', 'read', 'text', 'kernel', 'symbols', 'write', 'agent',
-         'import', 'model', 'explain', 'export', 'query', 'serve', 'doctor', 'cli']
+         'import', 'model', 'explain', 'answer', 'view', 'export', 'query', 'serve', 'doctor', 'cli']
 # Further than the order: folder -> folders that it may not include although they are above.
 APART = {'read': {'core', 'hooks'}}
 PUBLIC = {'tacho.h', 'tacho_events.h', 'tacho_read.h', 'tacho_values.h'}
-OS_FREE = {'read': {'open.c'}, 'model': set(), 'explain': set()}
+OS_FREE = {'read': {'open.c'}, 'model': set(), 'explain': set(), 'answer': set(), 'view': set()}
 OS_HEADERS = re.compile(r'(sys/.*|linux/.*|unistd|fcntl|dirent|pthread|threads|signal|poll|sched'
                         r'|time|spawn|dlfcn|link|termios)\.h')
 INCLUDE = re.compile(r'^\s*#\s*include\s*(["<])([^">]+)[">]', re.MULTILINE)

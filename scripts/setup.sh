@@ -1,9 +1,9 @@
 #!/bin/sh
-# Installs the Debian packages that tacho needs and that are missing.
+# Installs what tacho needs and what is missing: Debian's packages, and the page's modules from npm.
 #
-#   scripts/setup.sh [--check] build|test|soak|bench ...
+#   scripts/setup.sh [--check] build|page|test|soak|bench ...
 #
-# With everything there it does nothing: no apt, no network. --check installs
+# With everything there it does nothing: no apt, no npm, no network. --check installs
 # nothing either and only says what is missing. Status 0: all is there.
 set -u
 
@@ -11,10 +11,11 @@ root=$(cd "$(dirname "$0")/.." && pwd)
 
 build_packages='gcc libc6-dev make meson ninja-build pkg-config libzstd-dev zlib1g-dev
 	libdw-dev libelf-dev libiberty-dev libsqlite3-dev python3'
+page_packages='clang lld wasi-libc libclang-rt-14-dev-wasm32 esbuild node-typescript libmicrohttpd-dev'
 test_packages='libcmocka-dev g++ clang lld llvm libclang-rt-14-dev clang-format clang-tidy cppcheck
 	valgrind strace gdb binutils mandoc util-linux mount wasi-libc dpkg-dev libevent-dev
 	libuv1-dev libasio-dev libssl-dev
-	protobuf-compiler golang-go debuginfod libdebuginfod1'
+	protobuf-compiler golang-go debuginfod libdebuginfod1 chromium fonts-dejavu-core'
 # Subjects of tests, and those who ask them.
 daemon_packages='memcached redis-server redis-tools nginx nginx-common haproxy wrk bind9 unbound tor
 	dnsperf pgbouncer postgresql-15 nodejs python3-uvloop'
@@ -27,10 +28,17 @@ bench_packages='lttng-tools liblttng-ust-dev babeltrace2 libuv1-dev memcached re
 check=no
 packages=
 arm64=no
+page=no
 for word in "$@"; do
 	case $word in
 	--check) check=yes ;;
 	build) packages="$packages $build_packages" ;;
+	page)
+		packages="$packages $page_packages"
+		# Others than Debian package it together with node.
+		command -v npm >/dev/null 2>&1 || packages="$packages npm"
+		page=yes
+		;;
 	test)
 		packages="$packages $test_packages $daemon_packages $bench_packages"
 		# On arm64 itself the ordinary build and tests are the arm64 ones.
@@ -42,7 +50,7 @@ for word in "$@"; do
 	soak) packages="$packages $soak_packages" ;;
 	bench) packages="$packages $bench_packages" ;;
 	*)
-		echo "setup: '$word' is not a set of packages; there are: build test soak bench" >&2
+		echo "setup: '$word' is not a set of packages; there are: build page test soak bench" >&2
 		exit 2
 		;;
 	esac
@@ -117,6 +125,23 @@ if [ -n "$missing" ]; then
 			$as_root systemctl disable --quiet $units 2>/dev/null
 		fi
 	done
+fi
+
+# The page's modules, by the lock file that they were installed by.
+installed=$root/page/node_modules/.installed-by
+if [ $page = yes ] && ! cmp -s "$root/page/package-lock.json" "$installed"; then
+	modules="npm ci --no-audit --no-fund --ignore-scripts --prefix $root/page"
+	if [ $check = yes ]; then
+		echo "setup: the page's modules are missing; install them with:  $modules" >&2
+		exit 1
+	fi
+	echo "setup: installing with npm ci: $(sed -n 's|^\t\t"node_modules/\(.*\)": {|\1|p' \
+		"$root/page/package-lock.json" | tr '\n' ' ')"
+	if ! $modules >/dev/null; then
+		echo "setup: npm's message above says why the page's modules are not there; then try again:  $modules" >&2
+		exit 1
+	fi
+	cp "$root/page/package-lock.json" "$installed"
 fi
 
 if [ $arm64 = yes ] && [ $check = no ]; then

@@ -29,6 +29,11 @@ libdir=$(dirname "$pkgconfig")
 program=$(find "$stage" -path '*/bin/tacho')
 check 'the tacho program runs' "$program" --version
 check 'man pages are installed' test -n "$(find "$stage" -path '*/man1/tacho.1*')"
+if "$program" view --html - >"$stage/page.html" 2>&1; then
+	check 'the page is installed as files' test -s "$(find "$stage" -path '*/tacho/page/engine.wasm')"
+	check 'the page in one file is installed' cmp "$stage/page.html" \
+		"$(find "$stage" -path '*/tacho/page/tacho.html')"
+fi
 
 cat >"$stage/record.c" <<'END'
 #include <stdio.h>

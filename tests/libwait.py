@@ -1,4 +1,5 @@
 """Waiting for what others do, and ports on which they listen. Standard library only."""
+import random
 import socket
 import time
 
@@ -15,10 +16,17 @@ def until(condition, seconds=PATIENCE):
         time.sleep(0.02)
 
 
-def free_port(kind=socket.SOCK_STREAM):
-    with socket.socket(socket.AF_INET, kind) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+def free_port():
+    """For TCP and UDP, and none that the kernel gives to somebody who asks for any."""
+    while True:
+        port = random.randrange(10000, 32000)
+        with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            try:
+                tcp.bind(("127.0.0.1", port))
+                udp.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+            return port
 
 
 def listens(port):

@@ -35,13 +35,13 @@ SANITIZERS = {
     'TSAN_OPTIONS': 'halt_on_error=1:history_size=4',
 }
 BUILDS = {  # folder: (compiler, options of meson setup)
-    'build': ('gcc', ['-Dtestpoints=true']),
+    'build': ('gcc', ['-Dtestpoints=true', '-Dpage=enabled']),
     'build-asan': ('clang', ['-Db_sanitize=address,undefined', '-Db_lundef=false']),
-    'build-tsan': ('clang', ['-Db_sanitize=thread', '-Db_lundef=false']),
+    'build-tsan': ('clang', ['-Db_sanitize=thread', '-Db_lundef=false', '-Dpage=disabled']),
     'build-fuzz': ('clang', ['-Db_sanitize=address,undefined', '-Db_lundef=false', '-Dfuzz=true',
-                             '-Dc_args=-fsanitize=fuzzer-no-link']),
+                             '-Dpage=disabled', '-Dc_args=-fsanitize=fuzzer-no-link']),
     'build-arm64': (None, [f'--cross-file={ROOT}/.arm64/root.ini',
-                           f'--cross-file={ROOT}/cross/aarch64.ini']),
+                           f'--cross-file={ROOT}/cross/aarch64.ini', '-Dpage=disabled']),
 }
 runner = None  # set by main
 results = None
@@ -179,7 +179,7 @@ def c_files(*folders):
 def look():
     """clang-format finds nothing to change."""
     folders = {}
-    for path in c_files('include', 'src', 'tests', 'examples', 'bench'):
+    for path in c_files('include', 'src', 'tests', 'examples', 'bench', 'crates/tacho/c'):
         folders.setdefault(path.parent.relative_to(ROOT), []).append(path)
 
     def one(folder):
@@ -205,12 +205,13 @@ def headers():
 
 
 def portable():
-    """What the page will run compiles for WASM: the model and all that it reads with."""
+    """What the page runs compiles for WASM without a warning."""
     if not pathlib.Path('/usr/include/wasm32-wasi').is_dir():
         results.skip('wasm', 'there is no wasi-libc here')
         return
     files = [ROOT / 'src/base/crc32c.c'] + [
-        path for path in c_files('src/read', 'src/model', 'src/explain')
+        path for path in c_files('src/read', 'src/text', 'src/model', 'src/explain', 'src/answer',
+                                 'src/view')
         if path.suffix == '.c' and path != ROOT / 'src/read/open.c']
 
     def one(path):
@@ -297,7 +298,7 @@ def scripts(folder, limit, jobs=1, first=(), alone=(), again=()):
     if not build('build'):
         results.skip(folder, 'build was not built')
         return
-    how = {'.py': sys.executable, '.sh': 'bash'}
+    how = {'.py': sys.executable, '.sh': 'bash', '.mjs': 'node'}
     found = {path.name: path for path in sorted((ROOT / 'tests' / folder).iterdir())
              if path.suffix in how and not path.name.startswith('lib')}  # lib*: what tests share
 
@@ -322,9 +323,14 @@ def scripts(folder, limit, jobs=1, first=(), alone=(), again=()):
 def e2e():
     """The programs as a user meets them."""
     scripts('e2e', 600, WAITERS, first=('run_sentinels.py', 'run_continuous.py', 'doctor.py'),
-            alone=('bench_run.py', 'cli_boxes.py', 'diff_runs.py'),
+            alone=('bench_run.py', 'cli_boxes.py', 'diff_runs.py', 'examples.py'),
             again=('run_continuous.py', 'report_extremes.py', 'sql_tables.py', 'run_status.py',
                    'cli_live.py'))
+
+
+def hostile():
+    """One user attacks another, and root, through boxes, files and folders."""
+    scripts('hostile', 1200 if SOAK else 400)
 
 
 def daemons():
@@ -344,15 +350,16 @@ def cases():
 def truth():
     """Servers that are drawn at random: the report against what really happened."""
     scripts('truth', 7200 if SOAK else 1200)
-    log = LOGS / 'truth-truth.py.log'
-    lines = log.read_text().splitlines() if log.exists() else []
-    for number, line in enumerate(lines):
-        if line.startswith('seed '):
-            say(f'  {line}')
-        elif line.startswith('class '):
-            for row in lines[number:]:
-                say(f'  {row}')
-            break
+    for name in ('truth', 'tokio'):
+        log = LOGS / f'truth-{name}.py.log'
+        lines = log.read_text().splitlines() if log.exists() else []
+        for number, line in enumerate(lines):
+            if line.startswith('seed '):
+                say(f'  {line}')
+            elif line.startswith(('class ', '| fault ')):
+                for row in lines[number:]:
+                    say(f'  {row}')
+                break
 
 
 def servers():
@@ -363,6 +370,19 @@ def servers():
         for line in log.read_text().splitlines() if log.exists() else ():
             if line.startswith('| '):
                 say(f'  {line}')
+
+
+def page():
+    """The page in Chromium, as a person uses it."""
+    if not build('build'):
+        results.skip('page', 'build was not built')
+        return
+    if not (BUILD / 'page/engine.wasm').exists():
+        results.skip('page', 'tacho was built without its page')
+        return
+    for folder in ('page-shots', 'page-traces'):
+        shutil.rmtree(BUILD / folder, ignore_errors=True)
+    scripts('page', 600)
 
 
 def process():
@@ -385,6 +405,15 @@ def blocked():
 def asan():
     """The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer."""
     program_suite('asan', 'build-asan', before=fixed_addresses(), slower=3)
+    # Strange requests, to the program itself.
+    tacho = ROOT / 'build-asan/src/cli/tacho'
+    if built.get('build-asan') and 'microhttpd' in subprocess.run(
+            ['ldd', tacho], capture_output=True, text=True).stdout:
+        runner.lines('asan serve_requests.py', [
+            *fixed_addresses(), sys.executable, ROOT / 'tests/fuzz/serve_requests.py'],
+            env=dict(SANITIZERS, TACHO_BIN=str(tacho)), limit=400)
+    else:
+        results.skip('asan serve_requests.py', 'build-asan was not built, or without its page')
 
 
 def tsan():
@@ -415,6 +444,60 @@ def arm64():
     program_suite('arm64', 'build-arm64', slower=5, before=[
         'qemu-aarch64', '-L', '/usr/aarch64-linux-gnu',
         '-E', f'LD_LIBRARY_PATH={ROOT}/.arm64/usr/lib/aarch64-linux-gnu'])
+
+
+def too_old(cargo):
+    """Why this cargo does not build the crates, or nothing."""
+    wanted = max((version for path in (ROOT / 'crates').rglob('Cargo.toml')
+                  for version in re.findall(r'^rust-version = "([\d.]+)"', path.read_text(), re.M)),
+                 key=lambda version: [int(n) for n in version.split('.')])
+    newer = 'rustup (https://rustup.rs) installs a newer one beside it'
+    if not cargo:
+        return f'there is no cargo here; the crates need {wanted} or newer, which rustup ' \
+            '(https://rustup.rs) installs'
+    said = subprocess.run([cargo, '--version'], capture_output=True, text=True).stdout
+    version = re.match(r'cargo (\d+)\.(\d+)', said)
+    if not version:
+        return f'cargo does not tell its version, but "{said.strip()}"'
+    if [int(n) for n in version.groups()] < [int(n) for n in wanted.split('.')]:
+        return f'{said.strip()} is too old; the crates need {wanted} or newer: {newer}'
+    return None
+
+
+def crates():
+    """The crates: cargo test with stable features and with tokio_unstable, and their documents."""
+    why_not = too_old(shutil.which('cargo'))
+    if not why_not and not build('build'):
+        why_not = 'build was not built'
+    more = {'cwd': ROOT / 'crates', 'limit': 900}
+    if not why_not:
+        fetched = runner.run('crates fetch', ['cargo', 'fetch', '--locked'], **more)
+        why_not = None if fetched else f'their dependencies were not fetched: {fetched.why()}'
+    if why_not:
+        results.skip('crates', why_not)
+        return
+
+    def test(name, flags, *options):
+        runner.cargo_test(f'crates {name}', [
+            'cargo', 'test', '--locked', '--workspace', '--no-fail-fast', f'-j{CPUS}',
+            '--target-dir', BUILD / 'crates' / name, *options],
+            env={'RUSTFLAGS': flags, 'CARGO_TERM_COLOR': 'never'}, **more)
+    test('stable', '', '--features', 'tacho/tracing')
+    test('unstable', '--cfg tokio_unstable', '--all-features')
+    runner.check('crates documents', [
+        'cargo', 'doc', '--locked', '--workspace', '--no-deps', '--features', 'tacho/tracing',
+        '--target-dir', BUILD / 'crates/stable'], env={'RUSTDOCFLAGS': '-D warnings'}, **more)
+    listed = runner.run('crates package', ['cargo', 'package', '--list', '--package', 'tacho',
+                                           '--locked', '--allow-dirty'], **more)
+    wanted = {f'c/{path.relative_to(ROOT / "src")}'
+              for path in c_files('src/base', 'src/format', 'src/core')}
+    missing = sorted(wanted - set(listed.output.splitlines()))
+    expect('the package of the crate has the files of the recorder', listed and not missing,
+           f'it has not {missing}', listed)
+    if shutil.which('cargo-fmt'):
+        runner.check('crates format', ['cargo', 'fmt', '--all', '--check'], **more)
+    else:
+        results.skip('crates format', 'there is no cargo fmt here')
 
 
 def analysis():
@@ -454,7 +537,8 @@ def fuzz():
         name, command = test['name'], test['cmd']
         grown = ROOT / 'build-fuzz' / 'corpus' / name
         grown.mkdir(parents=True, exist_ok=True)
-        seeds = [path for path in (ROOT / 'tests/fuzz/corpus' / name, ROOT / 'tests/golden')
+        golden = 'golden-import' if name.startswith('fuzz_import') else 'golden'
+        seeds = [path for path in (ROOT / 'tests/fuzz/corpus' / name, ROOT / 'tests' / golden)
                  if path.is_dir()]
         runner.check(f'fuzz {name}', fixed_addresses() + command + [
             f'-max_total_time={FUZZ_SECONDS}', '-timeout=20', '-rss_limit_mb=2048',
@@ -464,17 +548,16 @@ def fuzz():
 
 
 # What is told soon, with the machine for itself; what mostly waits; and, at the same time but after
-# it, rows of what only computes and cares for no time. The last of those that wait measures time
-# in the end, and does that when nothing computes any more.
+# it, what cares for no time, and rows of what only computes. The cases measure time in the end, and
+# do that when nothing is beside them any more; nor is anything beside what comes after them.
 SOON = [order, man, unit, elf, install]
-WAITING = [e2e, daemons, process, crash, blocked, cases]
-# What the report does not reach yet is no reason to stop everything else; and what other programs
-# do is for longer tests: in a soak, or by name.
-for longer in (truth, servers):
-    if SOAK or longer.__name__ in os.environ.get('TACHO_TEST_ONLY', '').split(','):
-        WAITING.insert(-1, longer)
-COMPUTING = [[look, headers, asan, fuzz, tsan, valgrind], [analysis, arm64]]
-SUITES = SOON + WAITING + [suite for row in COMPUTING for suite in row]
+WAITING = [e2e, hostile, daemons, blocked, cases, truth]
+BESIDE = [page, process, crash]
+# What other programs do is for longer tests: in a soak, or by name.
+if SOAK or 'servers' in os.environ.get('TACHO_TEST_ONLY', '').split(','):
+    WAITING.append(servers)
+COMPUTING = [[look, headers, asan, fuzz, tsan, valgrind], [analysis, arm64, crates]]
+SUITES = SOON + WAITING + BESIDE + [suite for row in COMPUTING for suite in row]
 
 
 def main():
@@ -491,7 +574,8 @@ def main():
         clean_environment(), TACHO_SOURCE=str(ROOT), TACHO_BUILD=str(BUILD), TACHO_KILLS=KILLS,
         TACHO_BIN=str(BUILD / 'src/cli/tacho'), TACHO_EXAMPLES=str(BUILD / 'examples'),
         TACHO_SOAK='1' if SOAK else '0', TACHO_TEST_QUIET=str(QUIET)),
-        low_suites={suite.__name__ for row in COMPUTING for suite in row})
+        low_suites={suite.__name__ for row in [BESIDE, *COMPUTING] for suite in row},
+        steadied=() if SOAK else {suite.__name__ for suite in [e2e, hostile, daemons, blocked, *BESIDE]})
     results = runner.results
 
     def run(suites):
@@ -505,6 +589,7 @@ def main():
         beside.start()
         run(WAITING)
         beside.join()
+        runner.run_again()
     except Interrupted as reason:
         interrupted = str(reason)
     finally:
@@ -515,13 +600,13 @@ def main():
 
 
 def compute(run):
-    """All of COMPUTING. QUIET says when it is done."""
+    """BESIDE and all of COMPUTING. QUIET says when it is done."""
     def row(suites):
         try:
             run(suites)
         except Interrupted:
             pass  # main says so
-    rows = [threading.Thread(target=row, args=[suites]) for suites in COMPUTING]
+    rows = [threading.Thread(target=row, args=[suites]) for suites in [BESIDE, *COMPUTING]]
     for thread in rows:
         thread.start()
     for thread in rows:
@@ -538,7 +623,8 @@ def run_suite(suite):
         raise
     except Exception as error:  # whatever it is: no suite is lost in silence
         results.fail(suite.__name__, f'the suite itself failed: {error!r}')
-    if not any(results.counts()):
+    later = any(name == suite.__name__ for name, *_ in runner.later)
+    if not any(results.counts()) and not later:
         results.fail(suite.__name__, 'it has no tests')
     passed, failed, skipped = results.counts()
     cpu = sum(cpu for _, cpu, name, _ in runner.took if name == suite.__name__)
@@ -549,6 +635,7 @@ def run_suite(suite):
 
 def summary(interrupted):
     lines = [f'skipped: {what}' for what in results.skipped]
+    lines += [f'unsteady: {what}' for what in results.unsteady]
     lines += [f'failed: {what}' for what in results.failed]
     if interrupted is not None:
         lines.append(f'interrupted ({interrupted or "signal"}): not all suites were run')

@@ -13,6 +13,7 @@
 
 #include "agent/run_program.h"
 #include "base/clock.h"
+#include "base/sys.h"
 #include "read/records.h"
 #include "tacho_read.h"
 
@@ -56,19 +57,10 @@ static int open_of(uint32_t pid, const char *name)
 /* Ended by a zero; bytes or -errno. */
 static ssize_t read_of(uint32_t pid, const char *name, char *out, size_t size)
 {
-	int fd = open_of(pid, name);
-	size_t used = 0;
-	ssize_t n = 0;
+	char path[64];
 
-	if (fd < 0)
-		return -errno;
-	while (used + 1 < size && (n = read(fd, out + used, size - 1 - used)) > 0)
-		used += (size_t)n;
-	if (n < 0 && used == 0)
-		n = -errno;
-	close(fd);
-	out[used] = 0;
-	return used ? (ssize_t)used : n;
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
+	return tacho__read_small(path, out, size);
 }
 
 /* Whether `text` occurs in the file: 1, 0, or -errno; -ESRCH: the process has just ended. */

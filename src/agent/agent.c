@@ -12,8 +12,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "agent/boxes.h"
 #include "agent/engine.h"
 #include "base/clock.h"
+#include "symbols/child.h"
 #include "text/text.h"
 
 #define NS_PER_MS UINT64_C(1000000)
@@ -46,12 +48,9 @@ static int take_lock(struct agent *a)
 	char path[PATH_MAX], other[TEXT_SMALL] = "";
 	ssize_t n;
 
-	if (given && given[0])
-		snprintf(path, sizeof(path), "%s", given);
-	else
-		snprintf(path, sizeof(path), "/dev/shm/tacho-%u", (unsigned)geteuid());
+	tacho__box_folder_make(path, sizeof(path));
 	a->options.all_users = host;
-	mkdir(path, 0700);
+	tacho__child_divides = host;
 	strncat(path, "/agent.lock", sizeof(path) - strlen(path) - 1);
 	a->lock = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC, 0600);
 	if (a->lock < 0) {

@@ -11,16 +11,21 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "agent/boxes.h"
+#include "base/process.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "text/text.h"
 
-/* Of one folder: more than any machine runs processes, less than what someone else may
-   put there to keep root busy. */
-#define FILES_MAX 65536u
+/* Of one user: more processes than a user has, less than what someone else may put there to keep
+   root busy. So it is with folders, and with what others make in place of folders. */
+#define FILES_MAX 4096u
+#define FOLDERS_MAX 16u
+#define SKIPPED_MAX 64u
 
 static bool read_number(const char **at, uint64_t *out)
 {
@@ -54,7 +59,7 @@ bool tacho__box_name_parse(const char *path, struct tacho__box_file *out)
 static void add_file(struct tacho__box_list *list, const struct tacho__box_folder *folder,
 		     const char *name)
 {
-	struct tacho__box_file file = {.note = folder->notes};
+	struct tacho__box_file file = {.note = folder->notes, .owner = folder->owner};
 	struct tacho__box_file *grown;
 
 	if (!tacho__box_name_parse(name, &file))
@@ -100,23 +105,36 @@ static int open_folder(struct tacho__box_folder *folder, uid_t owner)
 		skip(folder, "it belongs to user %u, not to user %u", (unsigned)st.st_uid,
 		     (unsigned)owner);
 	} else {
+		folder->owner = st.st_uid;
 		return fd;
 	}
 	close(fd);
 	return -1;
 }
 
-static void read_folder(struct tacho__box_list *list, size_t index, uid_t owner)
+/* How many more files of this user are listed. */
+static size_t files_left(const struct tacho__box_list *list, const struct tacho__box_folder *of)
 {
-	struct tacho__box_folder *folder = &list->folders[index];
-	size_t limit = list->file_count + FILES_MAX;
-	int fd = open_folder(folder, owner);
-	struct dirent *entry;
-	DIR *dir;
+	size_t files = 0, folders = 0;
 
-	if (fd < 0)
-		return;
-	dir = fdopendir(fd);
+	for (size_t i = 0; i < list->folder_count; i++) {
+		const struct tacho__box_folder *f = &list->folders[i];
+
+		if (f->state != TACHO__BOX_FOLDER_SEARCHED || f->owner != of->owner ||
+		    f->notes != of->notes)
+			continue;
+		files += f->files;
+		folders++;
+	}
+	return folders <= FOLDERS_MAX && files < FILES_MAX ? FILES_MAX - files : 0;
+}
+
+static void read_folder(struct tacho__box_list *list, struct tacho__box_folder *folder, int fd)
+{
+	size_t begin = list->file_count, limit = begin + files_left(list, folder);
+	DIR *dir = fdopendir(fd);
+	struct dirent *entry;
+
 	if (!dir) {
 		close(fd);
 		list->failed = true;
@@ -127,27 +145,51 @@ static void read_folder(struct tacho__box_list *list, size_t index, uid_t owner)
 		if (!folder->cut)
 			add_file(list, folder, entry->d_name);
 	}
+	folder->files = list->file_count - begin;
 	closedir(dir);
+}
+
+/* Whether a folder is worth remembering: anybody can make any number that are not. */
+static bool is_worth_it(const struct tacho__box_list *list, const struct tacho__box_folder *folder)
+{
+	bool searched = folder->state == TACHO__BOX_FOLDER_SEARCHED;
+	size_t alike = 0;
+
+	for (size_t i = 0; i < list->folder_count; i++) {
+		const struct tacho__box_folder *f = &list->folders[i];
+
+		alike += searched ? f->state == TACHO__BOX_FOLDER_SEARCHED &&
+					    f->owner == folder->owner
+				  : f->state == TACHO__BOX_FOLDER_SKIPPED;
+	}
+	return alike < (searched ? FOLDERS_MAX : SKIPPED_MAX);
 }
 
 /* Takes over `path`, also when it fails. */
 static void add_folder(struct tacho__box_list *list, char *path, bool notes, uid_t owner)
 {
-	struct tacho__box_folder *grown = NULL;
-	bool known = false;
+	struct tacho__box_folder folder = {.path = path, .notes = notes}, *grown = NULL;
+	bool known = false, wanted;
+	int fd = -1;
 
 	for (size_t i = 0; path && i < list->folder_count; i++)
 		known |= strcmp(list->folders[i].path, path) == 0;
 	if (path && !known && !list->failed)
+		fd = open_folder(&folder, owner);
+	wanted = path && !known && is_worth_it(list, &folder);
+	if (wanted && !list->failed)
 		grown = reallocarray(list->folders, list->folder_count + 1, sizeof(*grown));
 	if (!grown) {
-		list->failed |= !known;
+		list->failed |= !path || wanted;
 		free(path);
+		if (fd >= 0)
+			close(fd);
 		return;
 	}
 	list->folders = grown;
-	grown[list->folder_count++] = (struct tacho__box_folder){.path = path, .notes = notes};
-	read_folder(list, list->folder_count - 1, owner);
+	grown[list->folder_count++] = folder;
+	if (fd >= 0)
+		read_folder(list, &grown[list->folder_count - 1], fd);
 }
 
 __attribute__((format(printf, 1, 2))) static char *format_path(const char *format, ...)
@@ -166,20 +208,24 @@ __attribute__((format(printf, 1, 2))) static char *format_path(const char *forma
 	return path;
 }
 
-/* Folders tacho-UID of all users in `parent`. */
-static void add_all_users(struct tacho__box_list *list, const char *parent, bool notes)
+/* Folders tacho-UID of all users in `parent`, or of one; and tacho-UID.NUMBER, where somebody else
+   has taken that. */
+static void add_users(struct tacho__box_list *list, const char *parent, bool notes,
+		      const uid_t *only)
 {
 	DIR *dir = opendir(parent);
 	struct dirent *entry;
 
 	while (dir && !list->failed && (entry = readdir(dir))) {
 		const char *at = entry->d_name;
-		uint64_t uid;
+		uint64_t uid, number;
 
 		if (strncmp(at, "tacho-", 6) != 0)
 			continue;
 		at += 6;
-		if (!read_number(&at, &uid) || *at || uid >= UINT32_MAX)
+		if (!read_number(&at, &uid) || uid >= UINT32_MAX ||
+		    (*at && !(*at++ == '.' && read_number(&at, &number) && !*at)) ||
+		    (only && uid != *only))
 			continue;
 		add_folder(list, format_path("%s/%s", parent, entry->d_name), notes, (uid_t)uid);
 	}
@@ -210,6 +256,7 @@ static void add_own(struct tacho__box_list *list)
 		add_folder(list, format_path("%s", given), false, uid);
 	} else {
 		add_folder(list, format_path("/dev/shm/tacho-%u", (unsigned)uid), false, uid);
+		add_users(list, "/dev/shm", false, &uid);
 		if (runtime && runtime[0] == '/')
 			add_folder(list, format_path("%s/tacho", runtime), false, uid);
 	}
@@ -221,8 +268,8 @@ int tacho__box_list_read(struct tacho__box_list *list, bool all_users)
 	memset(list, 0, sizeof(*list));
 	add_own(list);
 	if (all_users) {
-		add_all_users(list, "/dev/shm", false);
-		add_all_users(list, "/tmp", true);
+		add_users(list, "/dev/shm", false, NULL);
+		add_users(list, "/tmp", true, NULL);
 	}
 	if (list->failed) {
 		tacho__box_list_free(list);
@@ -246,8 +293,9 @@ void tacho__box_list_tell(const struct tacho__box_list *list,
 				 f->reason);
 		else if (f->cut)
 			snprintf(sentence, sizeof(sentence),
-				 "%s holds more than %u boxes; the others are left out.", f->path,
-				 FILES_MAX);
+				 "user %u has more than %u boxes; of those in %s, some are left "
+				 "out.",
+				 (unsigned)f->owner, FILES_MAX, f->path);
 		else
 			continue;
 		tell(arg, sentence);
@@ -270,9 +318,22 @@ const struct tacho__box_file *tacho__box_list_find(const struct tacho__box_list 
 	const struct tacho__box_file *found = NULL;
 
 	for (size_t i = 0; i < list->file_count; i++)
-		if (list->files[i].pid == pid)
+		if (list->files[i].pid == pid && tacho__process_may_own(pid, list->files[i].owner))
 			found = &list->files[i];
 	return found;
+}
+
+const struct tacho__box_file *tacho__box_list_rival(const struct tacho__box_list *list,
+						    const struct tacho__box_file *file)
+{
+	for (size_t i = 0; i < list->file_count; i++) {
+		const struct tacho__box_file *f = &list->files[i];
+
+		if (f->pid == file->pid && f->owner != file->owner && !f->note && !file->note &&
+		    tacho__process_may_own(f->pid, f->owner))
+			return f;
+	}
+	return NULL;
 }
 
 int tacho__box_lock(const char *path, struct stat *st)
@@ -290,13 +351,43 @@ int tacho__box_lock(const char *path, struct stat *st)
 	return fd;
 }
 
-void tacho__box_folder_make(void)
+/* One of a name that nobody could have foreseen, as recorders make it too. */
+static void make_another(char *path, size_t size)
+{
+	struct tacho__box_list list;
+	uint32_t number = 0;
+	bool found = false;
+
+	if (tacho__box_list_read(&list, false) == 0) {
+		for (size_t i = 0; i < list.folder_count && !found; i++) {
+			const struct tacho__box_folder *f = &list.folders[i];
+
+			found = f->state == TACHO__BOX_FOLDER_SEARCHED && !f->notes &&
+				f->owner == geteuid();
+			if (found)
+				snprintf(path, size, "%s", f->path);
+		}
+		tacho__box_list_free(&list);
+	}
+	if (found || getrandom(&number, sizeof(number), GRND_NONBLOCK) != sizeof(number))
+		return;
+	snprintf(path, size, "/dev/shm/tacho-%u.%" PRIu32, (unsigned)geteuid(), number);
+	mkdir(path, 0700);
+}
+
+void tacho__box_folder_make(char *path, size_t size)
 {
 	const char *given = getenv("TACHO_BOX_DIR");
-	char folder[64];
+	struct stat st;
 
-	snprintf(folder, sizeof(folder), "/dev/shm/tacho-%u", (unsigned)geteuid());
-	mkdir(given && given[0] ? given : folder, 0700);
+	if (given && given[0])
+		snprintf(path, size, "%s", given);
+	else
+		snprintf(path, size, "/dev/shm/tacho-%u", (unsigned)geteuid());
+	mkdir(path, 0700);
+	if (!(given && given[0]) && lstat(path, &st) == 0 &&
+	    (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)))
+		make_another(path, size);
 }
 
 void tacho__box_folders_tidy(bool all_users)
@@ -334,19 +425,9 @@ int tacho__box_remove(const char *path, const struct stat *was, char *message, s
 static ssize_t read_proc(uint32_t pid, const char *name, char *out, size_t size)
 {
 	char path[64];
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return -errno;
-	n = read(fd, out, size - 1);
-	close(fd);
-	if (n < 0)
-		return -EIO;
-	out[n] = 0;
-	return n;
+	return tacho__read_small(path, out, size);
 }
 
 enum tacho_alive tacho__box_process_runs(uint32_t pid, uint64_t start_time)

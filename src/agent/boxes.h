@@ -25,8 +25,10 @@ enum tacho__box_folder_state {
 struct tacho__box_folder {
 	char *path;
 	enum tacho__box_folder_state state;
-	bool notes; /* only notes of processes that could not record are made here */
-	bool cut;   /* it holds more boxes than are listed */
+	uid_t owner;
+	size_t files; /* that were listed */
+	bool notes;   /* only notes of processes that could not record are made here */
+	bool cut;     /* it holds more boxes than are listed */
 	char reason[160];
 };
 
@@ -36,6 +38,7 @@ struct tacho__box_file {
 	uint32_t pid;
 	uint64_t start_time;
 	uint32_t number;
+	uid_t owner; /* of its folder: nobody else can have put it there, but root */
 	bool note;
 };
 
@@ -53,14 +56,20 @@ int tacho__box_list_read(struct tacho__box_list *list, bool all_users);
 void tacho__box_list_tell(const struct tacho__box_list *list,
 			  void (*tell)(void *arg, const char *sentence), void *arg);
 void tacho__box_list_free(struct tacho__box_list *list);
-/* Makes this user's folder for boxes, as the first box would: so that it can be waited for there.
-   The other deletes such folders where they are empty; recorders make them again. */
-void tacho__box_folder_make(void);
+/* Makes this user's folder for boxes, as the first box would, and says where: so that it can be
+   waited for there. The other deletes such folders where they are empty; recorders make them
+   again. */
+void tacho__box_folder_make(char *path, size_t size);
 void tacho__box_folders_tidy(bool all_users);
 
 /* The newest box of a process, a real one before a note; NULL: none. */
 const struct tacho__box_file *tacho__box_list_find(const struct tacho__box_list *list,
 						   uint32_t pid);
+
+/* A box of somebody else's that says to be of the same process, which is gone, so that nobody knows
+   whose it was; NULL: none. */
+const struct tacho__box_file *tacho__box_list_rival(const struct tacho__box_list *list,
+						    const struct tacho__box_file *file);
 
 /* Takes PID-STARTTIME-N.box apart; `path` may have folders before it. */
 bool tacho__box_name_parse(const char *path, struct tacho__box_file *out);

@@ -20,6 +20,7 @@
 #include "agent/exec.h"
 #include "agent/follow.h"
 #include "agent/keep.h"
+#include "agent/listener.h"
 #include "agent/segments.h"
 #include "base/clock.h"
 #include "symbols/resolve.h"
@@ -52,6 +53,11 @@ int tacho__engine_begin(struct tacho__engine *e)
 		error = -errno;
 		tacho__error(e->voice, "cannot make an eventfd: %s.", strerror(-error));
 		return error;
+	}
+	e->listener = tacho__listener_new();
+	if (!e->listener) {
+		tacho__error(e->voice, "out of memory.");
+		return -ENOMEM;
 	}
 	error = tacho__attend_setup(e);
 	if (error)
@@ -108,9 +114,10 @@ static void wait_for(struct waited *w, int fd, bool look)
 	w->look[w->count++] = look;
 }
 
-static void wait_for_all(struct waited *w, const struct tacho__engine *e)
+static void wait_for_all(struct waited *w, const struct tacho__engine *e, bool boxes)
 {
-	wait_for(w, e->inotify, true);
+	if (boxes)
+		wait_for(w, e->inotify, true);
 	wait_for(w, e->poke, false);
 	for (size_t i = 0; i < e->other_count; i++)
 		wait_for(w, e->others[i].pidfd, true);
@@ -125,16 +132,26 @@ static void wait_for_all(struct waited *w, const struct tacho__engine *e)
 	}
 }
 
+/* Somebody makes boxes faster than they can be looked at, or something like boxes. */
+static bool has_news_too_early(const struct tacho__engine *e, uint64_t now)
+{
+	struct pollfd fd = {.fd = e->inotify, .events = POLLIN};
+
+	return now < e->scan_ns && poll(&fd, 1, 0) > 0;
+}
+
 bool tacho__engine_wait(const struct tacho__engine *e, int signals, uint64_t until)
 {
 	size_t most = 3 + e->other_count + 2 * e->count;
 	struct waited w = {.fds = calloc(most, sizeof(*w.fds)), .look = calloc(most, 1)};
 	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC), due = tacho__engine_due(e), left;
 	struct timespec timeout;
-	bool look = !w.fds || !w.look;
+	bool look = !w.fds || !w.look, held = has_news_too_early(e, now);
 
 	if (due < until)
 		until = due;
+	if (held && e->scan_ns < until)
+		until = e->scan_ns;
 	left = until > now ? until - now : 0;
 	if (look)
 		left = left < SHORT_NS ? left : SHORT_NS; /* no memory: look around instead */
@@ -142,14 +159,24 @@ bool tacho__engine_wait(const struct tacho__engine *e, int signals, uint64_t unt
 				    .tv_nsec = (long)(left % NS_PER_S)};
 	if (!look) {
 		wait_for(&w, signals, false);
-		wait_for_all(&w, e);
+		wait_for_all(&w, e, !held);
 	}
 	ppoll(w.fds, w.count, until == UINT64_MAX && !look ? NULL : &timeout, NULL);
 	for (size_t i = 0; i < w.count; i++)
-		look |= w.look[i] && w.fds[i].revents;
+		look |= w.look[i] && w.fds[i].revents &&
+			(w.fds[i].fd != e->inotify ||
+			 tacho__clock_ns(CLOCK_MONOTONIC) >= e->scan_ns);
 	free(w.fds);
 	free(w.look);
 	return look;
+}
+
+/* Whether the file is still there, and no other in its place. */
+static bool is_there(const struct tacho__followed *box)
+{
+	struct stat st;
+
+	return lstat(box->path, &st) == 0 && st.st_ino == box->inode;
 }
 
 /* Boxes that are dealt with; those that stay are remembered as done. */
@@ -164,7 +191,7 @@ static void forget_gone(struct tacho__engine *e)
 			close(box->pidfd);
 			box->pidfd = -1;
 		}
-		if (box->ended && box->done && access(box->path, F_OK) < 0) {
+		if ((box->ended || box->note) && box->done && !is_there(box)) {
 			tacho__kills_free(&box->kills);
 			free(box->path);
 			free(box->command_line);
@@ -338,6 +365,9 @@ void tacho__engine_end(struct tacho__engine *e)
 	/* Also where the command itself recorded nothing, as one that only starts others. */
 	if (e->options.names && e->command_reaped && !e->failed)
 		tacho__perf_map_remove(e->command, getuid());
+	free(e->watches);
+	e->watches = NULL;
+	e->watch_count = 0;
 	free(e->boxes);
 	e->boxes = NULL;
 	e->count = 0;
@@ -356,6 +386,8 @@ void tacho__engine_end(struct tacho__engine *e)
 	if (e->poke >= 0)
 		close(e->poke);
 	e->inotify = e->poke = -1;
+	tacho__listener_free(e->listener);
+	e->listener = NULL;
 }
 
 static void wait_for_exec(struct tacho__engine *e, int signals, bool (*impatient)(void *),

@@ -55,6 +55,7 @@ struct tacho__followed {
 	char *path;
 	struct tacho__follow *follow; /* NULL: a note */
 	ino_t inode;
+	uid_t owner; /* of the file */
 	uint32_t pid, number;
 	uint64_t start_time;
 	char comm[17];
@@ -81,6 +82,7 @@ struct tacho__followed {
 	struct tacho__trace_end end; /* once it has ended */
 	int exit_status;	     /* then, as a shell tells it; -1: its parent's secret */
 	uint64_t retry_ns;	     /* when it ended and could not be saved: next time */
+	uint32_t unreadable;	     /* how often its box could not be read */
 };
 
 /* A child that was reaped: its box may be found only now. */
@@ -109,11 +111,15 @@ struct tacho__engine {
 	struct tacho__reaped reaped[TACHO__REAPED]; /* the last ones */
 	uint32_t reaped_count;			    /* ever */
 	int inotify;
-	int poke;     /* eventfd: a recorder wants attention */
+	int *watches; /* of the folders that the last scan listed */
+	size_t watch_count;
+	int poke; /* eventfd: a recorder wants attention */
+	struct tacho__listener *listener;
 	bool pending; /* a box is being made, or left to its tacho run: look again soon */
 	bool waiting; /* there are boxes of ours for which there were no descriptors */
 	bool silent;  /* folders that cannot be searched have been told */
 	uint64_t begun_ns;
+	uint64_t scan_ns; /* not before, unless a process has ended: for new boxes */
 	struct tacho__followed *boxes;
 	size_t count;
 	struct tacho__other_agent *others;

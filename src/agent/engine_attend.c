@@ -115,7 +115,7 @@ void tacho__attend_begin(struct tacho__engine *e, struct tacho__followed *box)
 	}
 	if (box->ended)
 		return;
-	box->listens = tacho__follow_begin(box->follow, e->poke, past) == 0;
+	box->listens = tacho__follow_begin(box->follow, e->listener, e->poke, past) == 0;
 	if (!box->listens)
 		return;
 	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++)
@@ -199,7 +199,10 @@ static void read_triggers(struct tacho__engine *e, struct tacho__followed *box, 
 
 	if (tacho__follow_control(box->follow, &control) < 0)
 		return;
-	while (tacho__follow_trigger(box->follow, &trigger, &missed)) {
+	/* A program that makes them faster than they are read is listened to again later. */
+	for (unsigned i = 0; i < TACHO_TRIGGERS; i++) {
+		if (!tacho__follow_trigger(box->follow, &trigger, &missed))
+			break;
 		box->demand.unheard += missed;
 		tacho__demand_trigger(&e->options.rules, &box->demand, now, &trigger, &control);
 	}

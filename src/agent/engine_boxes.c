@@ -17,10 +17,18 @@
 #include "agent/engine.h"
 #include "agent/follow.h"
 #include "base/clock.h"
+#include "base/process.h"
 #include "format/box.h"
 #include "format/trace.h"
 
-#define BOXES_MAX 16384u /* at a time: more are left to `tacho recover` */
+/* At a time: more are left to `tacho recover`. No user takes them all, and no process: one box of it is
+   new, and others are there until they are saved. */
+#define BOXES_MAX 16384u
+#define USER_BOXES_MAX 2048u
+#define PROCESS_BOXES_MAX 4u
+/* Looking for boxes takes at most that part of the time, however often there might be new ones. */
+#define SCAN_PART 10u
+#define SCAN_PAUSE_MAX_NS UINT64_C(1000000000)
 #define OTHERS_MAX 64u
 /* Descriptors that are kept for looking around and for saving windows. */
 #define RESERVE 32u
@@ -29,20 +37,40 @@
 #define LEFT_TO_RUN_NS UINT64_C(2000000000)
 #define KILLS_LOOK_NS UINT64_C(5000000000)
 
-/* Folders in which boxes may appear, also those that are not there yet. */
-static void watch_folders(const struct tacho__engine *e, const struct tacho__box_list *list)
+static bool is_watched(const int *watches, size_t count, int watch)
+{
+	for (size_t i = 0; i < count; i++)
+		if (watches[i] == watch)
+			return true;
+	return false;
+}
+
+/* Folders in which boxes may appear, also those that are not there yet; and no others any more: of a
+   user's very many, each scan may list different ones. */
+static void watch_folders(struct tacho__engine *e, const struct tacho__box_list *list)
 {
 	const uint32_t mask = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW;
+	int *watches = calloc(list->folder_count + 1, sizeof(*watches));
+	size_t count = 0;
 
-	if (e->inotify < 0)
+	if (e->inotify < 0 || !watches) {
+		free(watches);
 		return;
+	}
 	/* Each call is the same watch again where there is one. */
 	for (size_t i = 0; i < list->folder_count; i++)
 		if (list->folders[i].state == TACHO__BOX_FOLDER_SEARCHED)
-			inotify_add_watch(e->inotify, list->folders[i].path, mask);
+			watches[count++] =
+				inotify_add_watch(e->inotify, list->folders[i].path, mask);
 	/* A server of root may have workers of users that had no folder before. */
 	if (e->options.all_users)
-		inotify_add_watch(e->inotify, "/dev/shm", mask);
+		watches[count++] = inotify_add_watch(e->inotify, "/dev/shm", mask);
+	for (size_t i = 0; i < e->watch_count; i++)
+		if (e->watches[i] >= 0 && !is_watched(watches, count, e->watches[i]))
+			inotify_rm_watch(e->inotify, e->watches[i]);
+	free(e->watches);
+	e->watches = watches;
+	e->watch_count = count;
 }
 
 static void drain(int fd)
@@ -122,6 +150,41 @@ static enum kind is_free(struct tacho__engine *e, const struct tacho__follow *f)
 	return OURS;
 }
 
+/* What one user or one process may have of what all share, notes and boxes that are dealt with among
+   it; root's are many users'. */
+static bool is_too_many(const struct tacho__engine *e, const struct tacho__box_file *file,
+			uid_t owner)
+{
+	uint32_t user = 0, process = 0;
+	struct rlimit limit;
+	rlim_t most = USER_BOXES_MAX;
+
+	if (owner == geteuid())
+		return false;
+	/* A box takes two descriptors. */
+	if (getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur / 8 < most)
+		most = limit.rlim_cur / 8;
+	for (size_t i = 0; i < e->count; i++) {
+		const struct tacho__followed *box = &e->boxes[i];
+
+		user += box->owner == owner;
+		process +=
+			box->follow && box->pid == file->pid && box->start_time == file->start_time;
+	}
+	return user >= most || process >= PROCESS_BOXES_MAX;
+}
+
+/* Nobody gets another's process watched by naming it in a box, nor another's file saved by giving it
+   a name in a folder of their own. */
+static bool is_whose_it_says(const struct tacho__box_file *file, uid_t owner)
+{
+	if (file->owner != owner && file->owner != 0)
+		return false;
+	/* Of one that is gone, the number may be another's by now. */
+	return tacho__process_may_own(file->pid, owner) ||
+	       tacho__box_process_runs(file->pid, file->start_time) == TACHO_ALIVE_NO;
+}
+
 static enum kind judge(struct tacho__engine *e, const struct tacho__box_file *file,
 		       struct tacho__follow **f)
 {
@@ -132,7 +195,9 @@ static enum kind judge(struct tacho__engine *e, const struct tacho__box_file *fi
 		return result == -ENODATA ? UNFINISHED : FOREIGN;
 	super = tacho__follow_super(*f);
 	if (super->pid != file->pid || super->start_time != file->start_time ||
-	    is_known(e, file->path, tacho__follow_file(*f)->st_ino))
+	    !is_whose_it_says(file, tacho__follow_file(*f)->st_uid) ||
+	    is_known(e, file->path, tacho__follow_file(*f)->st_ino) ||
+	    is_too_many(e, file, tacho__follow_file(*f)->st_uid))
 		return FOREIGN;
 	if (e->options.recording)
 		return super->recording == e->options.recording ? OURS : FOREIGN;
@@ -239,6 +304,7 @@ static void take(struct tacho__engine *e, const struct tacho__box_file *file,
 				      .number = file->number,
 				      .start_time = file->start_time,
 				      .inode = tacho__follow_file(f)->st_ino,
+				      .owner = tacho__follow_file(f)->st_uid,
 				      .look_ns = UINT64_MAX,
 				      .drain_ns = UINT64_MAX,
 				      .pidfd = -1};
@@ -359,12 +425,16 @@ static void look_at_ends(struct tacho__engine *e)
 
 void tacho__engine_scan(struct tacho__engine *e)
 {
+	uint64_t begin = tacho__clock_ns(CLOCK_MONOTONIC), end;
 	struct tacho__box_list list;
+	char folder[PATH_MAX];
 	int result;
 
 	drain(e->inotify);
 	forget_others(e);
-	tacho__box_folder_make(); /* also again: a `tacho run` that ends deletes it when it is empty */
+	tacho__box_folder_make(
+		folder,
+		sizeof(folder)); /* also again: a `tacho run` that ends deletes it when it is empty */
 	result = tacho__box_list_read(&list, e->options.all_users);
 	e->pending = e->waiting = false;
 	if (result == 0) {
@@ -377,4 +447,7 @@ void tacho__engine_scan(struct tacho__engine *e)
 		tacho__box_list_free(&list);
 	}
 	look_at_ends(e);
+	end = tacho__clock_ns(CLOCK_MONOTONIC);
+	e->scan_ns = (end - begin) * (SCAN_PART - 1);
+	e->scan_ns = end + (e->scan_ns < SCAN_PAUSE_MAX_NS ? e->scan_ns : SCAN_PAUSE_MAX_NS);
 }

@@ -17,6 +17,7 @@
 #include "agent/segments.h"
 #include "base/clock.h"
 #include "format/trace.h"
+#include "read/news.h"
 #include "symbols/resolve.h"
 #include "tacho_read.h"
 #include "text/problems.h"
@@ -227,21 +228,24 @@ static int save(const struct window *w)
 	struct tacho_reader *reader = NULL;
 	char message[TACHO__MESSAGE] = "";
 	struct tacho__new_file file;
-	int result = tacho_read_open(&reader, w->box->path, &options, message, sizeof(message));
+	/* Not by its name, which may be another's by now. */
+	int result = tacho__read_fd(&reader, tacho__follow_fd(w->box->follow), w->box->path,
+				    &options, message, sizeof(message));
 
-	if (result < 0)
-		complain(e, message[0] ? message : strerror(-result));
-	else if (!tacho_read_process(reader, 0))
+	if (result == 0 && !tacho_read_process(reader, 0))
 		result = -EBADMSG;
-	else
+	/* There may be descriptors again later; a box that its program has damaged gets no better. */
+	if (result < 0 && result != -EMFILE && result != -ENFILE && w->box->unreadable++ == 0)
+		tacho__error(e->voice, "%s", message[0] ? message : strerror(-result));
+	if (result == 0)
 		result = write_trace(w, reader, &file, &written);
 	if (result > 0) {
 		text_problems(reader, 5, tacho__engine_warn, e);
 		say_saved(w, e->options.one_file ? e->recording.path : file.path, &written);
 	}
 	if (result > 0 && !e->options.one_file) {
-		if (!w->box->ended && w->why && w->why[0])
-			e->dropped += tacho__keep_add(e->keep, file.path, written.bytes);
+		e->dropped += tacho__keep_add(e->keep, file.path, written.bytes,
+					      tacho__follow_file(w->box->follow)->st_uid);
 		tacho__save_file(e, w->box->pid, file.path, w->why);
 	}
 	tacho_read_close(reader);
@@ -253,10 +257,14 @@ int tacho__save_window(struct tacho__engine *e, struct tacho__followed *box, con
 {
 	struct window w = {
 		.engine = e, .box = box, .why = why, .why_ns = why_ns, .trigger = trigger};
+	uint32_t unreadable = box->unreadable;
 	bool failed;
 
 	tacho__attend_stopped(e, box);
 	failed = save(&w) < 0;
+	/* That says nothing about the next one. */
+	if (box->unreadable > unreadable)
+		return -EIO;
 	if (failed && !e->failing && !e->closing)
 		tacho__error(e->voice,
 			     "the window of %s (%" PRIu32
@@ -311,10 +319,13 @@ static bool is_wanted(struct tacho__engine *e, struct tacho__followed *box)
 static int save_last(struct tacho__engine *e, struct tacho__followed *box)
 {
 	struct tacho__demand *d = &box->demand;
+	int result;
 
 	if (box->row) {
 		tacho__segments_end(box->row, &box->end, box->command_line);
-		return tacho__attend_drain(e, box, TACHO__DRAIN_END);
+		result = tacho__attend_drain(e, box, TACHO__DRAIN_END);
+		box->unreadable += result < 0 && tacho__row_is_unreadable(box->row);
+		return result;
 	}
 	if (!is_wanted(e, box)) {
 		e->unwanted++;
@@ -341,6 +352,7 @@ static bool is_asked_to_stay(const struct tacho__engine *e, const struct tacho__
 void tacho__save_ended(struct tacho__engine *e, struct tacho__followed *box)
 {
 	struct stat st = *tacho__follow_file(box->follow);
+	uint32_t before = box->unreadable;
 	char message[TEXT_SENTENCE];
 	struct stat now;
 
@@ -362,6 +374,14 @@ void tacho__save_ended(struct tacho__engine *e, struct tacho__followed *box)
 		if (e->options.names &&
 		    tacho__box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO)
 			tacho__perf_map_remove(box->pid, st.st_uid);
+	}
+	if (!box->done && box->unreadable > before) {
+		e->failed++;
+		box->done = true;
+		tacho__error(e->voice,
+			     "the window of %s (%" PRIu32
+			     ") stays in %s, which cannot be read; it is not tried again.",
+			     box->comm, box->pid, box->path);
 	}
 	if (!box->done && !e->closing) {
 		box->retry_ns = tacho__clock_ns(CLOCK_MONOTONIC) + RETRY_NS;

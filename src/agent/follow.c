@@ -5,36 +5,28 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <linux/futex.h>
-#include <pthread.h>
 #include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
+#include "agent/listener.h"
 #include "base/clock.h"
-
-#define STACK_BYTES (64u << 10)
 
 struct tacho__follow {
 	int fd;
-	int poke; /* eventfd */
 	struct stat file;
 	struct tacho_box_super super;
 	uint64_t control; /* offset in the file; 0: the box has none */
 	uint32_t last_trigger;
 	uint32_t config;
-	bool listens; /* agent_pid and thread are there */
-	bool poked;   /* set by the thread */
-	uint32_t seen;
-	pthread_t thread;
-	void *page; /* mapped, for the futex */
+	bool listens;		   /* agent_pid is there, and it is listened to */
+	struct tacho__heard heard; /* wake_seq */
+	void *page;		   /* mapped, for the futex */
 	size_t page_size;
-	const uint32_t *futex; /* wake_seq in it */
 };
 
 static int check_super(const struct tacho__follow *f)
@@ -161,56 +153,6 @@ uint32_t tacho__follow_agent(const struct tacho__follow *f)
 
 /* ------------------------------------------------------------------ listening */
 
-static void poke(struct tacho__follow *f)
-{
-	const uint64_t one = 1;
-
-	__atomic_store_n(&f->poked, true, __ATOMIC_RELEASE);
-	/* It fails only when 2^64 - 2 pokes wait, which is as good. */
-	if (write(f->poke, &one, sizeof(one)) < 0)
-		return;
-}
-
-/* Ends when the file was truncated; the caller ends it at any point of the sleep. */
-static void *sleep_in_futex(void *arg)
-{
-	struct tacho__follow *f = arg;
-	const uint64_t at = f->control + offsetof(struct tacho_box_control, wake_seq);
-	uint32_t now;
-	long result;
-	int old;
-
-	pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-	/* In the sleep it has nothing that could be left half done. */
-	pthread_setcanceltype(PTHREAD_CANCEL_ASYNCHRONOUS, &old);
-	while (read_u32(f, at, &now) == 0) {
-		if (now != f->seen) {
-			f->seen = now;
-			poke(f);
-			continue;
-		}
-		pthread_setcancelstate(PTHREAD_CANCEL_ENABLE, &old);
-		result = syscall(SYS_futex, f->futex, FUTEX_WAIT, f->seen, NULL, NULL, 0);
-		pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-		if (result < 0 && errno != EAGAIN && errno != EINTR)
-			break;
-	}
-	return NULL;
-}
-
-static int start_thread(struct tacho__follow *f)
-{
-	pthread_attr_t attributes;
-	int error = pthread_attr_init(&attributes);
-
-	if (error)
-		return -error;
-	pthread_attr_setstacksize(&attributes, STACK_BYTES);
-	error = pthread_create(&f->thread, &attributes, sleep_in_futex, f);
-	pthread_attr_destroy(&attributes);
-	return -error;
-}
-
 static int map_futex(struct tacho__follow *f)
 {
 	size_t page = (size_t)sysconf(_SC_PAGESIZE);
@@ -221,7 +163,9 @@ static int map_futex(struct tacho__follow *f)
 		return -errno;
 	f->page = mapped;
 	f->page_size = page;
-	f->futex = (const uint32_t *)((const char *)mapped + at % page);
+	f->heard.futex = (const uint32_t *)((const char *)mapped + at % page);
+	f->heard.fd = f->fd;
+	f->heard.at = (off_t)at;
 	return 0;
 }
 
@@ -230,34 +174,35 @@ static void set_agent(const struct tacho__follow *f, uint32_t pid)
 	write_at(f, offsetof(struct tacho_box_control, agent_pid), &pid, sizeof(pid));
 }
 
-int tacho__follow_begin(struct tacho__follow *f, int poke_fd, bool past)
+int tacho__follow_begin(struct tacho__follow *f, struct tacho__listener *listener, int poke,
+			bool past)
 {
 	uint64_t at = f->control + offsetof(struct tacho_box_control, wake_seq);
 	int result;
 
 	if (f->control == 0)
 		return -ENOTSUP;
-	f->poke = poke_fd;
+	f->heard.poke = poke;
 	if (!past &&
 	    read_u32(f, offsetof(struct tacho_box_super, trigger_count), &f->last_trigger) < 0)
 		return -ENOTSUP;
-	result = read_u32(f, at, &f->seen);
+	result = read_u32(f, at, &f->heard.seen);
 	if (result == 0)
 		result = map_futex(f);
 	if (result == 0)
-		result = start_thread(f);
+		result = tacho__listener_add(listener, &f->heard);
 	if (result < 0)
 		return result;
 	f->listens = true;
 	set_agent(f, (uint32_t)getpid());
 	/* What happened before the recorder knew of us. */
-	poke(f);
+	tacho__heard_poke(&f->heard);
 	return 0;
 }
 
 bool tacho__follow_poked(struct tacho__follow *f)
 {
-	return __atomic_exchange_n(&f->poked, false, __ATOMIC_ACQUIRE);
+	return __atomic_exchange_n(&f->heard.poked, false, __ATOMIC_ACQUIRE);
 }
 
 /* -------------------------------------------------------------------- control */
@@ -465,8 +410,7 @@ void tacho__follow_end(struct tacho__follow *f)
 	if (f->listens) {
 		tacho__follow_limits(f, NULL, 0);
 		set_agent(f, 0);
-		pthread_cancel(f->thread);
-		pthread_join(f->thread, NULL);
+		tacho__listener_remove(&f->heard);
 	}
 	if (f->page)
 		munmap(f->page, f->page_size);

@@ -2,8 +2,8 @@
  * One followed box: what an agent says to its recorder, and hears from it.
  *
  * Who follows a box holds a lock on the file. The kernel ends it with the process that holds
- * it, however that ends, so the next agent can go on. A thread sleeps in the box's futex and
- * passes on that it was woken; it costs nothing while the recorded program idles.
+ * it, however that ends, so the next agent can go on. A listener waits at the box's futex and
+ * passes on that it was woken.
  *
  * The program owns the file and may truncate it at any moment. So it is read and written with
  * pread(2) and pwrite(2) only; what is mapped, one page, is for the kernel's futex alone and
@@ -20,6 +20,7 @@
 
 struct stat;
 struct tacho__follow;
+struct tacho__listener;
 
 /*
  * Opens a box and reads what it says of itself; nothing is changed by that. -ENODATA: it is
@@ -43,7 +44,8 @@ uint32_t tacho__follow_agent(const struct tacho__follow *f);
  * whenever it wants attention. `past`: triggers that were there before count. 0; -ENOTSUP: the
  * box has nothing to listen to; -EAGAIN and kin: no thread. The box can still be read.
  */
-int tacho__follow_begin(struct tacho__follow *f, int poke, bool past);
+int tacho__follow_begin(struct tacho__follow *f, struct tacho__listener *listener, int poke,
+			bool past);
 /* Whether it was poked since the last call. */
 bool tacho__follow_poked(struct tacho__follow *f);
 

@@ -10,6 +10,7 @@
 struct kept {
 	struct kept *next; /* the one written after it */
 	uint64_t bytes;
+	uint32_t uid;
 	dev_t device;
 	ino_t inode;
 	char path[];
@@ -33,7 +34,7 @@ struct tacho__keep *tacho__keep_new(uint32_t files, uint64_t bytes)
 }
 
 /* The path is made absolute, so that a change of folder does not lead to another file. */
-static struct kept *kept_new(const char *path, uint64_t bytes)
+static struct kept *kept_new(const char *path, uint64_t bytes, uint32_t uid)
 {
 	char *here = path[0] == '/' ? NULL : getcwd(NULL, 0);
 	size_t room = strlen(path) + (here ? strlen(here) + 1 : 0) + 1;
@@ -47,6 +48,7 @@ static struct kept *kept_new(const char *path, uint64_t bytes)
 		}
 		strcat(f->path, path);
 		f->bytes = bytes;
+		f->uid = uid;
 		if (lstat(f->path, &st) || !S_ISREG(st.st_mode)) {
 			free(f);
 			f = NULL;
@@ -68,13 +70,12 @@ static bool is_same(const struct kept *f)
 	       st.st_ino == f->inode;
 }
 
-static void forget_oldest(struct tacho__keep *k)
+/* `at`: what leads to it. The newest is forgotten by who looks after k->newest. */
+static void forget(struct tacho__keep *k, struct kept **at)
 {
-	struct kept *f = k->oldest;
+	struct kept *f = *at;
 
-	k->oldest = f->next;
-	if (!k->oldest)
-		k->newest = NULL;
+	*at = f->next;
 	k->files--;
 	k->bytes -= f->bytes;
 	free(f);
@@ -99,17 +100,43 @@ static void forget_gone(struct tacho__keep *k)
 			at = &f->next;
 			continue;
 		}
-		*at = f->next;
-		k->files--;
-		k->bytes -= f->bytes;
-		free(f);
+		forget(k, at);
 	}
 	k->newest = last;
 }
 
-unsigned tacho__keep_add(struct tacho__keep *k, const char *path, uint64_t bytes)
+/* What a user has of that of which there is too much. */
+static uint64_t share(const struct tacho__keep *k, uint32_t uid)
 {
-	struct kept *f = kept_new(path, bytes);
+	bool files = k->most_files && k->files > k->most_files;
+	uint64_t sum = 0;
+
+	for (const struct kept *f = k->oldest; f; f = f->next)
+		if (f->uid == uid)
+			sum += files ? 1 : f->bytes;
+	return sum;
+}
+
+/* Leads to the oldest file of who has most; never to the newest of all. */
+static struct kept **choose(struct tacho__keep *k)
+{
+	struct kept **chosen = &k->oldest;
+	uint64_t most = 0;
+
+	for (struct kept **at = &k->oldest; *at && *at != k->newest; at = &(*at)->next) {
+		uint64_t has = (*at)->uid == (*chosen)->uid && most ? most : share(k, (*at)->uid);
+
+		if (has > most) {
+			most = has;
+			chosen = at;
+		}
+	}
+	return chosen;
+}
+
+unsigned tacho__keep_add(struct tacho__keep *k, const char *path, uint64_t bytes, uint32_t uid)
+{
+	struct kept *f = kept_new(path, bytes, uid);
 	unsigned deleted = 0;
 
 	if (!f)
@@ -127,9 +154,11 @@ unsigned tacho__keep_add(struct tacho__keep *k, const char *path, uint64_t bytes
 	k->bytes += bytes;
 	if (above(k))
 		forget_gone(k);
-	while (above(k) && k->oldest != k->newest) {
-		deleted += is_same(k->oldest) && !unlink(k->oldest->path);
-		forget_oldest(k);
+	while (above(k) && k->oldest && k->oldest != k->newest) {
+		struct kept **at = choose(k);
+
+		deleted += is_same(*at) && !unlink((*at)->path);
+		forget(k, at);
 	}
 	return deleted;
 }
@@ -139,6 +168,6 @@ void tacho__keep_free(struct tacho__keep *k)
 	if (!k)
 		return;
 	while (k->oldest)
-		forget_oldest(k);
+		forget(k, &k->oldest);
 	free(k);
 }

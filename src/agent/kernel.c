@@ -8,7 +8,6 @@
 #include "agent/kernel.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +17,7 @@
 #include "agent/kernel_unwind.h"
 #include "agent/stops.h"
 #include "base/hash.h"
+#include "base/sys.h"
 #include "format/record.h"
 #include "kernel/perf.h"
 #include "read/records.h"
@@ -104,15 +104,9 @@ static int grow_threads(struct tacho__kernel *k)
 static void read_name(const struct tacho__kernel *k, struct thread *t)
 {
 	char path[64];
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/comm", k->pid, t->tid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	n = fd < 0 ? 0 : read(fd, t->name, sizeof(t->name) - 1);
-	if (fd >= 0)
-		close(fd);
-	t->name[n > 0 ? n : 0] = 0;
+	tacho__read_small(path, t->name, sizeof(t->name));
 	t->name[strcspn(t->name, "\n")] = 0;
 }
 

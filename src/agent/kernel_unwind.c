@@ -46,9 +46,20 @@ struct tacho__unwinder {
 /* ------------------------------------------------------------------ files */
 
 /*
- * The mapped file: of that number, regular, and such as whoever runs the process may read. Looked
- * for where the process sees it, which may be a container.
+ * Root reads only what root alone can change: libdw maps the file, and who cuts it short meanwhile
+ * ends who has it mapped. Of other code, frame pointers have to do. Others read what whoever runs the
+ * process may read.
  */
+static bool is_safe(const struct tacho__unwinder *u, const struct stat *st)
+{
+	if (geteuid() == 0)
+		return st->st_uid == 0 && !(st->st_mode & S_IWOTH) &&
+		       (st->st_gid == 0 || !(st->st_mode & S_IWGRP));
+	return u->uid == geteuid() || u->uid == st->st_uid || st->st_mode & S_IROTH;
+}
+
+/* The mapped file: of that number, regular, and safe. Looked for where the process sees it, which
+   may be a container. */
 static int open_mapped(const struct tacho__unwinder *u, const struct module *m)
 {
 	char path[4200];
@@ -61,8 +72,7 @@ static int open_mapped(const struct tacho__unwinder *u, const struct module *m)
 		fd = open(m->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode &&
-	    (u->uid == geteuid() || u->uid == st.st_uid || st.st_mode & S_IROTH))
+	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode && is_safe(u, &st))
 		return fd;
 	close(fd);
 	return -1;

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "agent/run_program.h"
+#include "base/sys.h"
 
 #define ANCESTORS_MAX 64 /* generations that are followed to find out who sent a signal */
 #define SHELL "/bin/sh"
@@ -157,16 +158,9 @@ static const char *read_stat(pid_t pid, char text[1024])
 {
 	char path[32];
 	const char *at;
-	ssize_t n;
-	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd < 0)
-		return NULL;
-	n = read(fd, text, 1023);
-	close(fd);
-	text[n > 0 ? n : 0] = 0;
+	tacho__read_small(path, text, 1024);
 	/* The name in brackets may hold anything. */
 	at = strrchr(text, ')');
 	return at && at[1] == ' ' && at[2] ? at + 2 : NULL;

@@ -163,7 +163,8 @@ static int put_head(struct tacho__segment *g, struct tacho_reader *facts,
 	if (!err)
 		err = tacho__put_absent(&g->out, facts, options);
 	/* Last: whoever finds it knows that the rest is there. */
-	return err ? err : tacho__put_meta(&g->out, facts, options);
+	return err ? err
+		   : tacho__put_meta(&g->out, tacho_read_process(facts, options->process), options);
 }
 
 int tacho__segment_begin(struct tacho__segment *g, struct tacho__folder *folder,
@@ -292,7 +293,8 @@ int tacho__segment_finish(struct tacho__segment *g, struct tacho_reader *facts, 
 	if (err)
 		return err;
 	if (facts) {
-		err = tacho__put_meta(&g->out, facts, options);
+		err = tacho__put_meta(&g->out, tacho_read_process(facts, options->process),
+				      options);
 		if (!err)
 			err = put_facts(&g->out, facts);
 		if (!err)

@@ -164,8 +164,7 @@ static int service_check(struct tacho__folder *f, char *message, size_t message_
 	struct stat st;
 	ssize_t n;
 
-	if (fstat(f->lock, &st) || !S_ISREG(st.st_mode) ||
-	    (st.st_uid != geteuid() && geteuid() != 0))
+	if (fstat(f->lock, &st) || !S_ISREG(st.st_mode) || st.st_uid != geteuid())
 		return fail(message, message_size, -EPERM,
 			    "cannot write segments to %s: its " TACHO__SERVICE_FILE
 			    " belongs to another user; give another folder",
@@ -254,6 +253,20 @@ static int service_take(struct tacho__folder *f, char *message, size_t message_s
 
 /* ------------------------------------------------------------------- folder */
 
+/* Segments are read, appended to and deleted by their names: nobody else may choose those. */
+static int folder_is_ours(const struct tacho__folder *f, char *message, size_t message_size)
+{
+	struct stat st;
+
+	if (!fstat(f->dir, &st) && st.st_uid == geteuid() && !(st.st_mode & 022))
+		return 0;
+	return fail(
+		message, message_size, -EPERM,
+		"cannot write segments to %s: it belongs to another user, or others can write to "
+		"it; give a folder of your own",
+		f->path);
+}
+
 static int folder_open(struct tacho__folder *f, bool make, char *message, size_t message_size)
 {
 	bool made = make && !mkdir(f->path, 0700);
@@ -265,7 +278,9 @@ static int folder_open(struct tacho__folder *f, bool make, char *message, size_t
 		return fail(message, message_size, -errno,
 			    "cannot write segments to %s: %s; give a folder that can be made",
 			    f->path, strerror(errno));
-	err = service_take(f, message, message_size);
+	err = folder_is_ours(f, message, message_size);
+	if (!err)
+		err = service_take(f, message, message_size);
 	if (err) {
 		close(f->dir);
 		f->dir = -1;

@@ -23,11 +23,12 @@ struct tacho__row {
 	struct tacho__segments *segments;
 	struct tacho__row *next;
 	char *path;
-	int fd;	     /* of the box, which may be deleted at any moment */
-	bool known;  /* identity and all below are */
-	bool taken;  /* this agent has delivered all that it found at first */
-	bool ended;  /* all there will ever be has been delivered */
-	bool finish; /* the segment must be finished before anything else */
+	int fd;		 /* of the box, which may be deleted at any moment */
+	bool unreadable; /* the box was, when it was drained last */
+	bool known;	 /* identity and all below are */
+	bool taken;	 /* this agent has delivered all that it found at first */
+	bool ended;	 /* all there will ever be has been delivered */
+	bool finish;	 /* the segment must be finished before anything else */
 	struct tacho__identity identity;
 	uint32_t clock;
 	uint64_t number;		      /* of its newest segment; 0: there is none */

@@ -263,6 +263,7 @@ int tacho__segments_drain(struct tacho__segments *s, struct tacho__row *row, enu
 		return how == TACHO__DRAIN_END ? wrong : 0;
 	}
 	err = tacho__row_drain(row, how, &wrong);
+	row->unreadable = err < 0 && err != -EMFILE && err != -ENFILE;
 	if (!err)
 		settle(s, row, wrong, s->folder.written - before);
 	return err || how != TACHO__DRAIN_END ? err : wrong;
@@ -302,6 +303,11 @@ uint64_t tacho__segments_due(const struct tacho__segments *s)
 		if (row_due_ns(row) < due)
 			due = row_due_ns(row);
 	return due;
+}
+
+bool tacho__row_is_unreadable(const struct tacho__row *row)
+{
+	return row->unreadable;
 }
 
 bool tacho__row_due(const struct tacho__row *row, uint64_t now_ns)

@@ -88,6 +88,8 @@ uint32_t tacho__segments_kernel(struct tacho__segments *s, struct tacho__row *ro
    call tacho__segments_drain(ALL) for the rows that tacho__row_due names. */
 uint64_t tacho__segments_due(const struct tacho__segments *s);
 bool tacho__row_due(const struct tacho__row *row, uint64_t now_ns);
+/* Whether what went wrong last was the reading of the box, not the writing of segments. */
+bool tacho__row_is_unreadable(const struct tacho__row *row);
 
 /* After DRAIN_END, or to leave a process that runs on: finishes its segment. */
 void tacho__row_free(struct tacho__segments *s, struct tacho__row *row);

@@ -1,26 +1,14 @@
 #include "agent/stops.h"
 
-#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/sys.h"
+
 #define NS_PER_MS UINT64_C(1000000)
 #define LOOK_NS (20 * NS_PER_MS)
 #define AWAKE_NS (1000 * NS_PER_MS)
-
-static size_t read_text(const char *path, char *text, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return 0;
-	n = read(fd, text, size - 1);
-	close(fd);
-	text[n > 0 ? n : 0] = 0;
-	return n > 0 ? (size_t)n : 0;
-}
 
 /* ------------------------------------------------------------------- freezer */
 
@@ -53,7 +41,7 @@ static void find_freezer(struct tacho__stops *s)
 	char name[32], text[4096], *rest = text, *line;
 
 	snprintf(name, sizeof(name), "/proc/%u/cgroup", s->pid);
-	read_text(name, text, sizeof(text));
+	tacho__read_small(name, text, sizeof(text));
 	while ((line = strsep(&rest, "\n")))
 		if (find_freezer_of(s, line))
 			return;
@@ -64,7 +52,7 @@ static bool is_frozen(const struct tacho__stops *s)
 {
 	char text[256];
 
-	return s->freezer[0] && read_text(s->freezer, text, sizeof(text)) &&
+	return s->freezer[0] && tacho__read_small(s->freezer, text, sizeof(text)) > 0 &&
 	       (strncmp(text, "FROZEN", 6) == 0 || strstr(text, "frozen 1"));
 }
 
@@ -77,7 +65,7 @@ static enum tacho__stop_how look(const struct tacho__stops *s)
 	const char *at;
 
 	snprintf(path, sizeof(path), "/proc/%u/task/%u/stat", s->pid, s->pid);
-	read_text(path, text, sizeof(text));
+	tacho__read_small(path, text, sizeof(text));
 	/* The name in brackets may hold anything. */
 	at = strrchr(text, ')');
 	if (at && strncmp(at, ") T", 3) == 0)

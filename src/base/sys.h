@@ -100,6 +100,20 @@ static inline long tacho__read_all(int fd, void *buf, size_t size)
 	return (long)got;
 }
 
+/* A small file, as of /proc, and a zero after it; the bytes got, or a negative errno. */
+static inline long tacho__read_small(const char *path, char *to, size_t room)
+{
+	int fd = tacho__openat(AT_FDCWD, path, O_RDONLY, 0);
+	long n = fd;
+
+	if (fd >= 0) {
+		n = tacho__read_all(fd, to, room - 1);
+		tacho__close(fd);
+	}
+	to[n > 0 ? n : 0] = 0;
+	return n;
+}
+
 static inline int tacho__ftruncate(int fd, uint64_t size)
 {
 	return (int)TACHO__SYS(SYS_ftruncate, fd, size, 0, 0, 0, 0);

@@ -8,7 +8,7 @@
 
 #include "cli/about.h"
 #include "cli/cli.h"
-#include "cli/describe.h"
+#include "answer/describe.h"
 #include "text/end.h"
 #include "text/names.h"
 #include "text/text.h"
@@ -152,6 +152,8 @@ void about_process_json(struct json *j, const struct tacho_process *p)
 	describe_alive_json(j, p->alive);
 	text_end_json(j, p);
 	json_put_string(j, "taken_by", name_taken_by(p->taken_by));
+	if (p->imported[0])
+		json_put_string(j, "imported", p->imported);
 	json_put_time(j, "taken", p->taken_real_ns);
 	json_put_time(j, "since", p->created_real_ns);
 	json_put_u64(j, "max_bytes", p->max_bytes);
@@ -364,31 +366,4 @@ void about_absent(const struct tacho_reader *reader)
 		about_label("");
 		printf("and %" PRIu32 " more: see --json\n", count - ABSENT_SHOWN);
 	}
-}
-
-void about_absent_json(struct json *j, const struct tacho_reader *reader)
-{
-	/* Files of before know nothing of it, and say nothing. */
-	if (!tacho_read_absent_count(reader))
-		return;
-	json_key(j, "absent");
-	json_array(j);
-	for (uint32_t i = 0; i < tacho_read_absent_count(reader); i++) {
-		const struct tacho_absent *a = tacho_read_absent(reader, i);
-
-		json_object(j);
-		json_put_u64(j, "pid", a->pid);
-		if (a->parent_pid)
-			json_put_u64(j, "parent_pid", a->parent_pid);
-		json_put_known(j, "comm", a->comm);
-		json_put_known(j, "exe", a->exe);
-		json_put_u64(j, "seen_ns", a->seen_ns);
-		json_put_string(j, "reason", a->reason);
-		json_put_string(j, "text", a->text);
-		json_put_known(j, "said", a->said);
-		json_put_known(j, "error", a->error ? strerror(a->error) : "");
-		json_put_bool(j, "hindered", a->hindered);
-		json_object_end(j);
-	}
-	json_array_end(j);
 }

@@ -24,7 +24,6 @@ void about_losses(const struct tacho_reader *reader, uint32_t process);
    are none. */
 void about_absentee(const struct tacho_absent *a);
 void about_absent(const struct tacho_reader *reader);
-void about_absent_json(struct json *j, const struct tacho_reader *reader);
 void about_sources_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
 void about_losses_json(struct json *j, const struct tacho_reader *reader, uint32_t process);
 void about_process_json(struct json *j, const struct tacho_process *process);
@@ -35,7 +34,6 @@ void about_crashes_json(struct json *j, const struct tacho_reader *reader, uint3
 void about_at_end(const struct tacho__at_ends *list, uint32_t process);
 /* The same in a few lines: what tells most, and how many others there are. */
 void about_at_end_short(const struct tacho__at_ends *list, uint32_t process);
-void about_at_end_json(struct json *j, const struct tacho__at_ends *list, uint32_t process);
 
 /* The rest of the line: how long it is, and how much of that is without holes. */
 struct cli_counts;

@@ -34,8 +34,8 @@ struct cli_command {
 };
 
 extern const struct cli_command cli_run, cli_agent, cli_ls, cli_status, cli_dump, cli_recover,
-	cli_info, cli_cat, cli_report, cli_stats, cli_blame, cli_diff, cli_sql, cli_flame,
-	cli_export, cli_doctor, cli_help;
+	cli_info, cli_cat, cli_report, cli_stats, cli_blame, cli_diff, cli_sql, cli_view, cli_serve,
+	cli_flame, cli_export, cli_import, cli_doctor, cli_agents, cli_help;
 
 /* main.c */
 extern bool cli_started_without_sigpipe; /* SIGPIPE was ignored when the program started */
@@ -118,8 +118,8 @@ void cli_allow_debuginfod(bool asked);
 /* The boxes there are; says what was not searched. 0 or -ENOMEM, after saying so. */
 struct tacho__box_list;
 int cli_list_boxes(struct tacho__box_list *list, bool all_users);
-/* A number is the newest box of that process, anything else a path. Returns a path to
-   free, or NULL after saying why not. */
+/* A number is the newest box of that process, anything else a path; a trace of another recorder
+   is imported (importing.h). Returns a path to free, or NULL after saying why not. */
 char *cli_resolve(const char *argument);
 /* `use` gets the path of the one trace that follows the options. If there is none, or more than
    one, this says so instead. */
@@ -143,6 +143,9 @@ int cli_show_one(int argc, char **argv, const struct cli_command *command, const
    record; the reason is then in `message` and nothing has been said. */
 int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,
 	     uint64_t last_ns, char *message, size_t message_size);
+/* From now on only what lies between two instants is read. Says why when that fails. */
+int cli_limit(struct tacho_reader *reader, const struct parse_instant *from,
+	      const struct parse_instant *to);
 /* Opens what lies between two instants. Says why when that fails or nothing lies between them. */
 int cli_open_between(struct tacho_reader **out, const char *const *paths, uint32_t count,
 		     const struct parse_instant *from, const struct parse_instant *to);

@@ -16,8 +16,10 @@ struct agent_options {
 static int check_options(struct agent_options *a)
 {
 	const char *name = a->watch.engine.service ? a->watch.engine.service : "agent";
-	int status = watch_options_check(&a->watch);
+	int status;
 
+	a->watch.ends = true;
+	status = watch_options_check(&a->watch);
 	if (status)
 		return status;
 	if (run_check_box_dir())

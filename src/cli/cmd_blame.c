@@ -6,8 +6,8 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/describe.h"
-#include "text/json.h"
+#include "cli/importing.h"
+#include "answer/answer.h"
 #include "cli/parse.h"
 #include "text/text.h"
 #include "explain/blame.h"
@@ -17,10 +17,6 @@
 
 #define SUBJECTS_MAX 1000u
 #define SLOWEST_DEFAULT 5u
-/* What began so long before the subject may still matter to it. */
-#define BEFORE_NS UINT64_C(2000000000)
-/* What the kernel counted is recorded a little after the end. */
-#define AFTER_NS UINT64_C(10000000)
 
 struct asked {
 	struct tacho__subject_filter filter;
@@ -56,23 +52,6 @@ static bool take_trace_id(void *arg, const char *option, const char *text)
 }
 
 /* ------------------------------------------------------------------- output */
-
-static const char *subject_type(enum tacho__subject_type type)
-{
-	static const char *const names[] = {"", "poll", "wake", "span", "task"};
-
-	return names[type];
-}
-
-static void name_subject(const struct tacho_reader *reader, const struct tacho__subject *s,
-			 char *out, size_t size)
-{
-	uint32_t id = s->type == TACHO__SUBJECT_SPAN ? s->name : s->kind;
-
-	tacho__name_of(out, size, reader, s->process, id, s->to_ns);
-	if (!out[0])
-		snprintf(out, size, "a turn of the loop");
-}
 
 static void put_piece(const struct tacho__blame *b, const struct tacho__piece *p)
 {
@@ -115,11 +94,11 @@ static void put_text(struct asked *a, const struct tacho_reader *reader,
 	char process[TACHO__TEXT] = "";
 	uint64_t sum = 0;
 
-	name_subject(reader, s, name, sizeof(name));
+	answer_subject_name(reader, s, name, sizeof(name));
 	if (several)
 		tacho__process_text(reader, process, s->process);
 	snprintf(what, sizeof(what), "%s%s%s %s%s%s: %s, from +%s%s", process, several ? ": " : "",
-		 subject_type(s->type), name, s->task ? " of task " : "",
+		 answer_subject_type(s->type), name, s->task ? " of task " : "",
 		 s->task ? text_id(task, s->task) : "",
 		 text_duration(length, s->to_ns - s->from_ns),
 		 text_duration(from, s->from_ns - a->zero_ns),
@@ -137,79 +116,19 @@ static void put_text(struct asked *a, const struct tacho_reader *reader,
 	printf("  %10s in all\n\n", text_duration(length, sum));
 }
 
-static void put_piece_json(struct json *j, const struct tacho_reader *reader,
-			   const struct tacho__piece *p)
-{
-	char name[160];
-
-	json_object(j);
-	json_put_string(j, "owner", tacho__owner_name(p->owner));
-	json_put_u64(j, "depth", p->depth);
-	json_put_u64(j, "ns", p->ns);
-	json_put_u64(j, "parts", p->parts);
-	json_put_u64(j, "from_ns", p->from_ns);
-	json_put_u64(j, "to_ns", p->to_ns);
-	describe_thread_json(j, "tid", tacho_read_thread_by_number(reader, p->process, p->thread));
-	json_put_bool(j, "own", p->own);
-	json_key(j, "callback");
-	if (p->kind) {
-		tacho__name_of(name, sizeof(name), reader, p->process, p->kind, p->to_ns);
-		json_string(j, name);
-	} else {
-		json_null(j);
-	}
-	json_put_u64(j, "task", p->task);
-	json_put_address_if(j, "lock", p->lock, p->lock);
-	json_put_known(j, "text", p->text);
-	json_put_array(j, "where");
-	for (uint32_t i = 0; i < p->where_count; i++) {
-		json_object(j);
-		describe_place_json(j, &p->where[i]);
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_object_end(j);
-}
-
-static void put_json(struct asked *a, const struct tacho_reader *reader,
-		     const struct tacho__blame *b)
-{
-	const struct tacho__subject *s = &b->subject;
-	const struct tacho_process *p = tacho_read_process(reader, s->process);
-	struct json *j = &a->j;
-	char name[160];
-
-	name_subject(reader, s, name, sizeof(name));
-	json_object(j);
-	json_put_string(j, "type", subject_type(s->type));
-	json_put_string(j, "name", name);
-	json_put_u64(j, "pid", p ? p->pid : 0);
-	json_put_known(j, "program", p ? p->comm : "");
-	json_put_u64(j, "task", s->task);
-	json_put_u64(j, "from_ns", s->from_ns);
-	json_put_u64(j, "to_ns", s->to_ns);
-	json_put_u64(j, "ns", s->to_ns - s->from_ns);
-	json_put_bool(j, "cut", s->cut != 0);
-	json_put_u64(j, "not_observed_ns", b->not_observed_ns);
-	json_put_array(j, "pieces");
-	for (uint32_t i = 0; i < b->count; i++)
-		put_piece_json(j, reader, &b->pieces[i]);
-	json_array_end(j);
-	json_object_end(j);
-}
-
 /* --------------------------------------------------------------------- run */
 
 static int blame_one(struct asked *a, struct tacho_reader *reader, const struct tacho__subject *s)
 {
-	uint64_t from = s->from_ns > BEFORE_NS ? s->from_ns - BEFORE_NS : 0;
-	int error = tacho__read_limit(reader, from, s->to_ns + AFTER_NS);
+	uint64_t from =
+		s->from_ns > TACHO__BLAME_BEFORE_NS ? s->from_ns - TACHO__BLAME_BEFORE_NS : 0;
+	int error = tacho__read_limit(reader, from, s->to_ns + TACHO__BLAME_AFTER_NS);
 	struct tacho__blame *b = error ? NULL : tacho__blame_make(reader, s, &error);
 
 	if (!b)
 		cli_error("cannot work out where the time went: %s.", strerror(-error));
 	else if (a->json)
-		put_json(a, reader, b);
+		answer_blame(&a->j, reader, b);
 	else
 		put_text(a, reader, b);
 	tacho__blame_free(b);
@@ -231,7 +150,7 @@ static int blame(void *arg, const char *path)
 	count = tacho__blame_find(reader, &a->filter, subjects, (uint32_t)a->most);
 	cli_warn_problems(reader, 5);
 	if (count < 0) {
-		cli_error("cannot read %s: %s.", path, strerror(-count));
+		cli_error("cannot read %s: %s.", importing_name(path), strerror(-count));
 		tacho_read_close(reader);
 		return CLI_FAILED;
 	}
@@ -243,7 +162,7 @@ static int blame(void *arg, const char *path)
 	}
 	if (!count) {
 		cli_error("%s holds nothing that was asked for. 'tacho stats' lists what it holds.",
-			  path);
+			  importing_name(path));
 		status = CLI_FAILED;
 	}
 	for (int i = 0; i < count && status == CLI_OK; i++)

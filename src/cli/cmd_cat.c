@@ -6,8 +6,9 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/describe.h"
-#include "cli/event.h"
+#include "cli/importing.h"
+#include "answer/describe.h"
+#include "answer/event.h"
 #include "cli/parse.h"
 #include "read/records.h"
 #include "text/end.h"
@@ -239,7 +240,7 @@ static int cat_reader(struct cat *c, const char *path)
 
 	if (tacho_read_window(c->reader, &c->first_ns, &c->end_ns) < 0) {
 		cli_warn_problems(c->reader, 10);
-		cli_warn("there are no events in %s.", path);
+		cli_warn("there are no events in %s.", importing_name(path));
 		return CLI_OK;
 	}
 	c->end_ns = tacho__read_last_ns(c->reader);
@@ -247,7 +248,7 @@ static int cat_reader(struct cat *c, const char *path)
 		return CLI_USAGE;
 	if (c->thread && !thread_exists(c)) {
 		cli_error("no thread of %s has the tid or name '%s'. 'tacho info' lists them.",
-			  path, c->thread);
+			  importing_name(path), c->thread);
 		return CLI_FAILED;
 	}
 	find_label_width(c);
@@ -261,7 +262,7 @@ static int cat_reader(struct cat *c, const char *path)
 	if (c->holes)
 		cli_warn("%" PRIu64 " records are missing in holes that are not shown.", c->holes);
 	if (result < 0) {
-		cli_error("reading %s ended early: %s.", path, strerror(-result));
+		cli_error("reading %s ended early: %s.", importing_name(path), strerror(-result));
 		return CLI_FAILED;
 	}
 	return CLI_OK;

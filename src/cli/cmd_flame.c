@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "cli/exporting.h"
+#include "cli/importing.h"
 #include "text/text.h"
 #include "export/flame_svg.h"
 #include "export/stacks.h"
@@ -103,7 +104,7 @@ static int flame_path(void *arg, const char *path)
 	error = tacho__stacks_read(&stacks, reader, &a->stacks);
 	cli_progress_end(&a->progress);
 	if (error) {
-		cli_error("cannot read %s: %s.", path, strerror(-error));
+		cli_error("cannot read %s: %s.", importing_name(path), strerror(-error));
 		status = CLI_FAILED;
 	} else {
 		status = draw(a, reader, &stacks);

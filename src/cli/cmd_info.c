@@ -6,9 +6,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answer/answer.h"
 #include "cli/about.h"
+#include "cli/importing.h"
 #include "cli/cli.h"
-#include "cli/describe.h"
+#include "answer/describe.h"
 #include "text/end.h"
 #include "text/json.h"
 #include "text/names.h"
@@ -23,7 +25,7 @@ struct info {
 	struct tacho__at_ends at_ends;
 };
 
-#define CLASSES (TACHO_DEF_MODULE + 1)
+#define CLASSES (TACHO_DEF_DESCRIPTOR + 1)
 #define THREADS_SHOWN 40u /* of the text; JSON has all */
 #define GAPS_SHOWN 20u
 
@@ -85,18 +87,48 @@ static void print_why(const struct info *in)
 	}
 }
 
+static void print_taken(const struct tacho_process *p)
+{
+	char text[TEXT_SMALL];
+
+	about_label("taken");
+	if (p->imported[0]) {
+		fputs("imported from ", stdout);
+		text_put(stdout, p->imported);
+		if (p->taken_real_ns)
+			printf(", which ends on %s", text_utc(text, p->taken_real_ns));
+		putchar('\n');
+		return;
+	}
+	if (p->taken_by == TACHO_TAKEN_BOX)
+		fputs("from the box, now", stdout);
+	else if (p->segment)
+		printf("by an agent as segment %" PRIu64 " on %s", p->segment,
+		       text_utc(text, p->taken_real_ns));
+	else
+		printf("by %s on %s", name_taken_by(p->taken_by), text_utc(text, p->taken_real_ns));
+	printf("; the process %s, its state %s\n",
+	       p->alive == TACHO_ALIVE_YES  ? "was running"
+	       : p->alive == TACHO_ALIVE_NO ? "was gone"
+					    : "may have been running",
+	       name_state(p->state));
+}
+
 static void print_process(const struct tacho_process *p)
 {
 	char text[TEXT_SMALL], hex[2 * 255 + 1];
 
 	about_label("process");
-	printf("%" PRIu32 " ", p->pid);
+	/* An import may know neither; 0 is what a pid that is not known reads as. */
+	if (p->pid || !p->imported[0])
+		printf("%" PRIu32 " ", p->pid);
 	text_put(stdout, p->comm[0] ? p->comm : "(name not known)");
 	if (p->service[0]) {
 		fputs(", service ", stdout);
 		text_put(stdout, p->service);
 	}
-	printf(", user %" PRIu32, p->uid);
+	if (!p->imported[0])
+		printf(", user %" PRIu32, p->uid);
 	if (p->parent_pid)
 		printf(", child of %" PRIu32, p->parent_pid);
 	putchar('\n');
@@ -116,19 +148,7 @@ static void print_process(const struct tacho_process *p)
 	text_put(stdout, p->host[0] ? p->host : "(not known)");
 	printf(", %s, clock %s\n", name_arch(p->arch) ? name_arch(p->arch) : "arch not known",
 	       name_clock(p->clock));
-	about_label("taken");
-	if (p->taken_by == TACHO_TAKEN_BOX)
-		fputs("from the box, now", stdout);
-	else if (p->segment)
-		printf("by an agent as segment %" PRIu64 " on %s", p->segment,
-		       text_utc(text, p->taken_real_ns));
-	else
-		printf("by %s on %s", name_taken_by(p->taken_by), text_utc(text, p->taken_real_ns));
-	printf("; the process %s, its state %s\n",
-	       p->alive == TACHO_ALIVE_YES  ? "was running"
-	       : p->alive == TACHO_ALIVE_NO ? "was gone"
-					    : "may have been running",
-	       name_state(p->state));
+	print_taken(p);
 	if (p->reason[0]) {
 		about_label("");
 		text_put(stdout, p->reason);
@@ -498,7 +518,7 @@ static void print_info_json(const struct info *in)
 		about_process_json(&j, p);
 		json_counts(&j, in, i);
 		json_threads(&j, in, i);
-		about_at_end_json(&j, &in->at_ends, i);
+		answer_at_end(&j, &in->at_ends, i);
 		json_modules(&j, in, i);
 		about_sources_json(&j, in->reader, i);
 		about_losses_json(&j, in->reader, i);
@@ -508,7 +528,7 @@ static void print_info_json(const struct info *in)
 		json_object_end(&j);
 	}
 	json_array_end(&j);
-	about_absent_json(&j, in->reader);
+	answer_absent(&j, in->reader);
 	json_problems(&j, in->reader);
 	json_object_end(&j);
 	json_end_line(&j);
@@ -517,7 +537,7 @@ static void print_info_json(const struct info *in)
 static int show(const char *path, bool json)
 {
 	char message[CLI_MESSAGE];
-	struct info in = {.path = path};
+	struct info in = {.path = importing_name(path)};
 	struct tacho_reader *reader = NULL;
 	struct cli_progress progress;
 	int result;
@@ -546,7 +566,7 @@ static int show(const char *path, bool json)
 		print_info(&in);
 	cli_warn_problems(reader, UINT32_MAX);
 	if (result < 0)
-		cli_error("reading %s ended early: %s.", path, strerror(-result));
+		cli_error("reading %s ended early: %s.", importing_name(path), strerror(-result));
 	free(in.counts.by_type);
 	tacho__at_end_free(&in.at_ends);
 	tacho_read_close(reader);

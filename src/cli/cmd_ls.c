@@ -10,7 +10,7 @@
 #include "agent/boxes.h"
 #include "cli/about.h"
 #include "cli/cli.h"
-#include "cli/describe.h"
+#include "answer/describe.h"
 #include "text/end.h"
 #include "text/json.h"
 #include "text/names.h"

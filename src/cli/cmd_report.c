@@ -5,10 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "answer/answer.h"
 #include "cli/about.h"
+#include "cli/importing.h"
 #include "cli/cli.h"
-#include "cli/describe.h"
-#include "text/json.h"
 #include "cli/parse.h"
 #include "cli/report_considered.h"
 #include "cli/report_ledger.h"
@@ -142,24 +142,6 @@ static int list_rules(const struct asked *a)
 
 /* -------------------------------------------------------------------- text */
 
-/* The first event of all processes, and the last. */
-static uint64_t window_of(const struct tacho__explanation *e, uint64_t *last)
-{
-	uint64_t first = UINT64_MAX, end = 0;
-
-	for (uint32_t i = 0; i < e->process_count; i++) {
-		const struct tacho__explained *p = &e->processes[i];
-
-		if (p->events && p->first_ns < first)
-			first = p->first_ns;
-		if (p->events && p->last_ns > end)
-			end = p->last_ns;
-	}
-	if (last)
-		*last = end;
-	return first == UINT64_MAX ? 0 : first;
-}
-
 static enum cli_colour colour_of(enum tacho__severity severity)
 {
 	return severity == TACHO__SEVERITY_CRITICAL  ? CLI_RED
@@ -170,7 +152,7 @@ static enum cli_colour colour_of(enum tacho__severity severity)
 /* Times are those since the first event of all. */
 static const char *since(const struct tacho__explanation *e, char *out, uint64_t ns)
 {
-	uint64_t first = window_of(e, NULL);
+	uint64_t first = tacho__explained_window(e, NULL);
 
 	return text_duration(out, ns > first ? ns - first : 0);
 }
@@ -360,6 +342,14 @@ static void put_processes(const struct tacho_reader *reader, const struct tacho_
 		fputs("; taken because of ", stdout);
 		text_put(stdout, p->why);
 	}
+	if (p && p->imported[0]) {
+		fputs("; imported from ", stdout);
+		text_put(stdout, p->imported);
+	}
+	if (p && p->imported[0] && p->reason[0]) {
+		fputs(": ", stdout);
+		text_put(stdout, p->reason);
+	}
 	for (uint32_t i = 0; i < e->process_count; i++) {
 		if (i == e->process || shown == OTHERS_SHOWN)
 			continue;
@@ -430,153 +420,6 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 	putchar('\n');
 }
 
-/* -------------------------------------------------------------------- JSON */
-
-static void put_place_json(struct json *j, const struct tacho__finding *f, uint32_t index)
-{
-	json_object(j);
-	describe_place_json(j, &f->where[index]);
-	json_put_bool(j, "called_the_one_before", index && !(f->where_other >> index & 1));
-	json_object_end(j);
-}
-
-static void put_process_json(struct json *j, const struct tacho_reader *reader, uint32_t process)
-{
-	const struct tacho_process *p = tacho_read_process(reader, process);
-
-	json_put_u64(j, "pid", p ? p->pid : 0);
-	json_put_known(j, "program", p ? p->comm : "");
-}
-
-static void put_finding_json(struct json *j, const struct tacho_reader *reader,
-			     const struct tacho__finding *f)
-{
-	json_object(j);
-	json_put_string(j, "rule", f->rule);
-	json_put_string(j, "severity", tacho__severity_name(f->severity));
-	put_process_json(j, reader, f->process);
-	json_put_string(j, "summary", f->summary);
-	json_put_array(j, "where");
-	for (uint32_t i = 0; i < f->where_count; i++)
-		put_place_json(j, f, i);
-	json_array_end(j);
-	json_put_array(j, "evidence");
-	for (uint32_t i = 0; i < f->evidence_count; i++) {
-		const struct tacho__evidence *v = &f->evidence[i];
-
-		json_object(j);
-		json_put_u64(j, "from_ns", v->from_ns);
-		json_put_u64(j, "to_ns", v->to_ns);
-		describe_thread_json(j, "tid",
-				     tacho_read_thread_by_number(reader, v->process, v->thread));
-		json_put_f64(j, "value", v->value);
-		json_put_known(j, "unit", v->unit);
-		json_put_string(j, "text", v->text);
-		json_object_end(j);
-	}
-	json_array_end(j);
-	json_put_string(j, "advice", f->advice);
-	json_put_known(j, "names", f->names);
-	json_put_known(j, "loop", f->loop_name);
-	json_put_f64(j, "cost_ns", f->cost_ns);
-	json_put_f64(j, "waiting_ns", f->waiting_ns);
-	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
-	json_object_end(j);
-}
-
-static void put_trace_json(struct json *j, const struct tacho_reader *reader,
-			   const struct tacho__explanation *e)
-{
-	const struct tacho_process *p = tacho_read_process(reader, e->process);
-	uint64_t events = 0, last_ns, first_ns = window_of(e, &last_ns);
-
-	for (uint32_t i = 0; i < e->process_count; i++)
-		events += e->processes[i].events;
-	json_put_object(j, "trace");
-	json_put_u64(j, "events", events);
-	json_put_u64(j, "from_ns", first_ns);
-	json_put_u64(j, "to_ns", last_ns);
-	json_put_u64(j, "processes", e->process_count);
-	json_put_u64(j, "pid", p ? p->pid : 0);
-	json_put_known(j, "comm", p ? p->comm : "");
-	json_put_known(j, "service", p ? p->service : "");
-	json_put_known(j, "why", p && p->why ? p->why : "");
-	if (p)
-		text_end_json(j, p);
-	json_object_end(j);
-}
-
-static void put_processes_json(struct json *j, const struct tacho_reader *reader,
-			       const struct tacho__explanation *e)
-{
-	json_key(j, "processes");
-	json_array(j);
-	for (uint32_t i = 0; i < e->process_count; i++) {
-		const struct tacho__explained *p = &e->processes[i];
-
-		json_object(j);
-		put_process_json(j, reader, i);
-		json_put_u64(j, "events", p->events);
-		json_put_u64(j, "from_ns", p->first_ns);
-		json_put_u64(j, "to_ns", p->last_ns);
-		about_at_end_json(j, &e->at_ends, i);
-		json_object_end(j);
-	}
-	json_array_end(j);
-}
-
-static void put_losses_json(struct json *j, const struct tacho_reader *reader,
-			    const struct tacho__explanation *e)
-{
-	uint64_t missing = 0, dropped = 0;
-
-	for (uint32_t i = 0; i < e->process_count; i++) {
-		missing += e->processes[i].missing;
-		dropped += e->processes[i].dropped;
-	}
-	json_put_object(j, "losses");
-	json_put_u64(j, "missing_records", missing);
-	json_put_u64(j, "dropped_records", dropped);
-	json_put_u64(j, "problems", tacho_read_problem_count(reader));
-	json_object_end(j);
-}
-
-static void put_json(const struct asked *a, const struct tacho_reader *reader,
-		     const struct tacho__explanation *e)
-{
-	struct json j;
-
-	json_begin(&j, stdout, true);
-	json_object(&j);
-	json_put_u64(&j, "version", 1);
-	put_trace_json(&j, reader, e);
-	put_processes_json(&j, reader, e);
-	json_put_object(&j, "verdict");
-	json_put_string(&j, "category", e->verdict.category);
-	put_process_json(&j, reader, e->process);
-	json_put_string(&j, "summary", e->verdict.summary);
-	json_object_end(&j);
-	json_put_array(&j, "findings");
-	for (uint32_t i = 0; i < e->count; i++)
-		put_finding_json(&j, reader, &e->findings[i]);
-	json_array_end(&j);
-	report_considered_json(&j, reader, e);
-	json_put_object(&j, "coverage");
-	for (uint32_t i = 0; i < e->coverage_count; i++) {
-		json_put_object(&j, e->coverage[i].rule);
-		json_put_bool(&j, "checked", e->coverage[i].checked);
-		json_put_known(&j, "why", e->coverage[i].why);
-		json_object_end(&j);
-	}
-	json_object_end(&j);
-	if (a->ledger)
-		report_ledger_json(&j, reader, e->ledger);
-	about_absent_json(&j, reader);
-	put_losses_json(&j, reader, e);
-	json_object_end(&j);
-	json_end_line(&j);
-}
-
 /* --------------------------------------------------------------------- run */
 
 static int judge(const struct asked *a, const struct tacho__explanation *e)
@@ -598,6 +441,7 @@ static int report(void *arg, const char *const *paths, uint32_t count)
 						 .progress_arg = &progress};
 	struct tacho_reader *reader = NULL;
 	struct tacho__explanation *e;
+	struct json j;
 	int error, status;
 
 	if (cli_open_between(&reader, paths, count, &a->since, &a->until) < 0)
@@ -606,15 +450,17 @@ static int report(void *arg, const char *const *paths, uint32_t count)
 	e = tacho__explain(reader, &options, &error);
 	cli_progress_end(&progress);
 	if (!e) {
-		cli_error("cannot report on %s: %s.", paths[0], strerror(-error));
+		cli_error("cannot report on %s: %s.", importing_name(paths[0]), strerror(-error));
 		tacho_read_close(reader);
 		return CLI_FAILED;
 	}
 	cli_warn_problems(reader, 5);
 	cli_warn_missed(&e->missed);
-	if (a->json)
-		put_json(a, reader, e);
-	else if (a->ledger)
+	if (a->json) {
+		json_begin(&j, stdout, true);
+		answer_report(&j, reader, e, a->ledger);
+		json_end_line(&j);
+	} else if (a->ledger)
 		report_ledger(reader, e->ledger);
 	else
 		put_text(a, reader, e);

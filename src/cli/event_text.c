@@ -4,8 +4,8 @@
 #include <inttypes.h>
 #include <string.h>
 
-#include "cli/describe.h"
-#include "cli/event.h"
+#include "answer/describe.h"
+#include "answer/event.h"
 #include "text/names.h"
 #include "text/text.h"
 

@@ -3,8 +3,8 @@
 #include <inttypes.h>
 #include <stdbool.h>
 
-#include "cli/describe.h"
-#include "cli/event.h"
+#include "answer/describe.h"
+#include "answer/event.h"
 #include "text/json.h"
 #include "text/names.h"
 #include "export/text.h"

@@ -10,6 +10,7 @@
 
 #include "agent/boxes.h"
 #include "cli/cli.h"
+#include "cli/importing.h"
 #include "cli/parse.h"
 #include "model/model.h"
 #include "read/records.h"
@@ -70,7 +71,7 @@ static void say_no_box(uint32_t pid)
 
 char *cli_resolve(const char *argument)
 {
-	const struct tacho__box_file *file;
+	const struct tacho__box_file *file, *rival;
 	struct tacho__box_list list;
 	char *path = NULL;
 	uint32_t pid;
@@ -83,14 +84,21 @@ char *cli_resolve(const char *argument)
 		path = strdup(argument);
 		if (!path)
 			cli_error("out of memory.");
-		return path;
+		return path ? importing_resolve(path) : NULL;
 	}
 	/* Root asks about the processes of all users. */
 	if (cli_list_boxes(&list, geteuid() == 0) < 0)
 		return NULL;
 	file = tacho__box_list_find(&list, pid);
+	rival = file ? tacho__box_list_rival(&list, file) : NULL;
 	if (!file) {
 		say_no_box(pid);
+	} else if (rival) {
+		cli_error("process %" PRIu32
+			  " is gone, and users %u and %u both have a box of it: %s and %s. Give "
+			  "the one that you mean.",
+			  pid, (unsigned)rival->owner, (unsigned)file->owner, rival->path,
+			  file->path);
 	} else {
 		path = strdup(file->path);
 		if (!path)
@@ -212,6 +220,29 @@ int cli_open_whole(struct tacho_reader **out, const char *path, struct cli_progr
 	return result;
 }
 
+int cli_limit(struct tacho_reader *reader, const struct parse_instant *from,
+	      const struct parse_instant *to)
+{
+	uint64_t first = 0, last = 0, from_ns, to_ns;
+	int error;
+
+	if ((!from->given && !to->given) || tacho_read_window(reader, &first, &last) < 0)
+		return 0;
+	last = tacho__read_last_ns(reader);
+	from_ns = parse_instant_ns(from, first, last);
+	to_ns = parse_instant_ns(to, first, last);
+	if (to->given && !to_ns)
+		to_ns = 1; /* 0 would be no limit */
+	if (to_ns && from_ns > to_ns) {
+		cli_error("the time that was asked for ends before it begins: nothing is in it.");
+		return -EINVAL;
+	}
+	error = tacho__read_limit(reader, from_ns, to_ns);
+	if (error < 0)
+		cli_error("%s", strerror(-error));
+	return error;
+}
+
 int cli_open_between(struct tacho_reader **out, const char *const *paths, uint32_t count,
 		     const struct parse_instant *from, const struct parse_instant *to)
 {
@@ -221,30 +252,13 @@ int cli_open_between(struct tacho_reader **out, const char *const *paths, uint32
 		.process = narrow.process,
 	};
 	char message[CLI_MESSAGE] = "";
-	uint64_t first = 0, last = 0;
 	int error = tacho_read_open_all(out, paths, count, &options, message, sizeof(message));
 
-	if (error >= 0 && (from->given || to->given) &&
-	    tacho_read_window(*out, &first, &last) >= 0) {
-		uint64_t from_ns, to_ns;
-
-		last = tacho__read_last_ns(*out);
-		from_ns = parse_instant_ns(from, first, last);
-		to_ns = parse_instant_ns(to, first, last);
-
-		if (to->given && !to_ns)
-			to_ns = 1; /* 0 would be no limit */
-		if (to_ns && from_ns > to_ns) {
-			snprintf(message, sizeof(message),
-				 "the time that was asked for ends before it begins: nothing is in "
-				 "it.");
-			error = -EINVAL;
-		} else {
-			error = tacho__read_limit(*out, from_ns, to_ns);
-		}
-	}
-	if (error < 0) {
+	if (error < 0)
 		cli_error("%s", message[0] ? message : strerror(-error));
+	else
+		error = cli_limit(*out, from, to);
+	if (error < 0) {
 		tacho_read_close(*out);
 		*out = NULL;
 	}

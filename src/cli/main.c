@@ -14,9 +14,9 @@ bool cli_started_without_sigpipe;
 
 /* In the order in which `tacho help` shows them. */
 static const struct cli_command *const commands[] = {
-	&cli_run,  &cli_agent, &cli_ls,	    &cli_status, &cli_dump,  &cli_recover,
-	&cli_info, &cli_cat,   &cli_report, &cli_stats,	 &cli_blame, &cli_diff,
-	&cli_sql,  &cli_flame, &cli_export, &cli_doctor, &cli_help,
+	&cli_run,   &cli_agent,	 &cli_ls,     &cli_status, &cli_dump,	&cli_recover, &cli_info,
+	&cli_cat,   &cli_report, &cli_stats,  &cli_blame,  &cli_diff,	&cli_sql,     &cli_view,
+	&cli_serve, &cli_flame,	 &cli_export, &cli_import, &cli_doctor, &cli_agents,  &cli_help,
 };
 #define COMMANDS (sizeof(commands) / sizeof(commands[0]))
 

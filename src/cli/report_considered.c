@@ -30,28 +30,3 @@ void report_considered(const struct tacho_reader *reader, const struct tacho__ex
 		       cli_colour(stdout, CLI_DIM), e->considered_more,
 		       cli_colour(stdout, CLI_PLAIN));
 }
-
-static void put_one(struct json *j, const struct tacho_reader *reader,
-		    const struct tacho__considered *c)
-{
-	const struct tacho_process *p = tacho_read_process(reader, c->process);
-
-	json_object(j);
-	json_put_string(j, "rule", c->rule);
-	json_put_u64(j, "pid", p ? p->pid : 0);
-	json_put_known(j, "program", p ? p->comm : "");
-	json_put_string(j, "what", c->what);
-	json_put_f64(j, "cost_ns", c->cost_ns);
-	json_put_f64(j, "waiting_ns", c->waiting_ns);
-	json_put_string(j, "reason", c->reason);
-	json_object_end(j);
-}
-
-void report_considered_json(struct json *j, const struct tacho_reader *reader,
-			    const struct tacho__explanation *e)
-{
-	json_put_array(j, "considered");
-	for (uint32_t i = 0; i < e->considered_count; i++)
-		put_one(j, reader, &e->considered[i]);
-	json_array_end(j);
-}

@@ -15,7 +15,7 @@
 #define AFTER_NS (1 * NS_PER_S)
 #define SEGMENT_BYTES (UINT64_C(64) << 20)
 #define SEGMENT_NS (60 * NS_PER_S)
-#define SEGMENTS_BYTES (UINT64_C(1) << 30)
+#define FILES_BYTES (UINT64_C(1) << 30)
 #define BYTES_LEAST (UINT64_C(4) << 10)
 #define KEEP_MAX 100000u
 
@@ -95,13 +95,15 @@ bool watch_service(void *arg, const char *option, const char *text)
 	return false;
 }
 
-static int check_flight(const struct tacho__engine_options *e)
+static int check_flight(const struct watch_options *o)
 {
+	const struct tacho__engine_options *e = &o->engine;
+
 	if (e->segment_bytes || e->segment_ns)
 		return cli_usage("--segment-%s needs --continuous: without it there are no "
 				 "segments.",
 				 e->segment_bytes ? "bytes" : "time");
-	if (e->max_bytes && e->rules.sentinels.count == 0)
+	if (e->max_bytes && e->rules.sentinels.count == 0 && !o->ends)
 		return cli_usage("--max-bytes limits the files that --on or --continuous keeps, "
 				 "and neither is given; --memory limits the memory of a process.");
 	return 0;
@@ -133,11 +135,11 @@ static void say(void *arg, enum tacho__said kind, const char *sentence)
 int watch_options_check(struct watch_options *o)
 {
 	struct tacho__engine_options *e = &o->engine;
-	int status = e->continuous ? 0 : check_flight(e);
+	int status = e->continuous ? 0 : check_flight(o);
 
 	if (status)
 		return status;
-	if (e->keep && e->rules.sentinels.count == 0)
+	if (e->keep && e->rules.sentinels.count == 0 && !o->ends)
 		return cli_usage("--keep needs --on: it limits the windows that conditions keep.");
 	if ((e->sched || e->kernel) && o->no_kernel)
 		return cli_usage("--%s and --no-kernel contradict each other.",
@@ -150,13 +152,13 @@ int watch_options_check(struct watch_options *o)
 		e->rules.cooldown_ns = COOLDOWN_NS;
 	if (!o->after_given)
 		e->rules.after_ns = AFTER_NS;
+	if (!e->max_bytes && (e->continuous || o->ends))
+		e->max_bytes = FILES_BYTES;
 	if (!e->continuous)
 		return 0;
 	if (!e->segment_bytes)
 		e->segment_bytes = SEGMENT_BYTES;
 	if (!e->segment_ns)
 		e->segment_ns = SEGMENT_NS;
-	if (!e->max_bytes)
-		e->max_bytes = SEGMENTS_BYTES;
 	return check_continuous(e);
 }

@@ -15,6 +15,7 @@ struct watch_options {
 	struct tacho__engine_options engine; /* what is not given has its default after the check */
 	struct tacho__voice voice;	     /* of the engine, on standard error */
 	bool quiet;			     /* it says no notes */
+	bool ends; /* windows of processes that have ended are files of their own, without --on too */
 	bool no_kernel, debuginfod, cooldown_given, after_given;
 };
 
@@ -50,8 +51,8 @@ bool watch_service(void *arg, const char *option, const char *text); /* --servic
 	"                         joined by 'and', 'or'; may be given again\n"              \
 	"  --cooldown TIME        then keep no other window of it for TIME (60s)\n"         \
 	"  --after TIME           take the window TIME after the condition held (1s)\n"     \
-	"  --keep N               keep at most N of these windows\n"                        \
-	"  --max-bytes BYTES      keep at most BYTES of them, or of segments (1G)\n"        \
+	"  --keep N               keep at most N windows, the newest\n"                     \
+	"  --max-bytes BYTES      keep at most BYTES of windows, or of segments (1G)\n"     \
 	"  --exec COMMAND         run this in a shell for each finished file, $1\n"         \
 	"  --continuous           write all to segments in the folder -o DIR\n"             \
 	"  --segment-bytes BYTES  a segment is finished at this size (64M)\n"               \

@@ -170,19 +170,6 @@ void tacho__box_is_full(int error)
 	tacho__store(&r->super->error, -error);
 }
 
-static long read_file(const char *path, char *buf, size_t size)
-{
-	int fd = tacho__openat(AT_FDCWD, path, O_RDONLY, 0);
-	long n;
-
-	if (fd < 0)
-		return fd;
-	n = tacho__read_all(fd, buf, size - 1);
-	tacho__close(fd);
-	buf[n > 0 ? n : 0] = 0;
-	return n;
-}
-
 static void choose_clock(uint32_t option)
 {
 	char source[32];
@@ -190,8 +177,8 @@ static void choose_clock(uint32_t option)
 	tacho__clock_kind = TACHO_CLOCK_MONOTONIC;
 	if (option == TACHO_CLOCK_OPTION_MONOTONIC)
 		return;
-	if (read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", source,
-		      sizeof(source)) <= 0 ||
+	if (tacho__read_small("/sys/devices/system/clocksource/clocksource0/current_clocksource",
+			      source, sizeof(source)) <= 0 ||
 	    !tacho__counter_trusted(source))
 		return;
 #if defined(__x86_64__)
@@ -206,7 +193,7 @@ static void read_boot_id(uint8_t id[16])
 	char text[64];
 	unsigned n = 0;
 
-	if (read_file("/proc/sys/kernel/random/boot_id", text, sizeof(text)) <= 0)
+	if (tacho__read_small("/proc/sys/kernel/random/boot_id", text, sizeof(text)) <= 0)
 		return;
 	for (const char *p = text; *p && n < 32; p++) {
 		unsigned digit;
@@ -226,7 +213,7 @@ static void read_boot_id(uint8_t id[16])
 static void read_comm(char comm[16])
 {
 	char text[32];
-	long n = read_file("/proc/self/comm", text, sizeof(text));
+	long n = tacho__read_small("/proc/self/comm", text, sizeof(text));
 
 	if (n <= 1 || n > 16) {
 		TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0);
@@ -264,7 +251,7 @@ static void describe_process(struct tacho_box_super *s, const struct tacho__opti
 	s->exe[n > 0 ? n : 0] = 0;
 	read_comm(s->comm);
 	/* Now, as whoever looks later may find nothing any more. */
-	n = read_file("/proc/self/cmdline", s->command_line, sizeof(s->command_line));
+	n = tacho__read_small("/proc/self/cmdline", s->command_line, sizeof(s->command_line));
 	tacho__join_arguments(s->command_line, n > 0 ? (size_t)n : 0);
 	memcpy(s->service, o->service, sizeof(s->service));
 }
@@ -453,6 +440,8 @@ int tacho__box_make(const struct tacho__options *o, char *reason, size_t reason_
 	} while (err == -ENOENT && ++tries < MAKE_TRIES);
 	if (err)
 		return err;
+	if (reason[0])
+		tacho__set_reason(r->super, reason);
 	tacho__sentinels_ask(r->control, o->limit);
 	tacho__store(&r->super->state, TACHO_STATE_RECORDING);
 	__atomic_thread_fence(__ATOMIC_RELEASE);

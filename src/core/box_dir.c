@@ -10,6 +10,14 @@
 
 #define FOLDER_TRIES 10 /* at making a folder that somebody else deletes */
 
+struct dirent_head { /* what getdents64(2) gives */
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
+
 static int fail(int error, char *reason, size_t size, const char *what, const char *path,
 		const char *why)
 {
@@ -81,24 +89,96 @@ static void user_path(struct tacho__text *t, const char *prefix)
 	tacho__text_put_u64(t, tacho__geteuid());
 }
 
+#define SHM "/dev/shm/"
+
+/* The folder in SHM of that name, which begins with ours. */
+static int open_named(const char *name, char *path, size_t size)
+{
+	char ignored[8];
+	struct tacho__text t;
+
+	tacho__text_init(&t, path, size);
+	tacho__text_put(&t, SHM);
+	tacho__text_put(&t, name);
+	return open_tmpfs_dir(path, ignored, sizeof(ignored));
+}
+
+/* One that was made before, by open_another. */
+static int find_another(const char *prefix, char *path, size_t size)
+{
+	union {
+		char bytes[2048];
+		uint64_t align;
+	} buf;
+	int dir = tacho__openat(AT_FDCWD, SHM, O_RDONLY | O_DIRECTORY, 0), found = -ENOENT;
+	long n;
+
+	while (dir >= 0 && found < 0 &&
+	       (n = TACHO__SYS(SYS_getdents64, dir, buf.bytes, sizeof(buf), 0, 0, 0)) > 0) {
+		for (long at = 0; at < n && found < 0;) {
+			struct dirent_head *e = (struct dirent_head *)(buf.bytes + at);
+
+			at += e->size;
+			if (!strncmp(e->name, prefix, strlen(prefix)))
+				found = open_named(e->name, path, size);
+		}
+	}
+	if (dir >= 0)
+		tacho__close(dir);
+	return found;
+}
+
+/*
+ * Somebody else has made what should be our folder. Another, of a name that nobody can have foreseen:
+ * tacho-UID.NUMBER, which readers look for as well.
+ */
+static int open_another(char *path, size_t size)
+{
+	char name[TACHO__PATH_MAX];
+	uint32_t number = 0;
+	struct tacho__text t;
+	int found, random;
+
+	tacho__text_init(&t, name, sizeof(name));
+	user_path(&t, "tacho-");
+	tacho__text_put(&t, ".");
+	found = find_another(name, path, size);
+	if (found >= 0)
+		return found;
+	random = tacho__openat(AT_FDCWD, "/dev/urandom", O_RDONLY, 0);
+	if (random < 0 || tacho__read(random, &number, sizeof(number)) != (long)sizeof(number))
+		number = (uint32_t)tacho__getpid();
+	if (random >= 0)
+		tacho__close(random);
+	tacho__text_put_u64(&t, number);
+	return open_named(name, path, size);
+}
+
 int tacho__box_dir_open(const struct tacho__options *options, char *path, size_t path_size,
 			char *reason, size_t reason_size)
 {
 	struct tacho__text t;
-	int fd;
+	int fd, other;
 
+	reason[0] = 0;
 	tacho__text_init(&t, path, path_size);
 	if (options->box_dir[0]) {
 		tacho__text_put(&t, options->box_dir);
 		return open_tmpfs_dir(path, reason, reason_size);
 	}
-	user_path(&t, "/dev/shm/tacho-");
+	user_path(&t, SHM "tacho-");
 	fd = open_tmpfs_dir(path, reason, reason_size);
+	if (fd == -EPERM || fd == -EACCES || fd == -ELOOP || fd == -ENOTDIR) {
+		other = open_another(path, path_size);
+		if (other >= 0)
+			return other;
+	}
 	if (fd < 0 && options->runtime_dir[0]) {
 		char ignored[8];
-		int other = open_tmpfs_dir(options->runtime_dir, ignored, sizeof(ignored));
 
+		other = open_tmpfs_dir(options->runtime_dir, ignored, sizeof(ignored));
 		if (other >= 0) {
+			reason[0] = 0;
 			tacho__text_init(&t, path, path_size);
 			tacho__text_put(&t, options->runtime_dir);
 			return other;
@@ -194,14 +274,6 @@ static int parse_name(const char *name, uint64_t *pid, uint64_t *start)
 	*start = v[1];
 	return !strcmp(p, ".box") && v[0] <= INT32_MAX;
 }
-
-struct dirent_head { /* what getdents64(2) gives */
-	uint64_t inode;
-	int64_t offset;
-	uint16_t size;
-	uint8_t type;
-	char name[];
-};
 
 /*
  * One pass over the folder: counts the boxes of dead processes and finds the one

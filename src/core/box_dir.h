@@ -10,7 +10,8 @@
 /*
  * Opens the folder for boxes, making it if need be: options->box_dir, or the first of
  * the default places that will do. Returns the descriptor with the path in `path`,
- * or a negative errno with a sentence in `reason`.
+ * or a negative errno with a sentence in `reason`; one is there too, else "", when somebody else has
+ * the place where the folder should be.
  */
 int tacho__box_dir_open(const struct tacho__options *options, char *path, size_t path_size,
 			char *reason, size_t reason_size);

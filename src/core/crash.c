@@ -220,6 +220,30 @@ static void expand_path(char *to, size_t size)
 	}
 }
 
+/*
+ * The folder may be one in which others can make files, to be given the window of somebody else's
+ * process: one that is there must be ours, under one name, and nobody else's to read. Nobody may be
+ * reading what turns out to be a FIFO.
+ */
+static int open_file(const char *path)
+{
+	const int how = O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY;
+	int fd = tacho__openat(AT_FDCWD, path, how | O_CREAT | O_EXCL, 0600);
+	struct stat st;
+
+	if (fd != -EEXIST)
+		return fd;
+	fd = tacho__openat(AT_FDCWD, path, how, 0);
+	if (fd < 0)
+		return fd;
+	if (!tacho__fstat(fd, &st) && st.st_uid == tacho__geteuid() &&
+	    (!S_ISREG(st.st_mode) ||
+	     (st.st_nlink == 1 && !(st.st_mode & 077) && !tacho__ftruncate(fd, 0))))
+		return fd;
+	tacho__close(fd);
+	return -EPERM;
+}
+
 static void write_file(struct crash_context *me)
 {
 	char path[PATH_ROOM + 16];
@@ -228,9 +252,7 @@ static void write_file(struct crash_context *me)
 	if (!box_ready() || tacho__load(&crashes_seen) > TACHO_CRASHES)
 		return;
 	expand_path(path, sizeof(path));
-	/* Nobody may be reading what turns out to be a FIFO. */
-	fd = tacho__openat(AT_FDCWD, path,
-			   O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY, 0600);
+	fd = open_file(path);
 	if (fd < 0)
 		return;
 	TACHO_TESTPOINT("crash-opened");

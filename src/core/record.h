@@ -21,6 +21,7 @@
 #include <stdint.h>
 
 #include "core/recorder.h"
+#include "core/testpoint.h"
 
 /* The same, step by step, for whatever the hot path does not handle: no writer yet, no room,
    a long time since the last record, a poll that is pending, a signal handler in the middle of
@@ -85,8 +86,10 @@ tacho__commit(struct tacho__stream *s, uint64_t *next, uint64_t t, uint32_t even
 	s->cur = (uint8_t *)next;
 	s->last = t;
 	s->records += events;
+	TACHO_TESTPOINT("hot-stored");
 	__atomic_store_n(&s->chunk->commit, (uint64_t)((uint8_t *)next - (uint8_t *)s->chunk),
 			 __ATOMIC_RELEASE);
+	TACHO_TESTPOINT("hot-committed");
 }
 
 static inline __attribute__((always_inline)) void tacho__unclaim(struct tacho__stream *s)
@@ -110,6 +113,7 @@ tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, uint64_
 		return tacho__record_slow_at(head, words, count, at, frame);
 	p = (uint64_t *)s->cur;
 	p[0] = head | (t - s->last) << 32;
+	TACHO_TESTPOINT("hot-begun");
 	for (uint32_t i = 0; i < count; i++)
 		p[1 + i] = words[i];
 	tacho__commit(s, p + 1 + count, t, tacho_record_events(type, count));
@@ -139,6 +143,7 @@ tacho__record_word(uint32_t head, uint64_t word, uint32_t packed, uintptr_t fram
 		return tacho__record_slow(head, &word, 1, frame);
 	p = (uint64_t *)s->cur;
 	p[0] = (small ? tacho_record_head(packed, (uint32_t)word) : head) | (t - s->last) << 32;
+	TACHO_TESTPOINT("hot-word-begun");
 	p[1] = word; /* behind what is committed, where it is small */
 	tacho__commit(s, p + 2 - small, t, 1);
 	tacho__unclaim(s);
@@ -165,6 +170,7 @@ tacho__record_poll_begin(uint32_t kind, uint64_t task, uint64_t at, uintptr_t fr
 	p[0] = small ? TACHO_REC_POLL_BEGIN_SMALL | kind << 8 | task << TACHO_SMALL_TASK_AT |
 			       delta << TACHO_SMALL_DELTA_AT
 		     : head | delta << 32;
+	TACHO_TESTPOINT("hot-poll-begun");
 	p[1] = task;
 	tacho__commit(s, p + 2 - small, t, 1);
 	tacho__apply(w, head, task, t);

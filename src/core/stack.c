@@ -31,6 +31,26 @@ __attribute__((noinline)) uint32_t tacho__stack_take(uint64_t *frames, uint32_t 
 	return n;
 }
 
+static uint32_t define(const uint64_t *frames, uint32_t n, int more)
+{
+	if (!n) {
+		tacho__count(TACHO_LOSS_UNWIND, 1);
+		return 0;
+	}
+	if (more)
+		tacho__count(TACHO_LOSS_STACK_CUT, 1);
+	return tacho__define_payload(TACHO_DEF_STACK, more ? TACHO_DEF_CUT : 0, frames,
+				     n * (uint32_t)sizeof(frames[0]));
+}
+
+/* One that the caller has taken: return addresses, innermost first. */
+uint32_t tacho__stack_of(const uint64_t *frames, uint32_t count)
+{
+	int more = count > TACHO_STACK_MAX;
+
+	return tacho__recorder_ready() ? define(frames, more ? TACHO_STACK_MAX : count, more) : 0;
+}
+
 uint32_t tacho__stack(void)
 {
 	uint64_t frames[TACHO_STACK_MAX];
@@ -41,12 +61,5 @@ uint32_t tacho__stack(void)
 		return 0;
 	tacho_stacks_prepare();
 	n = tacho__stack_take(frames, TACHO_STACK_MAX, &more);
-	if (!n) {
-		tacho__count(TACHO_LOSS_UNWIND, 1);
-		return 0;
-	}
-	if (more)
-		tacho__count(TACHO_LOSS_STACK_CUT, 1);
-	return tacho__define_payload(TACHO_DEF_STACK, more ? TACHO_DEF_CUT : 0, frames,
-				     n * (uint32_t)sizeof(frames[0]));
+	return define(frames, n, more);
 }

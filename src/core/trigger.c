@@ -6,6 +6,7 @@
 #include "core/control.h"
 #include "core/define.h"
 #include "core/record.h"
+#include "core/testpoint.h"
 #include "tacho.h"
 
 void tacho__wake_agent(void)
@@ -29,11 +30,13 @@ static uint32_t store(const char *name, const char *reason, uint32_t flags, uint
 
 	__atomic_store_n(&t->number, 0, __ATOMIC_RELAXED);
 	__atomic_thread_fence(__ATOMIC_RELEASE);
+	TACHO_TESTPOINT("trigger-cleared");
 	t->tid = (uint32_t)tacho__gettid();
 	t->ticks = ticks ? ticks : tacho__ticks();
 	t->flags = flags | (size > TACHO_REASON_MAX ? TACHO_DEF_CUT : 0);
 	t->size = (uint32_t)(size > TACHO_REASON_MAX ? TACHO_REASON_MAX : size);
 	t->value = value;
+	TACHO_TESTPOINT("trigger-described");
 	memcpy(t->reason, reason, t->size);
 	__atomic_store_n(&t->number, number, __ATOMIC_RELEASE);
 	tacho__wake_agent();

@@ -8,8 +8,8 @@
 
 const struct tacho__hooks *tacho__hooks;
 TACHO__HOT uint64_t tacho__slow_ticks = UINT64_MAX;
-TACHO__HOT uint64_t tacho__look_ticks;
-__thread uint64_t tacho__looked __attribute__((tls_model("initial-exec")));
+__thread uint64_t tacho__look_due __attribute__((tls_model("initial-exec")));
+__thread uint32_t tacho__unpark_told __attribute__((tls_model("initial-exec")));
 
 static int watches(uint32_t what)
 {

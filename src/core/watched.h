@@ -16,8 +16,8 @@
 struct tacho__hooks {
 	/* It runs `loop` from now on; 0: none. */
 	void (*loop)(uint32_t loop);
-	/* It has unparked at `ticks` (`polls` is 0), or is about to begin a poll, and the last look
-	   at it is older than tacho__look_ticks. */
+	/* It has unparked at `ticks` (`polls` is 0), or is about to begin a poll, and a look at it is
+	   due. */
 	void (*look)(uint64_t ticks, int polls);
 	/* A poll of `kind` ended that took `ticks`, not less than tacho__slow_ticks. */
 	void (*slow_poll)(uint64_t ticks, uint32_t kind);
@@ -25,14 +25,18 @@ struct tacho__hooks {
 extern const struct tacho__hooks *tacho__hooks; /* NULL: there are none in this process */
 
 extern uint64_t tacho__slow_ticks; /* UINT64_MAX: none is slow; 0: not known yet */
-extern uint64_t tacho__look_ticks; /* 0: not known yet */
-/* Ticks at which hooks looked at the thread last, 0: never. */
-extern __thread uint64_t tacho__looked __attribute__((tls_model("initial-exec")));
+/* Ticks after which hooks look at the thread next. */
+extern __thread uint64_t tacho__look_due __attribute__((tls_model("initial-exec")));
 
-/* Whether hooks look at the thread at `ticks`. */
+/* 1: hooks told, or will tell, when the wait of the park that the program told has ended; what it says
+   itself of that is double. */
+extern __thread uint32_t tacho__unpark_told __attribute__((tls_model("initial-exec")));
+
+/* Whether hooks look at the thread at `ticks`; not at 0, where nothing could be recorded: the process
+   may have given up the right to ask the kernel. */
 static inline int tacho__look_is_due(uint64_t ticks)
 {
-	return tacho__unlikely(ticks - tacho__looked >= tacho__look_ticks) != 0;
+	return tacho__unlikely(ticks > tacho__look_due) != 0;
 }
 
 /* Whether a poll that began at `since` and runs or ended at `ticks` is slow to hooks. */

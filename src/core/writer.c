@@ -419,6 +419,7 @@ static uint64_t store_record(struct tacho__stream *s, uint64_t t, uint32_t head,
 		delta = 0;
 	}
 	*p++ = head | delta << 32;
+	TACHO_TESTPOINT("record-begun");
 	for (uint32_t i = 0; i < count; i++)
 		*p++ = words[i];
 	TACHO_TESTPOINT("record-stored");

@@ -285,6 +285,26 @@ static void check_missing(struct tacho__checks *checks, const struct linked *l)
 	tacho__check_todo(c, "install it, or name its folder in LD_LIBRARY_PATH");
 }
 
+/* Only of programs that have it inside: which they do not show from outside. */
+static void check_tokio(struct tacho__checks *checks, const struct tacho__elf_facts *own)
+{
+	struct tacho__check *c;
+
+	if (!own->tokio)
+		return;
+	c = tacho__check_add(checks, "tokio",
+			     own->tacho_tokio ? TACHO__CHECK_OK : TACHO__CHECK_WARNING);
+	if (own->tacho_tokio) {
+		tacho__check_value(c, "told");
+		tacho__check_means(c, "the program tells of its tasks by the crate tacho-tokio");
+		return;
+	}
+	tacho__check_value(c, "workers");
+	tacho__check_means(c, "what Tokio's workers wait for, and what blocks them, is recorded; "
+			      "their tasks are not");
+	tacho__check_todo(c, "%s", TACHO__TOKIO_HOW);
+}
+
 /* ------------------------------------------------------------ names and stacks */
 
 static void check_stacks(struct tacho__checks *checks, const struct tacho__elf_facts *f)
@@ -426,6 +446,7 @@ void tacho__doctor_program(struct tacho__checks *checks, const char *name)
 		check_missing(checks, &linked);
 		for (size_t i = 0; i < RUNTIMES; i++)
 			check_runtime(checks, i, &linked, &facts);
+		check_tokio(checks, &facts);
 	}
 	check_stacks(checks, &facts);
 	check_names(checks, p.elf, &facts);

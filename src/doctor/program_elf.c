@@ -13,6 +13,7 @@
 #define NAMES_MAX (UINT64_C(256) << 20) /* bytes of a string table that are read */
 #define FUNCTIONS_MAX 2000u		/* that are looked at */
 #define PROLOGUE 24u
+#define TEXTS_MAX (UINT64_C(64) << 20) /* bytes of a section that are searched for texts */
 
 /* Where the bytes at an address lie in the file; UINT64_MAX: nowhere. */
 static uint64_t offset_of(const struct tacho__elf_file *f, uint64_t address)
@@ -95,6 +96,9 @@ static void look_for(const char *name, const char *const *names, struct tacho__e
 	for (uint32_t i = 0; i < 32 && names[i]; i++)
 		if (!strcmp(name, names[i]))
 			out->defines |= 1u << i;
+	/* Parts of a path, with their lengths, in both of Rust's forms. */
+	out->tokio |= strstr(name, "5tokio7runtime") != NULL;
+	out->tacho_tokio |= strstr(name, "11tacho_tokio") != NULL;
 }
 
 static void read_symbols(const struct tacho__elf_file *f, const Elf64_Shdr *table,
@@ -128,6 +132,42 @@ static void read_symbols(const struct tacho__elf_file *f, const Elf64_Shdr *tabl
 	free(text);
 }
 
+/* ---------------------------------------------------------------- texts */
+
+/* Whether it has a path such as /tokio-1.47.1/src/runtime/, of a crate and a part of it. */
+static bool has_path(const char *text, size_t size, const char *crate, const char *part)
+{
+	const char *end = text + size, *at = text;
+
+	while ((at = memmem(at, (size_t)(end - at), crate, strlen(crate)))) {
+		at += strlen(crate);
+		while (at < end && strchr("-.0123456789", *at) && *at)
+			at++;
+		if ((size_t)(end - at) >= strlen(part) && !memcmp(at, part, strlen(part)))
+			return true;
+	}
+	return false;
+}
+
+static void read_texts(const struct tacho__elf_file *f, const Elf64_Shdr *s,
+		       struct tacho__elf_facts *out)
+{
+	uint64_t size = s->sh_size < TEXTS_MAX ? s->sh_size : TEXTS_MAX;
+	char *text = size <= f->size ? malloc((size_t)size + 1) : NULL;
+
+	if (text && !tacho__elf_file_get(f, text, size, s->sh_offset)) {
+		out->tokio |= has_path(text, (size_t)size, "/tokio", "/src/runtime/");
+		out->tacho_tokio |= has_path(text, (size_t)size, "tacho-tokio", "/src/");
+	}
+	free(text);
+}
+
+static bool is_constant(const Elf64_Shdr *s)
+{
+	return s->sh_type == SHT_PROGBITS && (s->sh_flags & SHF_ALLOC) &&
+	       !(s->sh_flags & (SHF_WRITE | SHF_EXECINSTR));
+}
+
 static void read_sections(const struct tacho__elf_file *f, const char *const *names,
 			  struct tacho__elf_facts *out)
 {
@@ -150,6 +190,8 @@ static void read_sections(const struct tacho__elf_file *f, const char *const *na
 		out->symtab |= s->sh_type == SHT_SYMTAB;
 		if ((s->sh_type == SHT_SYMTAB || s->sh_type == SHT_DYNSYM) && s->sh_link < count)
 			read_symbols(f, s, &all[s->sh_link], names, out);
+		if (is_constant(s))
+			read_texts(f, s, out);
 		name_size = sizeof(".debug_info");
 		if (s->sh_name < texts->sh_size && texts->sh_size - s->sh_name >= name_size &&
 		    !tacho__elf_file_get(f, name, name_size, texts->sh_offset + s->sh_name) &&

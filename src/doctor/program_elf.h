@@ -18,6 +18,9 @@ struct tacho__elf_facts {
 	uint32_t functions, framed;
 	/* Of the names that were asked for: 1 << i when it defines the function. */
 	uint32_t defines;
+	/* Code of Tokio's runtime is inside, and of the crate that tells of its tasks: by functions,
+	   or by the names of source files that messages of panics have. */
+	bool tokio, tacho_tokio;
 };
 
 /* `names`: functions to look for, at most 32, ends with NULL. 0; -ENOEXEC: no ELF file of this

@@ -205,7 +205,7 @@ static void add_silent(struct tacho__at_ends *to, uint32_t process, uint32_t fro
 	uint32_t known = to->count - from;
 
 	if (known)
-		qsort(to->at + from, known, sizeof(*to->at), compare_numbers);
+		TACHO__SORT(to->at + from, known, compare_numbers);
 	for (uint32_t i = 0; i < tacho_read_thread_count(to->reader); i++) {
 		const struct tacho_thread *t = tacho_read_thread(to->reader, i);
 		struct tacho__at_end key = {.thread = t->number};
@@ -243,7 +243,7 @@ void tacho__at_end_finish(struct tacho__at_ends *to, uint32_t process)
 	for (uint32_t i = from; i < to->count; i++)
 		name_owner(to, &to->at[i]);
 	if (to->count > from)
-		qsort(to->at + from, to->count - from, sizeof(*to->at), compare);
+		TACHO__SORT(to->at + from, to->count - from, compare);
 }
 
 int tacho__at_end_list(struct tacho_reader *reader, struct tacho__at_ends *to)
@@ -305,6 +305,11 @@ const char *tacho__at_end_waits(const struct tacho__at_end *e)
 	return names[e->in];
 }
 
+int tacho__ended_unseen(const struct tacho_process *p)
+{
+	return p && p->end_how == TACHO_END_GONE && !p->end_ns && p->state != TACHO_STATE_STOPPED;
+}
+
 static void say_inside(struct text *t, const struct tacho_reader *reader,
 		       const struct tacho__at_end *e)
 {
@@ -316,7 +321,8 @@ static void say_inside(struct text *t, const struct tacho_reader *reader,
 		tacho__name_of(name, sizeof(name), reader, e->process, e->kind, e->end_ns);
 	else
 		snprintf(name, sizeof(name), "a turn of its loop");
-	say(t, "in %s%s for %s", e->works ? "work " : "", name,
+	say(t, "in %s%s for %s%s", e->works ? "work " : "", name,
+	    tacho__ended_unseen(tacho_read_process(reader, e->process)) ? "at least " : "",
 	    tacho__ns_text(ns, (double)e->kind_ns));
 }
 
@@ -398,4 +404,19 @@ const char *tacho__at_end_text(char out[TACHO__AT_END_TEXT], const struct tacho_
 	if (!inside && !waits && !e->crashed)
 		say(&t, "runs (no wait is known)");
 	return out;
+}
+
+struct tacho__at_end_part tacho__at_end_part(const struct tacho__at_ends *list, uint32_t process)
+{
+	struct tacho__at_end_part p = {list->at, 0};
+	uint32_t i = 0;
+
+	while (i < list->count && list->at[i].process != process)
+		i++;
+	/* An empty list has no place to count from. */
+	if (i)
+		p.at += i;
+	while (i + p.count < list->count && p.at[p.count].process == process)
+		p.count++;
+	return p;
 }

@@ -59,6 +59,8 @@ void tacho__at_end_left(void *to, const struct tacho__left *left);
 void tacho__at_end_finish(struct tacho__at_ends *to, uint32_t process);
 /* All of it for all processes of the reader. 0 or a negative errno. */
 int tacho__at_end_list(struct tacho_reader *reader, struct tacho__at_ends *to);
+/* The process is gone and nobody saw when: what was open lasted until its last record, or longer. */
+int tacho__ended_unseen(const struct tacho_process *p);
 void tacho__at_end_free(struct tacho__at_ends *list);
 
 /* It has nothing to do. */
@@ -71,5 +73,12 @@ const char *tacho__at_end_waits(const struct tacho__at_end *e);
 #define TACHO__AT_END_TEXT 1024u
 const char *tacho__at_end_text(char out[TACHO__AT_END_TEXT], const struct tacho_reader *reader,
 			       const struct tacho__at_end *e);
+
+/* The part of the list that is of the process. */
+struct tacho__at_end_part {
+	const struct tacho__at_end *at;
+	uint32_t count;
+};
+struct tacho__at_end_part tacho__at_end_part(const struct tacho__at_ends *list, uint32_t process);
 
 #endif

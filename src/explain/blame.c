@@ -6,6 +6,8 @@
 #include <string.h>
 
 #include "explain/blaming.h"
+#include "explain/explain.h"
+#include "explain/gather.h"
 #include "read/memory.h"
 
 /* ------------------------------------------------------------------------ facts */
@@ -61,6 +63,15 @@ static void on_wake(void *arg, const struct tacho__wake *w)
 		keep(b, &b->wakes, w, sizeof(*w));
 }
 
+static void on_task_wait(void *arg, const struct tacho__task_wait *w)
+{
+	struct tacho__blaming *b = arg;
+
+	if (w->what && w->task == b->subject->task &&
+	    overlaps(b, w->process, w->begin_ns, w->end_ns))
+		keep(b, &b->waits, w, sizeof(*w));
+}
+
 static int by_thread(const void *a, const void *b)
 {
 	const struct tacho__poll *x = a, *y = b;
@@ -79,6 +90,13 @@ static int by_time(const void *a, const void *b)
 	return (x->ns > y->ns) - (x->ns < y->ns);
 }
 
+static int by_end(const void *a, const void *b)
+{
+	const struct tacho__task_wait *x = a, *y = b;
+
+	return (x->end_ns > y->end_ns) - (x->end_ns < y->end_ns);
+}
+
 /* The diary of the subject's time, and what has to do with it. */
 static int gather(struct tacho__blaming *b)
 {
@@ -93,8 +111,12 @@ static int gather(struct tacho__blaming *b)
 	b->diary.from_ns = b->subject->from_ns;
 	tacho__diary_keep(b->ledger, &b->diary);
 	facts[0] = tacho__ledger_facts(b->ledger);
-	facts[1] = (struct tacho__facts){
-		.arg = b, .error = &b->error, .poll = on_poll, .work = on_work, .wake = on_wake};
+	facts[1] = (struct tacho__facts){.arg = b,
+					 .error = &b->error,
+					 .poll = on_poll,
+					 .work = on_work,
+					 .wake = on_wake,
+					 .task_wait = on_task_wait};
 	t = tacho__tracker_new(b->reader, facts, 2);
 	if (t)
 		error = tacho__tracker_run(t, NULL, NULL);
@@ -104,6 +126,7 @@ static int gather(struct tacho__blaming *b)
 	tacho__diary_close(&b->diary);
 	tacho__sort(b->polls.at, b->polls.count, sizeof(struct tacho__poll), by_thread);
 	tacho__sort(b->wakes.at, b->wakes.count, sizeof(struct tacho__wake), by_time);
+	tacho__sort(b->waits.at, b->waits.count, sizeof(struct tacho__task_wait), by_end);
 	return error;
 }
 
@@ -114,6 +137,7 @@ static void forget(struct tacho__blaming *b)
 	free(b->polls.at);
 	free(b->wakes.at);
 	free(b->works.at);
+	free(b->waits.at);
 }
 
 /* ------------------------------------------------------------------ polls, wakes */
@@ -175,7 +199,7 @@ static void own_polls(struct tacho__blaming *b, uint64_t task, struct own_polls 
 		if (p->task == task)
 			own->at[own->count++] = p;
 	}
-	qsort(own->at, own->count, sizeof(own->at[0]), by_begin);
+	TACHO__SORT(own->at, own->count, by_begin);
 }
 
 /* The first that ends after a time, which never goes back. */
@@ -221,6 +245,70 @@ static const struct tacho__wake *wake_at(const struct tacho__blaming *b, uint64_
 	return NULL;
 }
 
+/* What the task said it waits for, from `from` to `to` or most of it; NULL: nothing. */
+static const struct tacho__task_wait *wait_between(const struct tacho__blaming *b, uint64_t task,
+						   uint64_t from, uint64_t to)
+{
+	uint32_t low = 0, high = task == b->subject->task ? b->waits.count : 0;
+
+	while (low < high) {
+		uint32_t middle = low + (high - low) / 2;
+
+		if (TACHO__FACT_AT(&b->waits, tacho__task_wait, middle)->end_ns <= from)
+			low = middle + 1;
+		else
+			high = middle;
+	}
+	if (task == b->subject->task && low < b->waits.count) {
+		const struct tacho__task_wait *w = TACHO__FACT_AT(&b->waits, tacho__task_wait, low);
+		uint64_t begin = w->begin_ns > from ? w->begin_ns : from;
+		uint64_t end = w->end_ns < to ? w->end_ns : to;
+
+		if (end > begin && end - begin >= (to - from) / 2)
+			return w;
+	}
+	return NULL;
+}
+
+static void name_holder(const struct tacho__blaming *b, struct tacho__piece *p,
+			const struct tacho__task_wait *w)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	int blocked = w->by.waited_ns >= (w->end_ns - w->begin_ns) / 2;
+	uint32_t n = tacho__places_of_id(b->reader, w->process,
+					 blocked ? w->by.waits_stack : w->by.stack, w->end_ns,
+					 places, TACHO__PLACES_MAX);
+	struct tacho__place place = tacho__places_best(places, n);
+	char kind[TACHO__TEXT], where[2 * TACHO__TEXT];
+	size_t used = strlen(p->text);
+
+	tacho__name_of(kind, sizeof(kind), b->reader, w->process, w->by.kind, w->end_ns);
+	snprintf(p->text + used, sizeof(p->text) - used, ", which task %llu of %s has%s%s",
+		 (unsigned long long)w->by.task, kind, n ? " in " : "",
+		 n ? tacho__place_text(where, &place) : "");
+}
+
+/* For what it waited, and where; of a lock, who had it. */
+static void name_wait(const struct tacho__blaming *b, struct tacho__piece *p,
+		      const struct tacho__task_wait *w)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = tacho__places_of_id(b->reader, w->process, w->stack, w->end_ns, places,
+					 TACHO__PLACES_MAX);
+	int lock = tacho__is_lock(tacho_read_definition(b->reader, w->process, w->what));
+	char what[TACHO__TEXT];
+
+	tacho__name_of(what, sizeof(what), b->reader, w->process, w->what, w->end_ns);
+	snprintf(p->text, sizeof(p->text), "%s%s", lock ? "" : "waiting for ", what);
+	for (uint32_t i = tacho__places_own(places, n); i < n && p->where_count < 4; i++)
+		if (tacho__place_is_own(&places[i]))
+			p->where[p->where_count++] = places[i];
+	if (lock)
+		p->owner = TACHO__OWNS_LOCK;
+	if (lock && w->by.task)
+		name_holder(b, p, w);
+}
+
 /* Suspended until `to`, when it was woken or its poll began: for whom? */
 static void blame_wait(struct tacho__blaming *b, uint64_t task, const struct tacho__poll *next,
 		       uint64_t from, uint64_t to)
@@ -228,6 +316,7 @@ static void blame_wait(struct tacho__blaming *b, uint64_t task, const struct tac
 	const struct tacho__work *work = work_between(b, task, from, to);
 	const struct tacho__wake *wake =
 		next && next->wake_ns ? wake_at(b, task, next->wake_ns) : NULL;
+	const struct tacho__task_wait *wait = wait_between(b, task, from, to);
 	struct tacho__piece *p;
 
 	if (to <= from)
@@ -255,6 +344,10 @@ static void blame_wait(struct tacho__blaming *b, uint64_t task, const struct tac
 	p = tacho__blame_piece(b, TACHO__OWNER_IO, 0, wake ? wake->at.thread : 0, from, to);
 	if (!p)
 		return;
+	if (wait) {
+		name_wait(b, p, wait);
+		return;
+	}
 	if (!wake) {
 		snprintf(p->text, sizeof(p->text), "waiting for the outside");
 		return;
@@ -305,7 +398,7 @@ static void lay(struct tacho__blaming *b)
 	if (s->task &&
 	    (s->type == TACHO__SUBJECT_TASK || (s->type == TACHO__SUBJECT_SPAN && s->span)))
 		blame_task(b, s->task, s->from_ns, s->to_ns);
-	else if (s->type == TACHO__SUBJECT_SPAN)
+	else if (s->type == TACHO__SUBJECT_SPAN || s->type == TACHO__SUBJECT_STRETCH)
 		tacho__blame_thread(b, s->thread, s->from_ns, s->to_ns, 0, 0);
 	else
 		blame_poll(b, s->thread, s->from_ns, s->to_ns);

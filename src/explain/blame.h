@@ -41,7 +41,8 @@ enum tacho__subject_type {
 	TACHO__SUBJECT_POLL = 1,
 	TACHO__SUBJECT_WAKE = 2, /* from the wake to the end of the poll that it led to */
 	TACHO__SUBJECT_SPAN = 3,
-	TACHO__SUBJECT_TASK = 4, /* from spawn or first sight to its end */
+	TACHO__SUBJECT_TASK = 4,    /* from spawn or first sight to its end */
+	TACHO__SUBJECT_STRETCH = 5, /* of the time of a thread */
 };
 
 struct tacho__subject {
@@ -61,10 +62,13 @@ struct tacho__blame {
 	uint64_t not_observed_ns;
 };
 
-/*
- * The time of `subject`, from a reader that is sought to it (so it must be able to seek). NULL
- * with a negative errno in *error.
- */
+/* What began so long before a subject may still matter to it, and what the kernel counted is
+   recorded a little after its end: a reader of less than the whole trace is limited to that. */
+#define TACHO__BLAME_BEFORE_NS UINT64_C(2000000000)
+#define TACHO__BLAME_AFTER_NS UINT64_C(10000000)
+
+/* The time of `subject`, from a reader that holds it and is where its reading begins. NULL with a
+   negative errno in *error. */
 struct tacho__blame *tacho__blame_make(struct tacho_reader *reader,
 				       const struct tacho__subject *subject, int *error);
 void tacho__blame_free(struct tacho__blame *b);

@@ -24,6 +24,7 @@ struct tacho__blaming {
 	struct tacho__fact_list polls; /* by thread and begin, outer ones first */
 	struct tacho__fact_list wakes; /* by time */
 	struct tacho__fact_list works;
+	struct tacho__fact_list waits;	/* of the subject's task, what it said; by time */
 	struct tacho__fact_list pieces; /* struct tacho__piece */
 	int error;
 };

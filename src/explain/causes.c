@@ -213,6 +213,7 @@ static void add_owned(const struct tacho__explaining *x, const struct counted *c
 		      struct tacho__cause *g, const struct tacho__owned *o)
 {
 	const struct tacho__size *less = c->sampled[o->entry.index].size;
+	uint64_t served = 0;
 
 	g->several |= !has_one_client(x, c, o);
 	g->estimated_ns += o->estimated_ns;
@@ -223,8 +224,10 @@ static void add_owned(const struct tacho__explaining *x, const struct counted *c
 		g->longest_at_ns = o->longest_at_ns;
 	}
 	g->holder_off_ns += o->holder_off_ns;
+	g->own_ns += o->own_ns;
 	for (uint32_t i = 1; i < TACHO__SIZES && o->owns == TACHO__OWNS_DESCHEDULED; i++)
-		g->served_ns += o->size[i].ns;
+		served += o->size[i].ns;
+	g->served_ns += served - least(o->own_ns, served);
 	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
 		const struct tacho__size *size = &o->size[i];
 
@@ -255,46 +258,54 @@ double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread)
 	return 0;
 }
 
-struct tacho__own_time tacho__own_time(const struct tacho__explaining *x, uint32_t thread)
+/* Whether the short ones are, and the others far longer. */
+static int are_usual(const struct tacho__size *sizes)
 {
-	const struct tacho__ledger *l = x->out->ledger;
-	struct tacho__own_time t = {0, 0, 0, 0, 0};
+	return sizes[0].count >= USUAL * sizes[1].count &&
+	       mean(&sizes[1]) >= OUTLYING * mean(&sizes[0]);
+}
 
-	for (uint32_t i = 0; i < l->thread_count; i++)
-		if (l->threads[i].process == x->process && l->threads[i].thread == thread)
-			t.busy_ns += (double)(l->threads[i].last_ns - l->threads[i].first_ns) -
-				     (double)l->threads[i].idle_ns;
-	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
-		if (o->process != x->process || l->threads[o->thread].thread != thread)
-			continue;
-		if (o->owns == TACHO__OWNS_CODE) {
-			t.code_ns += (double)o->ns;
-			t.cpu_ns += (double)o->sample_ns;
-			t.waiting_ns += (double)o->waiting_ns;
-		} else if (o->owns == TACHO__OWNS_DESCHEDULED || o->owns == TACHO__OWNS_THROTTLED ||
-			   o->owns == TACHO__OWNS_STOPPED) {
-			t.off_ns += (double)o->ns;
+/* All that the thread runs, by size: callbacks of each kind, and turns. */
+static void all_code(const struct tacho__explaining *x, uint32_t thread,
+		     struct tacho__size sizes[TACHO__SIZES])
+{
+	memset(sizes, 0, TACHO__SIZES * sizeof(*sizes));
+	for (const struct tacho__owned *o = NULL;
+	     (o = tacho__table_next(&x->out->ledger->owned, o));)
+		for (uint32_t i = 0;
+		     i < TACHO__SIZES && o->thread == thread && o->owns == TACHO__OWNS_CODE; i++) {
+			sizes[i].count += o->size[i].count;
+			sizes[i].ns += o->size[i].ns;
 		}
-	}
-	return t;
+}
+
+/* Whether it is of a function that is not in what is short. Without samples nobody knows: then the length
+   of the callback itself tells, if it is not what a loop had to do in a turn. */
+static int is_specific(const struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	if (g->function)
+		return (double)g->cpu_ns >= SPECIFIC * (double)g->function_ns;
+	return g->worst->kind && !tacho__source_is_on(x, x->process, "cpu_samples");
 }
 
 /*
  * From which size on occurrences count. Code of less than 10 ms does where it is far longer than
- * usual, if the loop has time for all else, and if it is of a function that is not in what is short.
+ * usual, if the loop has time for all else, and if the usual does not run it.
  */
 static uint32_t counts_from(const struct tacho__explaining *x, const struct tacho__cause *g)
 {
-	const struct tacho__size *all = g->worst->size;
 	uint32_t thread = x->out->ledger->threads[g->worst->thread].thread;
+	struct tacho__size all[TACHO__SIZES];
 
 	if (g->owns != TACHO__OWNS_CODE)
 		return 1;
-	return all[0].count >= USUAL * all[1].count && mean(&all[1]) >= OUTLYING * mean(&all[0]) &&
-			       tacho__busy_share(x, thread) < FULL && g->function &&
-			       (double)g->cpu_ns >= SPECIFIC * (double)g->function_ns
-		       ? 1
-		       : 2;
+	if (tacho__busy_share(x, thread) >= FULL || !is_specific(x, g))
+		return 2;
+	if (are_usual(g->worst->size))
+		return 1;
+	/* Callbacks that hardly do anything are no measure for those that do the work. */
+	all_code(x, g->worst->thread, all);
+	return are_usual(all) && all[0].ns * USUAL >= all[1].ns ? 1 : 2;
 }
 
 static struct tacho__cause *group_of(struct tacho__cause *groups, uint32_t *count,
@@ -555,6 +566,16 @@ static int is_blocked(const struct tacho__cause *g)
 	return g->owns == TACHO__OWNS_CALL || g->owns == TACHO__OWNS_LOCK;
 }
 
+/*
+ * While others wait, Go takes the P from what runs for 10 ms or is in a call: neither keeps anybody
+ * waiting unless all Ps are busy, which other rules tell. And its trace does not say whether the
+ * kernel ran it at all.
+ */
+static int is_preempted(const struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	return (g->owns == TACHO__OWNS_CODE || g->owns == TACHO__OWNS_CALL) && tacho__is_go(x);
+}
+
 static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct counted *c,
 					const struct tacho__cause *g)
 {
@@ -571,7 +592,16 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 		     (g->owns == TACHO__OWNS_STOPPED && !owns_stop(g->worst) &&
 		      (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
 
+	if (is_preempted(x, g)) {
+		tacho__drop_cause(x, g,
+				  "Go lets others run in between, and whether this ran is "
+				  "not in its trace");
+		return (enum tacho__severity)0;
+	}
 	if (felt < least && !stalls && lost < tacho__limit(x, "lost.share")) {
+		/* What the blocked threads serve has waited, and nothing else: a note. */
+		if (g->several && is_blocked(g) && 100 * (double)g->ns / window >= least)
+			return TACHO__SEVERITY_INFO;
 		tacho__drop_small(x, g, felt, lost);
 		return (enum tacho__severity)0;
 	}

@@ -5,7 +5,8 @@
  * One notion of what matters for all of them. What waits for less than a millisecond is not kept
  * waiting. An owner matters when what waited because of it sums up to a share of the window, or when
  * it stalled a loop for long several times. Where threads are blocked in the middle of work, the
- * capacity that is lost matters by itself, whatever waited. A process that has one client has its
+ * capacity that is lost matters by itself, whatever waited; less of it is a note, where what those
+ * threads serve waited for a share of the window. A process that has one client has its
  * time told, and nobody is to blame.
  */
 #ifndef TACHO_EXPLAIN_CAUSES_H
@@ -34,6 +35,7 @@ struct tacho__cause {
 	uint64_t
 		kept_waiting_ns; /* of the kernel: for locks, because it did not run their holders */
 	uint64_t served_ns;	 /* of the kernel: in the middle of work, which waited as well */
+	uint64_t own_ns;	 /* of the kernel: threads of the process had the CPUs */
 	uint64_t estimated_ns;	 /* of what waited, for those of all sizes */
 	enum tacho__severity severity; /* 0: it does not matter */
 };

@@ -22,11 +22,17 @@ void tacho__diary_free(struct tacho__diary *d)
 
 /* ------------------------------------------------------------------ while it is kept */
 
+static int is_of(const struct tacho__diary *d, const struct tacho__worker *w)
+{
+	return w->process == d->process && (!d->thread || w->number == d->thread);
+}
+
 static struct tacho__passage *add(struct tacho__ledger_book *b)
 {
 	struct tacho__diary *d = b->diary;
 
-	if (d->count == STRETCHES || TACHO__GROW(d->at, d->capacity, d->count + 1)) {
+	if (d->count == (d->most ? d->most : STRETCHES) ||
+	    TACHO__GROW(d->at, d->capacity, d->count + 1)) {
 		b->error = -ENOMEM;
 		return NULL;
 	}
@@ -55,7 +61,7 @@ void tacho__book_write(struct tacho__ledger_book *b, const struct tacho__worker 
 	struct tacho__passage *s;
 	uint32_t *last;
 
-	if (w->process != d->process || to <= d->from_ns)
+	if (!is_of(d, w) || to <= d->from_ns)
 		return;
 	last = last_of(b, w->thread);
 	s = last ? add(b) : NULL;
@@ -108,7 +114,7 @@ void tacho__book_write_sample(struct tacho__ledger_book *b, const struct tacho__
 {
 	struct tacho__diary *d = b->diary;
 
-	if (w->process != d->process || sample->at <= d->from_ns)
+	if (!is_of(d, w) || sample->at <= d->from_ns)
 		return;
 	if (d->sample_count == STRETCHES ||
 	    TACHO__GROW(d->samples, d->sample_capacity, d->sample_count + 1)) {

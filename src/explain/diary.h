@@ -26,6 +26,8 @@ struct tacho__passage {
 
 struct tacho__diary {
 	uint32_t process;
+	uint32_t thread; /* number; 0: all */
+	uint32_t most;	 /* stretches that it keeps, after which it is an error; 0: very many */
 	uint64_t from_ns;
 	struct tacho__passage *at; /* once closed, by thread and time */
 	uint32_t count, capacity;

@@ -43,6 +43,10 @@ const struct tacho__threshold tacho__thresholds[] = {
 	{"task-leak.count", "count", "tasks that are alive at the end of the window", 100},
 	{"handle-leak.count", "count",
 	 "handles, events, descriptors or threads by which those of a place grow", 100},
+	{"gc-assist.share", "%",
+	 "time that goroutines help the garbage collector, as a share of that in which they could "
+	 "run",
+	 10},
 	{"stuck-task.ns", "ns", "time that a task waits without a poll", 1 * SECOND},
 	{"never-yields.ns", "ns", "time that a poll has been running", 1 * SECOND},
 	{"deadlock.ns", "ns", "time that threads have waited for each other", 100 * MS},
@@ -70,13 +74,16 @@ const struct tacho__rule tacho__rules[] = {
 	 "CPU samples to name the code"},
 	{"blocking-call", "a callback is blocked in a call", "blocking calls"},
 	{"lock-contention", "threads wait for a lock that another one holds", "locks"},
+	{"stop-the-world", "Go's runtime stops all goroutines for long", "a trace of Go"},
+	{"gc-assist", "goroutines have to help the garbage collector", "a trace of Go"},
 	{"kernel-scheduling-delay", "loops could run but the kernel runs others", "scheduling"},
 	{"cpu-throttled", "a CPU quota stops the process", "the quota's counters"},
 	{"pool-exhausted", "work waits because all threads of a pool are busy", "tacho run"},
 	{"loop-saturated", "a loop has more to do than one thread can do", ""},
 	{"wake-latency", "what is woken runs late", "wakes"},
 	{"queue-growth", "a queue grows", "queue depths"},
-	{"wake-storm", "tasks are woken far more often than they run", "wakes"},
+	{"wake-storm", "tasks are woken far more often than they run, or too many at once",
+	 "wakes"},
 	{"timer-storm", "timers fire without pause", "callbacks"},
 	{"timer-late", "timers fire late", "libuv"},
 	{"futile-wakeups", "a loop wakes up and finds nothing to do", ""},
@@ -189,8 +196,13 @@ const char *tacho__process_text(const struct tacho_reader *reader, char out[TACH
 {
 	const struct tacho_process *p = tacho_read_process(reader, process);
 
-	snprintf(out, TACHO__TEXT, "%s (%" PRIu32 ")", p && p->comm[0] ? p->comm : "?",
-		 p ? p->pid : 0);
+	const char *name = p && p->comm[0] ? p->comm : "?";
+
+	/* An import may not know it. */
+	if (p && !p->pid && p->imported[0])
+		snprintf(out, TACHO__TEXT, "%s", name);
+	else
+		snprintf(out, TACHO__TEXT, "%s (%" PRIu32 ")", name, p ? p->pid : 0);
 	return out;
 }
 
@@ -351,6 +363,23 @@ double tacho__counted(const struct tacho__explaining *x, uint32_t process, const
 	return 0;
 }
 
+uint64_t tacho__explained_window(const struct tacho__explanation *e, uint64_t *last)
+{
+	uint64_t first = UINT64_MAX, end = 0;
+
+	for (uint32_t i = 0; i < e->process_count; i++) {
+		const struct tacho__explained *p = &e->processes[i];
+
+		if (p->events && p->first_ns < first)
+			first = p->first_ns;
+		if (p->events && p->last_ns > end)
+			end = p->last_ns;
+	}
+	if (last)
+		*last = end;
+	return first == UINT64_MAX ? 0 : first;
+}
+
 /* --------------------------------------------------------------------- life */
 
 void tacho__explanation_free(struct tacho__explanation *e)
@@ -409,87 +438,157 @@ static void name_loops(struct tacho__explaining *x)
 	}
 }
 
-/* The process that the reader is at. */
-static int explain(struct tacho__explaining *x, struct tacho_reader *reader,
-		   const struct tacho__explain_options *options)
+/* ------------------------------------------------------------- one process */
+
+static int begin_process(struct tacho__explaining *x)
 {
 	struct tacho__facts facts[TACHO__SUMMARY_MORE];
-	int error = 0;
 
+	tacho__read_only(x->reading, x->process);
 	x->room = x->out->count + FINDINGS_MAX;
-	tacho__gather_init(&x->gathered, reader, (uint64_t)tacho__limit(x, "wake-latency.warn"));
+	tacho__gather_init(&x->gathered, x->reading,
+			   (uint64_t)tacho__limit(x, "wake-latency.warn"));
 	x->gathered.at_ends = &x->out->at_ends;
 	facts[0] = tacho__gather_facts(&x->gathered);
 	facts[1] = tacho__ledger_facts(x->out->ledger);
-	x->sum = tacho__summary_make(reader, facts, TACHO__SUMMARY_MORE,
-				     options ? options->progress : NULL,
-				     options ? options->progress_arg : NULL, &error);
-	if (!error)
-		error = tacho__ledger_turn_page(x->out->ledger);
-	if (!error) {
-		tacho__rules_leak(x);
-		tacho__rules_process(x);
-		tacho__rules_ledger(x);
-		tacho__rules_locks(x);
-		tacho__rules_stuck(x);
-		tacho__rules_end(x);
-		tacho__rules_wait(x);
-		tacho__rules_pool(x);
-		tacho__rules_io(x);
-		name_loops(x);
-		x->idle &= tacho__is_idle(x);
-		keep(x->out, x->sum, x->process);
-		tacho__at_end_finish(&x->out->at_ends, x->process);
-		error = x->error ? x->error : x->out->at_ends.error;
-	}
-	tacho__gather_free(&x->gathered);
-	tacho__summary_free(x->sum);
-	x->sum = NULL;
-	return error;
+	if (x->watcher)
+		facts[2] = *x->watcher;
+	x->summing = tacho__summing_new(x->reading, facts, x->watcher ? 3 : 2);
+	if (!x->summing)
+		tacho__gather_free(&x->gathered);
+	return x->summing ? 0 : -ENOMEM;
 }
 
-static int explain_all(struct tacho__explaining *x, struct tacho_reader *reader,
-		       const struct tacho__explain_options *options)
+static int judge_process(struct tacho__explaining *x)
 {
-	struct tacho__explanation *e = x->out;
-	int error = 0;
+	int error = tacho__ledger_turn_page(x->out->ledger);
 
+	if (error)
+		return error;
+	tacho__rules_leak(x);
+	tacho__rules_process(x);
+	tacho__rules_ledger(x);
+	tacho__rules_locks(x);
+	tacho__rules_runtime(x);
+	tacho__rules_stuck(x);
+	tacho__rules_end(x);
+	tacho__rules_async(x); /* which knows all that was woken at once */
+	tacho__rules_wait(x);
+	tacho__rules_pool(x);
+	tacho__rules_io(x);
+	name_loops(x);
+	x->idle &= tacho__is_idle(x);
+	keep(x->out, x->sum, x->process);
+	tacho__at_end_finish(&x->out->at_ends, x->process);
+	return x->error ? x->error : x->out->at_ends.error;
+}
+
+/* Its events have been read, or it is given up. */
+static void end_process(struct tacho__explaining *x)
+{
+	tacho__gather_free(&x->gathered);
+	if (x->summing)
+		x->sum = tacho__summing_end(x->summing);
+	tacho__summary_free(x->sum);
+	x->summing = NULL;
+	x->sum = NULL;
+}
+
+/* ---------------------------------------------------------------- all of them */
+
+struct tacho__explaining *tacho__explain_begin(struct tacho_reader *reader,
+					       const struct tacho__explain_options *options)
+{
+	struct tacho__explaining *x = calloc(1, sizeof(*x));
+	struct tacho__explanation *e = calloc(1, sizeof(*e));
+
+	if (!x || !e) {
+		free(x);
+		free(e);
+		return NULL;
+	}
+	x->reader = x->reading = reader;
+	x->thresholds = options ? options->thresholds : NULL;
+	x->watcher = options ? options->watcher : NULL;
+	x->idle = 1;
+	x->out = e;
 	e->process_count = tacho_read_process_count(reader);
 	e->processes = calloc(e->process_count + 1, sizeof(*e->processes));
 	e->ledger = tacho__ledger_new(reader);
-	if (!e->processes || !e->ledger)
-		return -ENOMEM;
-	x->idle = 1;
 	tacho__at_end_init(&e->at_ends, reader);
-	for (uint32_t p = 0; !error && p < e->process_count; p++) {
-		x->process = p;
-		tacho__read_only(reader, p);
-		error = explain(x, reader, options);
+	if (!e->processes || !e->ledger) {
+		tacho__explain_end(x);
+		return NULL;
 	}
-	tacho__read_only(reader, UINT32_MAX);
-	if (!error)
-		error = tacho__ledger_close(e->ledger);
-	if (!error) {
-		tacho__name_scripts(x);
-		tacho__fold(x);
+	if (options)
+		tacho__ledger_watch(e->ledger, options->waits);
+	return x;
+}
+
+static int finish(struct tacho__explaining *x)
+{
+	int error;
+
+	tacho__read_only(x->reading, UINT32_MAX);
+	error = tacho__ledger_close(x->out->ledger);
+	if (error)
+		return error;
+	tacho__name_scripts(x);
+	tacho__fold(x);
+	x->done = 1;
+	return 0;
+}
+
+int tacho__explain_some(struct tacho__explaining *x, uint32_t most, uint32_t *process, uint64_t *ns)
+{
+	int result;
+
+	if (x->process == x->out->process_count)
+		return finish(x);
+	if (!x->summing) {
+		result = begin_process(x);
+		if (result < 0)
+			return result;
 	}
-	return error;
+	*process = x->process;
+	result = tacho__summing_some(x->summing, most, ns);
+	if (result)
+		return result;
+	x->sum = tacho__summing_end(x->summing);
+	x->summing = NULL;
+	result = judge_process(x);
+	end_process(x);
+	x->process++;
+	return result < 0 ? result : 1;
+}
+
+struct tacho__explanation *tacho__explain_end(struct tacho__explaining *x)
+{
+	struct tacho__explanation *e = x->out;
+
+	if (!x->done) {
+		tacho__read_only(x->reading, UINT32_MAX);
+		if (x->summing)
+			end_process(x);
+		tacho__explanation_free(e);
+		e = NULL;
+	}
+	free(x);
+	return e;
 }
 
 struct tacho__explanation *tacho__explain(struct tacho_reader *reader,
 					  const struct tacho__explain_options *options, int *error)
 {
-	struct tacho__explaining x = {.reader = reader,
-				      .thresholds = options ? options->thresholds : NULL};
+	struct tacho__explaining *x = tacho__explain_begin(reader, options);
+	uint32_t process = 0;
+	uint64_t ns = 0;
 
 	*error = -ENOMEM;
-	x.out = calloc(1, sizeof(*x.out));
-	if (!x.out)
+	if (!x)
 		return NULL;
-	*error = explain_all(&x, reader, options);
-	if (*error < 0) {
-		tacho__explanation_free(x.out);
-		return NULL;
-	}
-	return x.out;
+	while ((*error = tacho__explain_some(x, 4096, &process, &ns)) > 0)
+		if (options && options->progress)
+			options->progress(options->progress_arg, ns);
+	return tacho__explain_end(x);
 }

@@ -61,7 +61,7 @@ struct tacho__considered {
 struct tacho__verdict {
 	const char *category; /* "none", "not-enough-data", "blocked-loop", "lock", "scheduling",
 				 "pool", "overload", "latency", "leak", "stuck", "downstream",
-				 "crash", "hang", "recording", "memory" */
+				 "crash", "hang", "recording", "memory", "runtime" */
 	char summary[TACHO__SUMMARY_MAX];
 };
 
@@ -71,7 +71,8 @@ struct tacho__explained {
 	uint64_t first_ns, last_ns;   /* its window; 0, 0 without events */
 	uint64_t missing, dropped;    /* records */
 	struct tacho__hist callbacks; /* their lengths */
-	int ended_badly; /* it was killed, and not because somebody asked it to end, or it hangs */
+	/* It was killed, and not because somebody asked it to end, or it hangs, or may have done so. */
+	int ended_badly;
 };
 
 struct tacho__explanation {
@@ -96,12 +97,28 @@ struct tacho__explain_options {
 	const double *thresholds; /* tacho__threshold_count of them; NULL: the defaults */
 	void (*progress)(void *arg, uint64_t ns);
 	void *progress_arg;
+	const struct tacho__facts *watcher; /* gets all facts in the same pass; NULL: nobody */
+	const struct tacho__waits *waits;   /* is told what waits; NULL: nobody */
 };
 
 /* NULL with a negative errno in *error. */
 struct tacho__explanation *tacho__explain(struct tacho_reader *reader,
 					  const struct tacho__explain_options *options, int *error);
+/*
+ * The same in steps, for who does something else in between. NULL without memory; the options are
+ * copied, what they point to is not.
+ */
+struct tacho__explaining;
+struct tacho__explaining *tacho__explain_begin(struct tacho_reader *reader,
+					       const struct tacho__explain_options *options);
+/* Reads `most` events at most. 1: it goes on, at *ns of *process; 0: that was all. */
+int tacho__explain_some(struct tacho__explaining *x, uint32_t most, uint32_t *process,
+			uint64_t *ns);
+/* NULL before that was all: it is given up then. */
+struct tacho__explanation *tacho__explain_end(struct tacho__explaining *x);
 void tacho__explanation_free(struct tacho__explanation *e);
+/* The first event of all processes, and the last if `last` is not NULL. */
+uint64_t tacho__explained_window(const struct tacho__explanation *e, uint64_t *last);
 
 const char *tacho__severity_name(enum tacho__severity severity);
 /* Whether a wait is for a condition or semaphore, which is what threads do that have nothing to do. */

@@ -21,6 +21,7 @@ enum tacho__severity {
 /* A time range that shows it, with a number. */
 struct tacho__evidence {
 	uint32_t process, thread; /* thread 0: of the process */
+	uint64_t task;		  /* that it is about; 0: none */
 	uint64_t from_ns, to_ns;
 	double value;  /* in `unit` */
 	char unit[16]; /* "ns", "records", "tasks", "%"; "": none */

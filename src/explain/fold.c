@@ -26,6 +26,8 @@ static const struct fold folds[] = {
 	{"long-callback", "blocked-loop", 0, 1, 0},
 	{"blocking-call", "blocked-loop", 0, 1, 0},
 	{"lock-contention", "lock", 0, 1, 0},
+	{"stop-the-world", "runtime", 0, 1, 0},
+	{"gc-assist", "runtime", 0, 1, 0},
 	{"kernel-scheduling-delay", "scheduling", 0, 1, 1},
 	{"cpu-throttled", "scheduling", 1, 1, 0},
 	{"process-pause", "blocked-loop", 0, 1, 0},

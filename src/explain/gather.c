@@ -1,13 +1,18 @@
 #include "explain/gather.h"
 
+#include <errno.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "model/place.h"
 
 #define RECENT 32u
 #define RECENT_SAMPLES 64u
 #define PROCESSES 4096u
 #define THREADS 4096u
+#define TASK_LOCKS 4096u
+#define STACKS 65536u
+#define WAITS_NS 1000000u /* what waits for less is not kept waiting */
 
 struct recent_sample {
 	uint64_t ns, poll_ns;
@@ -36,6 +41,9 @@ void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *re
 	tacho__table_init(&g->open, sizeof(struct tacho__open_poll), THREADS);
 	tacho__table_init(&g->threads, sizeof(struct recent), THREADS);
 	tacho__table_init(&g->opened, sizeof(struct tacho__opened), PROCESSES);
+	tacho__herds_init(&g->herding, late_ns);
+	tacho__table_init(&g->task_locks, sizeof(struct tacho__task_lock), TASK_LOCKS);
+	tacho__table_init(&g->outside, sizeof(struct tacho__outside), STACKS);
 }
 
 void tacho__gather_free(struct tacho__gathered *g)
@@ -44,6 +52,11 @@ void tacho__gather_free(struct tacho__gathered *g)
 	tacho__table_free(&g->threads);
 	tacho__table_free(&g->late);
 	tacho__table_free(&g->opened);
+	tacho__herds_free(&g->herding);
+	tacho__table_free(&g->task_locks);
+	for (struct tacho__outside *o = NULL; (o = tacho__table_next(&g->outside, o));)
+		tacho__hist_free(&o->ns);
+	tacho__table_free(&g->outside);
 }
 
 static struct recent *recent_of(struct tacho__gathered *g, const struct tacho__at *at)
@@ -237,11 +250,13 @@ static void on_wake(void *arg, const struct tacho__wake *w)
 	struct tacho__gathered *g = arg;
 	struct tacho__late *l;
 
+	tacho__herds_wake(&g->herding, w, &g->error);
 	if (w->begin_ns < w->ns || w->begin_ns - w->ns < g->late_ns)
 		return;
 	l = tacho__table_get(&g->late, w->at.process, 0, &g->error);
 	if (!l)
 		return;
+	l->wakes += !w->lost;
 	if (!l->count || w->ns > l->to_ns) {
 		l->count++;
 		l->from_ns = w->ns;
@@ -255,6 +270,84 @@ static void on_wake(void *arg, const struct tacho__wake *w)
 		l->sum_ns += l->from_ns - w->ns;
 		l->from_ns = w->ns;
 	}
+}
+
+/* "sync.Mutex", "tokio::sync::Mutex" */
+int tacho__is_lock(const struct tacho_definition *d)
+{
+	size_t size = d ? strlen(d->name) : 0;
+
+	return size >= 5 && strcmp(d->name + size - 5, "Mutex") == 0;
+}
+
+/* The program's own place where the holder let it go. */
+static uint64_t place_of(const struct tacho__gathered *g, const struct tacho__task_wait *w)
+{
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = tacho__places_of_id(g->reader, w->process, w->by.stack, w->end_ns, places,
+					 TACHO__PLACES_MAX);
+
+	return n ? tacho__places_best(places, n).address : 0;
+}
+
+/* The program called what asks another service and waits for its answer. */
+static int is_client(const struct tacho__gathered *g, const struct tacho__task_wait *w)
+{
+	static const char *const clients[] = {"net/http.(*persistConn).roundTrip",
+					      "net/http.(*Transport).getConn", "net.(*Dialer).",
+					      "net.(*Resolver).", "database/sql."};
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n = tacho__places_of_id(g->reader, w->process, w->stack, w->end_ns, places,
+					 TACHO__PLACES_MAX);
+	uint32_t own = tacho__places_own(places, n);
+
+	for (uint32_t i = 0; own < n && i < own; i++)
+		for (uint32_t k = 0; k < sizeof(clients) / sizeof(clients[0]); k++)
+			if (strncmp(places[i].function, clients[k], strlen(clients[k])) == 0)
+				return 1;
+	return 0;
+}
+
+static void add_outside(struct tacho__gathered *g, const struct tacho__task_wait *w)
+{
+	struct tacho__outside *o = tacho__table_get(&g->outside, w->process, w->stack, &g->error);
+	uint64_t ns = w->end_ns - w->begin_ns;
+
+	if (!o)
+		return;
+	if (!o->looked) {
+		o->looked = 1;
+		o->process = w->process;
+		o->is_client = is_client(g, w) != 0;
+	}
+	if (!o->is_client)
+		return;
+	if (tacho__hist_add(&o->ns, ns))
+		g->error = -ENOMEM;
+	if (ns >= o->longest.end_ns - o->longest.begin_ns)
+		o->longest = *w;
+}
+
+static void on_task_wait(void *arg, const struct tacho__task_wait *w)
+{
+	struct tacho__gathered *g = arg;
+	struct tacho__task_lock *k;
+	uint64_t ns = w->end_ns - w->begin_ns;
+
+	if (!w->open && w->stack && w->what)
+		add_outside(g, w);
+	if (w->open || ns < WAITS_NS || !w->by.task || !w->what ||
+	    !tacho__is_lock(tacho_read_definition(g->reader, w->process, w->what)))
+		return;
+	k = tacho__table_get(&g->task_locks, (uint64_t)w->process << 32 | w->by.kind,
+			     place_of(g, w), &g->error);
+	if (!k)
+		return;
+	k->process = w->process;
+	k->count++;
+	k->sum_ns += ns;
+	if (ns > k->longest.end_ns - k->longest.begin_ns)
+		k->longest = *w;
 }
 
 static void on_left(void *arg, const struct tacho__left *l)
@@ -276,5 +369,6 @@ struct tacho__facts tacho__gather_facts(struct tacho__gathered *g)
 		.lock = on_lock,
 		.sample = on_sample,
 		.left = on_left,
+		.task_wait = on_task_wait,
 	};
 }

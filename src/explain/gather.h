@@ -6,6 +6,7 @@
 #define TACHO_EXPLAIN_GATHER_H
 
 #include "explain/at_end.h"
+#include "explain/herds.h"
 #include "model/summary.h"
 
 #define TACHO__CASE_SAMPLES 128u
@@ -44,7 +45,8 @@ struct tacho__late {
 	struct tacho__entry entry; /* key: process, 0 */
 	uint64_t from_ns, to_ns;   /* the last one */
 	uint64_t sum_ns;	   /* of all */
-	uint32_t count;
+	uint64_t wakes;
+	uint32_t count; /* of times: those that wait at once are one */
 };
 
 /* Polls of a process that were cut lately, the innermost of each thread. */
@@ -53,6 +55,23 @@ struct tacho__opened {
 	struct tacho__entry entry; /* key: process, 0 */
 	struct tacho__poll at[TACHO__OPENED];
 	uint32_t count; /* ever */
+};
+
+/* Tasks that waited for a lock, by the kind of the task that had it and the place where it let it go. */
+struct tacho__task_lock {
+	struct tacho__entry entry; /* key: process << 32 | kind, address of the place */
+	uint32_t process;
+	uint64_t count, sum_ns; /* of waits of a millisecond and more */
+	struct tacho__task_wait longest;
+};
+
+/* Waits of tasks, of one stack, in a client of another service. */
+struct tacho__outside {
+	struct tacho__entry entry; /* key: process, stack */
+	uint32_t process;
+	uint8_t looked, is_client;
+	struct tacho__hist ns;
+	struct tacho__task_wait longest;
 };
 
 /* A wait for a lock that has not ended, and of which it is known who has the lock. */
@@ -66,11 +85,17 @@ struct tacho__gathered {
 	struct tacho__table threads; /* what each did lately */
 	uint32_t last_thread;	     /* that was looked up: index + 1; 0 */
 	struct tacho__table opened;  /* struct tacho__opened */
+	struct tacho__herding herding;
+	struct tacho__table task_locks;
+	struct tacho__table outside; /* also of stacks that are no clients */
 	struct tacho__lock stuck[TACHO__STUCK];
 	uint32_t stuck_count;
 	struct tacho__at_ends *at_ends; /* to which threads are added at the end */
 	int error;
 };
+
+/* Whether a text of what tasks wait for names a lock. */
+int tacho__is_lock(const struct tacho_definition *d);
 
 void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *reader,
 			uint64_t late_ns);

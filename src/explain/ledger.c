@@ -91,6 +91,11 @@ void tacho__ledger_free(struct tacho__ledger *l)
 	free(l);
 }
 
+void tacho__ledger_watch(struct tacho__ledger *l, const struct tacho__waits *waits)
+{
+	l->book->waits = waits;
+}
+
 struct tacho__facts tacho__ledger_facts(struct tacho__ledger *l)
 {
 	uint64_t last;
@@ -433,7 +438,7 @@ int tacho__ledger_close(struct tacho__ledger *l)
 		if (f->ns)
 			functions[count++] = f;
 	if (!error) {
-		qsort(functions, count, sizeof(*functions), by_owner);
+		TACHO__SORT(functions, count, by_owner);
 		error = make_lines(l, functions, count);
 	}
 	free(functions);

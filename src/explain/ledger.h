@@ -106,8 +106,10 @@ struct tacho__owned {
 	uint32_t held_place; /* where it did, of the longest */
 	uint32_t did;	     /* lock: what the holder did meanwhile: index in `owned` + 1; 0 */
 	uint8_t is_signal;   /* lock: a condition or semaphore */
+	uint8_t is_librarys; /* of such: no code of the program is in the middle of it */
 	uint8_t is_open;     /* call: the longest has not returned */
 	uint64_t lock;
+	uint64_t own_ns; /* descheduled, late: of its time, threads of the process had the CPUs */
 	uint64_t holder_off_ns; /* lock: of its time, the kernel ran others instead of the holder */
 	uint64_t handed_ns;	/* lock: that one of those who serve the same queue signalled */
 	uint64_t code;		/* call that has not returned: where it was called; 0 */
@@ -212,6 +214,20 @@ struct tacho__ledger_stops {
 	uint64_t from_ns, to_ns; /* the last */
 };
 
+/*
+ * Who wants to see what waits for each thread, while the ledger is made. What waits in a queue that
+ * several threads serve is told of the first of them.
+ */
+struct tacho__waits {
+	void *arg;
+	/* From now on so many: in its queue; and of those that only this thread can serve. */
+	void (*queue)(void *arg, uint32_t process, uint32_t thread, uint64_t ns, uint32_t waiting);
+	void (*own)(void *arg, uint32_t process, uint32_t thread, uint64_t ns, uint32_t waiting);
+	/* An estimate, in hindsight: more by `before` at from_ns, by `after` at to_ns, evenly. */
+	void (*more)(void *arg, uint32_t process, uint32_t thread, uint64_t from_ns, uint64_t to_ns,
+		     double before, double after);
+};
+
 struct tacho__ledger_book; /* while it is made */
 
 struct tacho__ledger {
@@ -237,6 +253,8 @@ struct tacho__ledger {
 struct tacho__ledger *tacho__ledger_new(struct tacho_reader *reader);
 /* To subscribe with, to one tracker, for what the reader is limited to then. */
 struct tacho__facts tacho__ledger_facts(struct tacho__ledger *l);
+/* Before the facts. It stays the caller's. */
+void tacho__ledger_watch(struct tacho__ledger *l, const struct tacho__waits *waits);
 /* After each tracker that it was subscribed to. 0 or a negative errno. */
 int tacho__ledger_turn_page(struct tacho__ledger *l);
 /* After the last: lines and owners. 0 or a negative errno. */

@@ -6,6 +6,8 @@
  *   ledger_steps.c   what they do, step by step
  *   ledger_waits.c   where they wait in the middle of work
  *   ledger_time.c    which owner gets a stretch of time, and its cost
+ *   ledger_kernel.c  what of it the kernel took away
+ *   ledger_cpus.c    who had the CPUs meanwhile
  *   ledger_stops.c   when the whole process is stopped
  *   ledger_pools.c   pools of threads of the program's own
  *   ledger_queue.c   queues of work: what waits, who serves
@@ -35,6 +37,7 @@
 #define TACHO__BOOK_BLOCKS 16u
 #define TACHO__BOOK_KINDS 8u
 #define TACHO__BOOK_KEPT 8u
+#define TACHO__BOOK_STRETCHES 32u
 
 /* Where the slope of what a queue costs changes. */
 struct tacho__point {
@@ -56,12 +59,13 @@ struct tacho__queue {
 	uint32_t waiting;      /* things */
 	uint64_t reported;     /* by waits of all its threads, ever */
 	uint32_t last_worker;  /* that served; TACHO__NONE */
+	uint32_t first_worker; /* the first that did; TACHO__NONE */
 	uint64_t at;	       /* until when the sums go */
 	uint64_t cost;	       /* for each busy thread, ever */
 	uint64_t carried;      /* too little to be shared out evenly */
 	uint64_t parked_ns;    /* in which a thread was parked */
 	uint64_t late;	       /* cost that is for the next one to come back */
-	uint64_t late_since;   /* 0: none */
+	uint64_t late_ns;      /* how long something waited for it */
 	uint64_t asked_ns;     /* one of its threads last asked what is ready */
 	uint32_t old;	       /* things that wait since before rest_ns */
 	uint64_t rest_ns;      /* none of its threads was busy then */
@@ -91,7 +95,9 @@ struct tacho__paid {
 	uint64_t ns, waiting_ns; /* its own code */
 	uint64_t off_ns;	 /* runnable, seen by switches */
 	uint64_t begin_ns, sample_ns;
-	uint32_t ready; /* of a turn: things that there were to do */
+	uint64_t from_ns, end_ns; /* when it has ended: between these it was, polls in it too */
+	uint32_t ready;		  /* of a turn: things that there were to do */
+	uint32_t got;		  /* of these: as its wait reported */
 	/* The function that most of its samples are in, if one has more than half: each sample of it
 	   is a vote, each other one against it. */
 	uint32_t function; /* index + 1; 0: none */
@@ -142,6 +148,7 @@ struct tacho__worker {
 	uint64_t home, waits_for;
 	uint32_t turn_loop;				/* that it came from */
 	uint32_t block_count;				/* of `blocks` */
+	uint32_t ended_blocks;				/* of the turn that ended last */
 	uint32_t off_count;				/* of `offs` */
 	uint32_t each_count, piece_count, sample_count; /* ever */
 	uint8_t halves_estimated, in_lock, gone, is_dead, signal_guess;
@@ -149,10 +156,12 @@ struct tacho__worker {
 	uint8_t is_cut;	   /* what it is blocked in has not ended: it is no occurrence yet */
 	uint8_t perf;	   /* it has samples of the kernel */
 	uint8_t own;	   /* it serves one client, and no queue */
+	uint32_t cpus;	   /* that it may run on; 0: not known */
 	struct tacho__queue_stop stop;			  /* then; else that of its queue counts */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
-	uint64_t wait_stopped;				  /* of that: the process was */
-	uint64_t wait_ns;				  /* the one before `wait_from` */
+	uint32_t wait_woke;    /* tasks that it woke itself in that: what the wait found ready */
+	uint64_t wait_stopped; /* of that: the process was */
+	uint64_t wait_ns;      /* the one before `wait_from` */
 	uint64_t itself_ns, itself_waiting; /* code of the last turn outside of its polls */
 	uint64_t woken_late;	/* what was woken meanwhile waited so much for its end */
 	uint64_t turn_from;	/* 0: not known */
@@ -200,6 +209,17 @@ struct tacho__worker {
 	struct tacho__left_turn left;
 };
 
+/* Between these a thread lacked a CPU for `ns`, or its code ran for that. */
+struct tacho__cpu_time {
+	uint64_t from, to, ns;
+	uint64_t size_ns;    /* of code: that it counts as */
+	uint64_t waiting_ns; /* of one that lacked a CPU: what that cost */
+	uint64_t left_ns;    /* the same: of `ns`, the kernel's so far */
+	uint32_t owned;	     /* index */
+	uint32_t function;   /* of code: that had most of it: index + 1; 0 */
+	uint32_t worker, cpus;
+};
+
 struct tacho__book_process {
 	uint64_t last_ns;      /* anything was seen of it */
 	uint64_t throttled_us; /* as it was read last */
@@ -213,8 +233,10 @@ struct tacho__book_process {
 		uint64_t from_ns, seen_ns, until_ns;
 		enum tacho__owns_reason reason;
 	} stop;
-	uint64_t stop_ns; /* of the last that is over */
-	uint8_t throttle_known, wakes, is_sampled, known, living;
+	uint64_t stop_ns;		  /* of the last that is over */
+	uint32_t lacked_count, ran_count; /* ever */
+	struct tacho__cpu_time lacked[TACHO__BOOK_STRETCHES], ran[TACHO__BOOK_STRETCHES];
+	uint8_t throttle_known, wakes, is_sampled, sees_calls, known, living;
 	uint8_t stop_cost; /* something waited in that */
 };
 
@@ -224,6 +246,7 @@ struct tacho__resolved {
 	uint64_t function;
 	struct tacho__place place;
 	uint8_t known, is_recorder;
+	uint8_t is_lock; /* of the stack of a wait for a condition: it is one for a lock */
 };
 
 /* What was looked up of definitions lately: kinds that are timers, the counter of a quota, and
@@ -252,11 +275,12 @@ struct tacho__ledger_book {
 	uint32_t recent[TACHO__BOOK_KNOWN]; /* workers by their thread: index + 1 */
 	struct tacho__book_process *processes;
 	uint32_t process_count;
-	uint64_t first_ns;	    /* of the window */
-	uint64_t halves;	    /* of waiting, that threads had for themselves */
-	uint64_t waited;	    /* in queues, and what was due */
-	uint64_t relieved;	    /* of both: what did not wait after all */
-	struct tacho__diary *diary; /* NULL: none is kept */
+	uint64_t first_ns;		  /* of the window */
+	uint64_t halves;		  /* of waiting, that threads had for themselves */
+	uint64_t waited;		  /* in queues, and what was due */
+	uint64_t relieved;		  /* of both: what did not wait after all */
+	struct tacho__diary *diary;	  /* NULL: none is kept */
+	const struct tacho__waits *waits; /* NULL: nobody wants to see them */
 	int error;
 };
 
@@ -278,6 +302,11 @@ static inline uint64_t tacho__times(uint64_t count, uint64_t ns)
 	uint64_t all;
 
 	return __builtin_mul_overflow(count, ns, &all) || all > TACHO__MUCH ? TACHO__MUCH : all;
+}
+
+static inline uint64_t tacho__least(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
 }
 
 static inline struct tacho__owned *tacho__owned_at(const struct tacho__ledger *l, uint32_t index)
@@ -344,6 +373,10 @@ static inline void tacho__queue_move(struct tacho__ledger_book *b, struct tacho_
 		tacho__queue_pay(b, q, ns - q->at);
 	q->at = ns;
 }
+/* What only this thread can serve has changed; or none of it waits any more. */
+void tacho__own_waits(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+		      uint64_t ns);
+void tacho__own_waits_end(const struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 /* One more waits; or one less, that did since `since`. */
 void tacho__queue_adds(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns);
 void tacho__queue_takes(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns,
@@ -368,6 +401,9 @@ void tacho__queues_forget(struct tacho__ledger_book *b, uint32_t process, uint64
 /* ledger_time.c */
 uint32_t tacho__book_owned(struct tacho__ledger_book *b, const struct tacho__worker *w,
 			   enum tacho__owns owns, uint32_t what, uint64_t key);
+/* One with a reason. */
+uint32_t tacho__book_reasoned(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			      enum tacho__owns owns, enum tacho__owns_reason reason);
 /* The time of the worker until `to` belongs to it. What it cost. */
 uint64_t tacho__book_give(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t owned,
 			  uint64_t to);
@@ -406,11 +442,6 @@ static inline void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_
 void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns);
 void tacho__book_unblock(struct tacho__ledger_book *b, const struct tacho__blocked *blocks,
 			 uint32_t count);
-/* Of what a worker had in code (of `p`) or in a block, the kernel ran others for `ns`. */
-void tacho__book_off_code(struct tacho__ledger_book *b, struct tacho__worker *w,
-			  struct tacho__paid *p, uint64_t ns, uint64_t end_ns);
-void tacho__book_off_block(struct tacho__ledger_book *b, struct tacho__worker *w,
-			   struct tacho__blocked *block, uint64_t ns, uint64_t end_ns);
 /* From here on it works: what is ready when it comes back became ready since. */
 static inline void tacho__book_turns(struct tacho__worker *w, uint64_t ns)
 {
@@ -429,8 +460,6 @@ void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, u
 /* The last wait was late by so much of its end. Index of that owner. */
 uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns,
 			  enum tacho__owns_reason reason, uint64_t waiting_ns);
-/* The same where what was woken meanwhile waited: of that, so much because others ran. */
-void tacho__book_woken_off(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 /* What had most of the time between these of a worker that had the lock; TACHO__NONE. */
 uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho__worker *w,
 			 uint64_t from, uint64_t to, uint64_t lock);
@@ -467,8 +496,23 @@ void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting_n
 void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
 			      uint64_t to, double each);
 
-/* A part of what was late for lack of a CPU was a quota's doing. */
-void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
+/* ledger_kernel.c: a step that tells for how long the kernel ran others. */
+void tacho__book_delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
+			 const struct tacho__step *s);
+/* The last wait outlasted its time-out by so much. */
+void tacho__book_overslept(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
+void tacho__book_off_cpu(void *arg, const struct tacho__switch *o);
+void tacho__book_counter(void *arg, const struct tacho__counter *c);
+
+/* ledger_cpus.c: of the time from..to the thread lacked a CPU for `ns`, which cost so much. */
+void tacho__book_lacks(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t owned,
+		       uint64_t from, uint64_t to, uint64_t ns, uint64_t waiting_ns);
+/* What was charged for a piece of it, of that length, later on. */
+void tacho__book_lack_costs(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t owned,
+			    uint64_t at, uint64_t length, uint64_t waiting_ns);
+/* A poll or turn that is over, and counts as of this size, ran. */
+void tacho__book_ran(struct tacho__ledger_book *b, struct tacho__worker *w,
+		     const struct tacho__paid *p, uint64_t size_ns);
 
 /* ledger_stops.c: somebody says that the process is stopped; something of it is seen after that began;
    it is over, or nothing is known any more after `ns`. */
@@ -552,9 +596,10 @@ void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
 void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
 			const struct tacho__step *s, uint64_t ns);
 void tacho__book_call(void *arg, const struct tacho__call *c);
+/* ledger_signals.c: the wait for a condition that has just ended, by its stack. */
+void tacho__book_inside(struct tacho__ledger_book *b, struct tacho__worker *w,
+			const struct tacho__lock *l);
 void tacho__book_lock(void *arg, const struct tacho__lock *l);
-void tacho__book_off_cpu(void *arg, const struct tacho__switch *o);
-void tacho__book_counter(void *arg, const struct tacho__counter *c);
 void tacho__book_hole(void *arg, const struct tacho__hole *h);
 void tacho__book_other(void *arg, const struct tacho__at *at, const struct tacho_event *e);
 

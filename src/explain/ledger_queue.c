@@ -39,7 +39,7 @@ static struct tacho__queue *get(struct tacho__ledger_book *b, uint32_t process, 
 	struct tacho__queue *q = tacho__table_get(&b->queues, process, key, &b->error);
 
 	if (q && !q->at) {
-		q->last_worker = TACHO__NONE;
+		q->last_worker = q->first_worker = TACHO__NONE;
 		q->at = 1;
 	}
 	return q ? tacho__queue_root(b, q->entry.index) : NULL;
@@ -94,8 +94,7 @@ void tacho__queue_pay(struct tacho__ledger_book *b, struct tacho__queue *q, uint
 
 	b->waited = tacho__sum(b->waited, all);
 	if (q->parked || !by) {
-		if (!q->late_since)
-			q->late_since = q->at;
+		q->late_ns += took;
 		q->late = tacho__add(q->late, all);
 		return;
 	}
@@ -116,6 +115,40 @@ static void mark(struct tacho__queue *q)
 	if (!q->point_count || last->at != q->at)
 		last = &q->points[q->point_count++ % TACHO__BOOK_POINTS];
 	*last = (struct tacho__point){q->at, q->cost, q->parked_ns};
+}
+
+/* After a change of what waits. */
+static void tell(const struct tacho__ledger_book *b, const struct tacho__queue *q, uint64_t ns)
+{
+	const struct tacho__worker *w;
+
+	if (!b->waits || q->first_worker == TACHO__NONE)
+		return;
+	w = tacho__worker_at(b, q->first_worker);
+	b->waits->queue(b->waits->arg, w->process, w->number, ns, q->waiting);
+}
+
+void tacho__own_waits(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+		      uint64_t ns)
+{
+	/* What is served evenly is told at the end of the turn. */
+	if (b->waits && !w->halves_estimated)
+		b->waits->own(b->waits->arg, w->process, w->number, ns, w->halves / 2);
+}
+
+void tacho__own_waits_end(const struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	double left = w->halves_estimated ? w->halves : w->halves / 2;
+
+	w->halves = 0;
+	if (!b->waits || left <= 0)
+		return;
+	tacho__own_waits(b, w, ns);
+	if (!w->turn_from)
+		return;
+	/* What never had a callback was not waiting for one. */
+	b->waits->more(b->waits->arg, w->process, w->number, w->turn_from, ns,
+		       w->halves_estimated ? left : -left, w->halves_estimated ? 0 : -left);
 }
 
 /* A part of `whole` as large as part / length. */
@@ -158,6 +191,7 @@ void tacho__queue_adds(struct tacho__ledger_book *b, struct tacho__queue *q, uin
 	tacho__queue_move(b, q, ns);
 	mark(q);
 	q->waiting += q->waiting < WAITING_MAX;
+	tell(b, q, ns);
 }
 
 void tacho__queue_takes(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns,
@@ -172,6 +206,7 @@ void tacho__queue_takes(struct tacho__ledger_book *b, struct tacho__queue *q, ui
 		q->old--;
 	else if (q->old > q->waiting)
 		q->old = q->waiting;
+	tell(b, q, ns);
 }
 
 void tacho__queue_set(struct tacho__ledger_book *b, struct tacho__queue *q, uint32_t waiting,
@@ -180,6 +215,7 @@ void tacho__queue_set(struct tacho__ledger_book *b, struct tacho__queue *q, uint
 	tacho__queue_move(b, q, ns);
 	mark(q);
 	q->waiting = waiting < WAITING_MAX ? waiting : WAITING_MAX;
+	tell(b, q, ns);
 }
 
 /*
@@ -187,9 +223,11 @@ void tacho__queue_set(struct tacho__ledger_book *b, struct tacho__queue *q, uint
  * before the last such moment, and was not served in between, does not wait: its poll was too
  * short to be recorded, or it waits for something else.
  */
-static void rest(struct tacho__queue *q)
+static void rest(const struct tacho__ledger_book *b, struct tacho__queue *q)
 {
 	q->waiting -= q->old;
+	if (q->old)
+		tell(b, q, q->at);
 	q->forgotten_ns = q->rest_ns;
 	q->old = q->waiting;
 	q->rest_ns = q->at;
@@ -204,6 +242,7 @@ void tacho__queues_forget(struct tacho__ledger_book *b, uint32_t process, uint64
 		mark(q);
 		q->waiting = q->old = 0;
 		q->rest_ns = q->forgotten_ns = ns;
+		tell(b, q, ns);
 	}
 }
 
@@ -223,16 +262,15 @@ static void count(struct tacho__queue *q, enum tacho__standing standing, uint32_
 }
 
 /* What waited in the queue while nobody came is for the first who does. */
-static void take_late(struct tacho__ledger_book *b, struct tacho__worker *w, struct tacho__queue *q,
-		      uint64_t ns)
+static void take_late(struct tacho__ledger_book *b, struct tacho__worker *w, struct tacho__queue *q)
 {
-	uint64_t since = q->late_since, late = q->late;
+	uint64_t took = q->late_ns, late = q->late;
 
-	q->late = q->late_since = 0;
+	q->late = q->late_ns = 0;
 	if (!late)
 		return;
 	w->woken_late = late;
-	tacho__book_late(b, w, ns > since ? ns - since : 0, TACHO__LATE_WOKEN, late);
+	tacho__book_late(b, w, took, TACHO__LATE_WOKEN, late);
 }
 
 void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
@@ -264,11 +302,13 @@ void tacho__queue_stand(struct tacho__ledger_book *b, struct tacho__worker *w,
 		w->cost = q->cost;
 	w->parked_ns = q->parked_ns;
 	q->last_worker = w->entry.index;
+	if (q->first_worker == TACHO__NONE)
+		q->first_worker = w->entry.index;
 	if (standing == TACHO__BUSY)
-		take_late(b, w, q, ns);
+		take_late(b, w, q);
 	/* Between two pieces of work a thread of a pool has looked at nothing; or it is told. */
 	else if (was == TACHO__BUSY && !busy(q) && q->entry.key[1] != POOL && !q->pool)
-		rest(q);
+		rest(b, q);
 }
 
 /* -------------------------------------------------------- two that become one */
@@ -295,11 +335,13 @@ void tacho__queue_join(struct tacho__ledger_book *b, struct tacho__queue *a, str
 	a->parked += c->parked;
 	a->idle += c->idle;
 	a->waiting += c->waiting;
+	c->waiting = 0;
+	tell(b, a, ns);
+	tell(b, c, ns);
 	a->old = 0;
 	a->carried = tacho__add(a->carried, c->carried);
 	a->late = tacho__add(a->late, c->late);
-	if (!a->late_since || (c->late_since && c->late_since < a->late_since))
-		a->late_since = c->late_since;
+	a->late_ns += c->late_ns;
 	if (c->forgotten_ns > a->forgotten_ns)
 		a->forgotten_ns = c->forgotten_ns;
 	c->joined = a->entry.index + 1;

@@ -64,7 +64,9 @@ static uint64_t size_of_turn(struct tacho__worker *w, const struct tacho__paid *
 	uint32_t ready = p->ready ? p->ready : 1;
 	uint64_t each = p->ns / ready, others, size = p->ns;
 
-	w->each[w->each_count++ % TACHO__BOOK_TURNS] = (struct tacho__each){each, ready};
+	/* What others may have left to it is no reason to call what it did usual. */
+	w->each[w->each_count++ % TACHO__BOOK_TURNS] =
+		(struct tacho__each){each, p->got ? p->got : 1};
 	if (size >= LONG_NS && ready > 1) {
 		uint64_t often = usual(w);
 
@@ -86,18 +88,18 @@ static int is_unusual(const struct tacho__ledger_book *b, const struct tacho__pa
 }
 
 /*
- * How many things there were to do in the turn that ends. What a wait of one thread reports, others that
- * serve the same queue may do: their part of that counts as well.
+ * How many things there were to do in the turn that ends, beside those that its wait reported. What waits
+ * of one thread report, others that serve the same queue may do: their part of that counts as well.
  */
-static uint32_t things_of_turn(const struct tacho__ledger_book *b, const struct tacho__worker *w)
+static uint32_t things_of_others(const struct tacho__ledger_book *b, const struct tacho__worker *w)
 {
 	const struct tacho__queue *q = tacho__queue_at(b, w);
 	uint64_t others;
 
 	if (!q || q->serving < 2 || is_unusual(b, &w->open[0]))
-		return w->ready + w->left_ready;
+		return 0;
 	others = (q->reported - w->turn_reported) / q->serving;
-	return w->ready + w->left_ready + (uint32_t)(others < READY_MAX ? others : READY_MAX);
+	return (uint32_t)(others < READY_MAX ? others : READY_MAX);
 }
 
 void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
@@ -112,6 +114,8 @@ void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
 				    e->begin_ns + e->ns);
 		if (size >= LONG_NS)
 			tacho__book_dominated(b, e, size);
+		if (e->ns >= LONG_NS)
+			tacho__book_ran(b, w, e, size);
 	}
 	w->ended.kind = TACHO__NONE;
 }
@@ -144,6 +148,8 @@ static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	/* The kernel is asked about long ones alone. */
 	if (p->ns + p->block.ns + p->off_ns >= SHORT_NS) {
 		w->ended = *p;
+		w->ended.from_ns = w->depth ? p->begin_ns : w->wait_to;
+		w->ended.end_ns = ns;
 	} else if (p->ns && p->owned != TACHO__NONE) {
 		tacho__book_note(tacho__owned_at(b->l, p->owned), p->ns, p->waiting_ns, ns);
 		if (!p->kind)
@@ -195,6 +201,7 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 		w->late_next = 0;
 	} else if (!w->depth && w->halves > 1 && !w->halves_estimated) {
 		w->halves -= is_timer(b, w->process, s->kind) ? 0 : 2;
+		tacho__own_waits(b, w, ns);
 	}
 	open_frame(w, s->kind, ns);
 }
@@ -257,11 +264,15 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		return;
 	}
 	/* What never had a callback was not waiting for one. */
-	if (w->halves > 1 && !w->halves_estimated && w->turn_from)
-		tacho__book_charge(b, w, w->turn_from, ns,
-				   tacho__times(w->halves / 2, ns - w->turn_from), TACHO__RELIEVED);
-	w->halves = 0;
+	if (w->halves > 1 && !w->halves_estimated && w->turn_from) {
+		uint64_t relief = tacho__times(w->halves / 2, ns - w->turn_from);
+
+		tacho__book_charge(b, w, w->turn_from, ns, relief, TACHO__RELIEVED);
+		w->open[0].waiting_ns -= tacho__least(relief, w->open[0].waiting_ns);
+	}
+	tacho__own_waits_end(b, w, ns);
 	leave(w, s->loop);
+	w->ended_blocks = w->block_count;
 	w->block_count = 0;
 	w->turn_size = UINT64_MAX;
 	w->turn_parked =
@@ -269,7 +280,8 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	if (!w->depth) {
 		w->itself_ns = w->open[0].ns;
 		w->itself_waiting = w->open[0].waiting_ns;
-		w->open[0].ready = things_of_turn(b, w);
+		w->open[0].got = w->ready + w->left_ready;
+		w->open[0].ready = w->open[0].got + things_of_others(b, w);
 		close_frame(b, w, ns);
 		/* Else the kernel's part is told next. */
 		if (!s->value)
@@ -282,6 +294,7 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->wait_ns = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : 0;
 	w->wait_from = ns;
 	w->wait_off = w->wait_stopped = 0;
+	w->wait_woke = 0;
 }
 
 /* Whether a wait had something to return when it began: it was short by itself, or beside the turn
@@ -300,12 +313,19 @@ static void at_once(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 	uint64_t length = w->wait_from - w->turn_from, amount;
 	uint64_t parked = w->turn_parked;
 
-	/* Tasks that were woken meanwhile are counted by their wakes. */
-	if (q && w->of->wakes)
-		ready -= q->waiting < ready ? q->waiting : ready;
+	/* Tasks that were woken meanwhile are counted by their wakes; not those that the wait itself
+	   woke, for what had been ready before. */
+	if (q && w->of->wakes) {
+		uint64_t before = q->waiting - tacho__least(w->wait_woke, q->waiting);
+
+		ready -= tacho__least(before, ready);
+	}
 	length -= parked < length ? parked : length;
 	amount = tacho__times(ready, length) / 2;
 	tacho__book_charge(b, w, w->turn_from, w->wait_from, amount, TACHO__ESTIMATED);
+	if (b->waits && ready)
+		b->waits->more(b->waits->arg, w->process, w->number, w->turn_from, w->wait_from, 0,
+			       (double)ready);
 }
 
 static void unblocks(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
@@ -372,169 +392,7 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		w->halves = 0;
 	else
 		w->halves = (uint32_t)ready * 2;
-}
-
-static uint64_t least(uint64_t a, uint64_t b)
-{
-	return a < b ? a : b;
-}
-
-/*
- * It was ready to run for so long before it came out of its wait: the first thing that was ready,
- * or the time-out that was due, waited for all of that, the others came in between; but not since
- * before another thread came to the same queue, which would have got it. Where wakes are seen, these
- * say what was woken before; if nothing was, what it will wake itself waits.
- */
-static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
-{
-	const struct tacho__queue *q = tacho__queue_at(b, w);
-	uint64_t waited = ns, others;
-	uint32_t index;
-
-	if (!ns)
-		return;
-	if (w->woken_late) {
-		tacho__book_woken_off(b, w, ns);
-		return;
-	}
-	if (q && q->serving > 1 && w->doing == TACHO__RUNNING)
-		waited = least(ns, w->wait_to > q->asked_ns ? w->wait_to - q->asked_ns : 0);
-	others = w->ready > 1 ? tacho__times(w->ready - 1, waited) / 2 : 0;
-	b->waited = tacho__add(b->waited, tacho__add(waited, others));
-	index = tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, tacho__add(waited, others));
-	if (index != TACHO__NONE)
-		tacho__owned_at(b->l, index)->estimated_ns =
-			tacho__add(tacho__owned_at(b->l, index)->estimated_ns, others);
-}
-
-/* Whether next to nothing of the process was seen between them. */
-static int was_quiet(const struct tacho__book_process *p, uint64_t from, uint64_t to)
-{
-	uint32_t kept = p->gap_count < TACHO__BOOK_GAPS ? p->gap_count : TACHO__BOOK_GAPS;
-	uint64_t quiet = 0;
-
-	for (uint32_t i = 0; i < kept; i++) {
-		uint64_t begin = p->gaps[i].from > from ? p->gaps[i].from : from;
-		uint64_t end = least(p->gaps[i].to, to);
-
-		quiet += end > begin ? end - begin : 0;
-	}
-	return quiet >= (to - from) / 2;
-}
-
-/* Its last wait overslept its time-out; where callbacks are seen, timers say so themselves. */
-static void late(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
-{
-	enum tacho__owns_reason reason = TACHO__LATE_STOPPED;
-
-	if (w->wait_stopped) {
-		tacho__book_charge(b, w, w->wait_to - (ns < w->wait_to ? ns : w->wait_to),
-				   w->wait_to, ns, TACHO__EXACT);
-		return;
-	}
-	/* Others of the process went on: it was ready, and they or others ran. */
-	if (ns >= 2 * TACHO__QUIET_NS &&
-	    !was_quiet(w->of, w->wait_to - least(ns, w->wait_to), w->wait_to))
-		reason = TACHO__LATE_RUNNABLE;
-	b->waited = tacho__add(b->waited, ns);
-	tacho__book_late(b, w, ns, reason, ns);
-}
-
-/* It neither ran nor was it ready to, and pages came from a disk. */
-static void faulted(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
-{
-	struct tacho__paid *e = &w->ended;
-	uint64_t asleep = e->ns > e->sample_ns ? e->ns - e->sample_ns : 0, waiting;
-	uint32_t fault;
-
-	if (!w->of->is_sampled || asleep < e->ns / 2 || asleep < LONG_NS)
-		return;
-	fault = tacho__book_owned(b, w, TACHO__OWNS_FAULTING, 0, 0);
-	waiting = (uint64_t)((double)e->waiting_ns * ((double)asleep / (double)e->ns));
-	tacho__book_shift(b, e->owned, fault, asleep, waiting);
-	if (fault != TACHO__NONE)
-		tacho__book_note(tacho__owned_at(b->l, fault), asleep, waiting, ns);
-	e->ns -= asleep;
-	e->waiting_ns -= least(waiting, e->waiting_ns);
-}
-
-/*
- * Of a delay that the kernel tells of the poll or turn which ended last, the part that was in its
- * largest block: the end of a wait for what was there already; while nothing was seen to run; and
- * where it is told neither of a call nor when a wait should have ended, what its length has of both.
- */
-static uint64_t part_of_block(const struct tacho__ledger_book *b, const struct tacho__paid *e,
-			      uint64_t delay)
-{
-	uint64_t woken = least(delay, e->block.woken_ns);
-	enum tacho__owns owns;
-
-	if (e->block.owned == TACHO__NONE || !e->block.ns)
-		return 0;
-	owns = tacho__owned_at(b->l, e->block.owned)->owns;
-	if (owns == TACHO__OWNS_STOPPED)
-		return least(delay, e->block.ns);
-	if (!e->block.is_told)
-		woken = (uint64_t)((double)delay *
-				   ((double)e->block.ns / (double)(e->ns + e->block.ns)));
-	/* Code has no room for more. */
-	if (delay - woken > e->ns)
-		woken = delay - e->ns;
-	return least(woken, e->block.ns);
-}
-
-/* What neither has room for was at the end of the wait before. */
-static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
-		    const struct tacho__step *s)
-{
-	struct tacho__paid *e = &w->ended;
-	uint64_t delay = s->value > e->off_ns ? s->value - e->off_ns : 0, of_block, of_code;
-
-	if (e->kind == TACHO__NONE || e->owned == TACHO__NONE)
-		return;
-	of_block = part_of_block(b, e, delay);
-	of_code = least(delay - of_block, e->ns);
-	tacho__book_lacked(b, w, e->kind ? e->begin_ns : w->turn_from, s->ns, of_block + of_code);
-	tacho__book_off_block(b, w, &e->block, of_block, s->ns);
-	tacho__book_off_code(b, w, e, of_code, s->ns);
-	if (!w->depth)
-		wait_delayed(b, w, delay - of_block - of_code);
-	if (s->faults)
-		faulted(b, w, s->ns);
-}
-
-/* The same of what the last turn did outside of its polls, which has been counted. */
-static void turn_delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
-			 const struct tacho__step *s)
-{
-	struct tacho__paid itself = {.owned = tacho__book_code(b, w, 0),
-				     .ns = w->itself_ns,
-				     .waiting_ns = w->itself_waiting};
-	uint64_t part = least(s->value, itself.ns);
-
-	if (w->depth || w->doing != TACHO__WAITING)
-		return;
-	tacho__book_off_code(b, w, &itself, part, s->ns);
-	w->itself_ns = itself.ns;
-	w->itself_waiting = itself.waiting_ns;
-	wait_delayed(b, w, s->value - part);
-}
-
-/* The same of the call that has just returned, or of a wait in the middle of a turn. */
-static void call_delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
-			 const struct tacho__step *s)
-{
-	struct tacho__blocked *last = &w->last_block;
-	struct tacho__paid *p = &w->open[w->depth];
-	uint64_t part = least(s->value, last->ns);
-	int is_largest = p->block.owned == last->owned && p->block.end_ns == last->end_ns;
-
-	if (last->owned == TACHO__NONE || last->end_ns != w->at)
-		return;
-	last->is_told = 1;
-	tacho__book_off_block(b, w, last, part, s->ns);
-	if (is_largest)
-		p->block = *last;
+	tacho__own_waits(b, w, ns);
 }
 
 static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
@@ -549,7 +407,8 @@ static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t 
 	close_frame(b, w, ns);
 	w->ended.kind = TACHO__NONE;
 	w->doing = TACHO__UNSEEN;
-	w->halves = w->in_lock = 0;
+	tacho__own_waits_end(b, w, ns);
+	w->in_lock = 0;
 	w->late_next = w->turn_from = 0;
 	w->blocked_on = 0;
 	if (w->queue != TACHO__NONE)
@@ -592,7 +451,8 @@ static void worked(struct tacho__ledger_book *b, struct tacho__worker *w, uint64
 	tacho__queue_stand(b, w, tacho__queue_of_pool(b, w->process), TACHO__PARKED, ns);
 }
 
-static void queue_changes(struct tacho__ledger_book *b, const struct tacho__step *s, uint64_t ns)
+static void queue_changes(struct tacho__ledger_book *b, struct tacho__worker *w,
+			  const struct tacho__step *s, uint64_t ns)
 {
 	int is_task = s->type == TACHO__STEP_WOKEN || s->type == TACHO__STEP_SERVED;
 	struct tacho__queue *q = is_task ? tacho__queue_of(b, s->process, s->from)
@@ -602,6 +462,8 @@ static void queue_changes(struct tacho__ledger_book *b, const struct tacho__step
 		tacho__book_process(b, s->process)->wakes = 1;
 	if (!q)
 		return;
+	if (s->type == TACHO__STEP_WOKEN && w->doing == TACHO__WAITING)
+		w->wait_woke += q == tacho__queue_at(b, w);
 	if (s->type == TACHO__STEP_WOKEN || s->type == TACHO__STEP_SUBMITTED)
 		tacho__queue_adds(b, q, ns);
 	else
@@ -656,25 +518,16 @@ static void step(struct tacho__ledger_book *b, struct tacho__worker *w, const st
 		worked(b, w, ns);
 		break;
 	case TACHO__STEP_DELAYED:
-		delayed(b, w, s);
-		break;
 	case TACHO__STEP_WAIT_DELAYED:
-		if (w->unblocked)
-			call_delayed(b, w, s);
-		else
-			wait_delayed(b, w, s->value);
-		break;
 	case TACHO__STEP_TURN_DELAYED:
-		turn_delayed(b, w, s);
-		break;
 	case TACHO__STEP_CALL_DELAYED:
-		call_delayed(b, w, s);
+		tacho__book_delayed(b, w, s);
 		break;
 	case TACHO__STEP_LATE:
 		w->late_next = s->value;
 		if (s->level == TACHO_LEVEL_WAITS) {
 			w->late_next = 0;
-			late(b, w, s->value);
+			tacho__book_overslept(b, w, s->value);
 		}
 		break;
 	case TACHO__STEP_CUT:
@@ -706,7 +559,7 @@ void tacho__book_step(void *arg, const struct tacho__step *s)
 	case TACHO__STEP_SERVED:
 	case TACHO__STEP_SUBMITTED:
 	case TACHO__STEP_TAKEN:
-		queue_changes(b, s, s->ns);
+		queue_changes(b, w, s, s->ns);
 		break;
 	case TACHO__STEP_QUEUED:
 		tacho__book_queued(b, s);

@@ -206,20 +206,46 @@ static uint64_t make_idle(struct tacho__ledger_book *b, struct tacho__worker *w,
 	return waiting;
 }
 
+/* Its peers signal it there, most of the time; or it does nothing for the program then. */
+static int is_known_rest(const struct tacho__owned *o)
+{
+	return o->handed_ns * 2 > o->ns || o->is_librarys;
+}
+
+/* The condition that a thread waits for most often; TACHO__NONE: it waits for none, or where its
+   peers hand it something is known. */
+static uint32_t usual_signal(const struct tacho__ledger_book *b, const struct tacho__worker *w)
+{
+	uint64_t most = 0;
+	uint32_t usual = TACHO__NONE;
+
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&b->l->owned, o));) {
+		if (o->thread != w->thread || o->owns != TACHO__OWNS_LOCK || !o->is_signal)
+			continue;
+		if (o->count >= LEAST_WAITS && is_known_rest(o))
+			return TACHO__NONE;
+		if (o->count > most) {
+			most = o->count;
+			usual = o->entry.index;
+		}
+	}
+	return usual;
+}
+
 /*
  * Threads that serve one queue hand each other what there is to do: one of them signals the condition,
  * or, where that is not seen, turn after turn begins with a wait for it. Such a wait is no work that
  * is held up: while one of them is parked nothing is, else what that one does has the cost.
  */
 static int is_handed(const struct tacho__ledger_book *b, const struct tacho__worker *w,
-		     const struct tacho__owned *o)
+		     const struct tacho__owned *o, uint32_t usual)
 {
 	const struct tacho__queue *q = tacho__queue_at(b, w);
 
 	return q && (q->most_serving > 1 || q->pool) && o->owns == TACHO__OWNS_LOCK &&
 	       o->is_signal &&
-	       (o->handed_ns * 2 > o->ns ||
-		(o->count >= LEAST_WAITS && o->count * 10 >= b->l->threads[w->thread].turns));
+	       (is_known_rest(o) || (o->entry.index == usual && o->count >= LEAST_WAITS &&
+				     o->count * 10 >= b->l->threads[w->thread].turns));
 }
 
 /*
@@ -243,12 +269,12 @@ uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__work
 	struct tacho__ledger *l = b->l;
 	uint64_t parked = w->idle_owned == TACHO__NONE ? 0 : tacho__owned_at(l, w->idle_owned)->ns;
 	uint64_t waiting = 0;
-	uint32_t place = TACHO__NONE;
+	uint32_t usual = usual_signal(b, w), place = TACHO__NONE;
 
 	for (struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
 		if (o->thread != w->thread)
 			continue;
-		if (is_handed(b, w, o)) {
+		if (is_handed(b, w, o, usual)) {
 			uint32_t index = o->entry.index;
 
 			waiting = tacho__add(waiting, make_idle(b, w, index));

@@ -30,9 +30,8 @@ uint32_t tacho__book_owned(struct tacho__ledger_book *b, const struct tacho__wor
 	return o->entry.index;
 }
 
-/* One with a reason. */
-static uint32_t reasoned(struct tacho__ledger_book *b, const struct tacho__worker *w,
-			 enum tacho__owns owns, enum tacho__owns_reason reason)
+uint32_t tacho__book_reasoned(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			      enum tacho__owns owns, enum tacho__owns_reason reason)
 {
 	uint32_t index = tacho__book_owned(b, w, owns, reason, 0);
 
@@ -200,112 +199,6 @@ void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to,
 		tacho__book_rewrite(b, from, to, ns);
 }
 
-/* ------------------------------------------------------- what the kernel took away */
-
-/* Where in its time that was is not known: the last that `from` had of it. */
-static void repiece(struct tacho__worker *w, uint32_t from, uint32_t to, uint64_t ns)
-{
-	uint32_t kept = w->piece_count < TACHO__BOOK_PIECES ? w->piece_count : TACHO__BOOK_PIECES;
-
-	for (uint32_t i = 1; i < kept && ns; i++) {
-		uint32_t at = (w->piece_count - i) % TACHO__BOOK_PIECES;
-		uint64_t begin = w->pieces[(w->piece_count - i - 1) % TACHO__BOOK_PIECES].to;
-		uint64_t length = w->pieces[at].to - begin;
-
-		if (w->pieces[at].owned != from)
-			continue;
-		if (length > ns) {
-			/* The oldest makes room for the part that stays. */
-			for (uint32_t k = 0; k < i; k++)
-				w->pieces[(w->piece_count - k) % TACHO__BOOK_PIECES] =
-					w->pieces[(w->piece_count - k - 1) % TACHO__BOOK_PIECES];
-			w->piece_count++;
-			w->pieces[at].to -= ns;
-			at = (at + 1) % TACHO__BOOK_PIECES;
-			length = ns;
-		}
-		w->pieces[at].owned = to;
-		ns -= length;
-	}
-}
-
-/* Of `whole`, which `owned` has and for which `waiting` waited, a part: `off` has it. What that cost. */
-static uint64_t off_from(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t off,
-			 uint32_t owned, uint64_t part, uint64_t whole, uint64_t waiting,
-			 uint64_t end_ns)
-{
-	uint64_t cost = whole ? (uint64_t)((double)waiting * ((double)part / (double)whole)) : 0;
-
-	if (off == TACHO__NONE || owned == TACHO__NONE || !part)
-		return 0;
-	cost = cost < waiting ? cost : waiting;
-	tacho__book_shift(b, owned, off, part, cost);
-	repiece(w, owned, off, part);
-	tacho__book_note(tacho__owned_at(b->l, off), part, cost, end_ns);
-	return cost;
-}
-
-static uint64_t descheduled(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t owned,
-			    uint64_t part, uint64_t whole, uint64_t waiting, uint64_t end_ns)
-{
-	uint32_t off = tacho__book_owned(b, w, TACHO__OWNS_DESCHEDULED, 0, 0);
-	uint64_t cost = off_from(b, w, off, owned, part, whole, waiting, end_ns);
-
-	w->off_ns += part;
-	w->off_waiting = tacho__add(w->off_waiting, cost);
-	return cost;
-}
-
-void tacho__book_off_code(struct tacho__ledger_book *b, struct tacho__worker *w,
-			  struct tacho__paid *p, uint64_t ns, uint64_t end_ns)
-{
-	p->waiting_ns -= descheduled(b, w, p->owned, ns, p->ns, p->waiting_ns, end_ns);
-	p->ns -= ns;
-}
-
-/* It is an occurrence of its owner by what is left of it. */
-static void renote(struct tacho__ledger_book *b, const struct tacho__blocked *was,
-		   const struct tacho__blocked *is)
-{
-	struct tacho__owned *o = tacho__owned_at(b->l, is->owned);
-
-	tacho__book_unnote(o, was->ns, was->waiting_ns);
-	if (o->longest_ns == was->ns) {
-		o->longest_ns = was->before;
-		o->longest_at_ns = was->before_at_ns;
-	}
-	if (is->ns)
-		tacho__book_note(o, is->ns, is->waiting_ns, is->end_ns);
-}
-
-void tacho__book_off_block(struct tacho__ledger_book *b, struct tacho__worker *w,
-			   struct tacho__blocked *block, uint64_t ns, uint64_t end_ns)
-{
-	struct tacho__blocked was = *block;
-	uint64_t cost;
-
-	if (was.owned == TACHO__NONE || !ns)
-		return;
-	if (was.is_handed) {
-		uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_RUNNABLE);
-
-		cost = off_from(b, w, late, was.owned, ns, was.ns, was.waiting_ns, end_ns);
-		w->late_off_ns += ns;
-	} else {
-		cost = descheduled(b, w, was.owned, ns, was.ns, was.waiting_ns, end_ns);
-	}
-	block->woken_ns -= ns < was.woken_ns ? ns : was.woken_ns;
-	/* Who sleeps may come back late: that is as long as it was blocked. */
-	if (ns < was.ns - ns || !was.is_told)
-		return;
-	block->ns -= ns;
-	block->waiting_ns -= cost;
-	renote(b, &was, block);
-	for (uint32_t i = 0; i < w->block_count; i++)
-		if (w->blocks[i].owned == was.owned && w->blocks[i].end_ns == was.end_ns)
-			w->blocks[i] = *block;
-}
-
 /* ---------------------------------------------------------------- what it does */
 
 /* Runnable until `to`, and others ran. */
@@ -320,6 +213,7 @@ static void give_off(struct tacho__ledger_book *b, struct tacho__worker *w, uint
 	w->off_ns += to - from;
 	w->off_waiting = tacho__add(w->off_waiting, waiting);
 	tacho__book_note(owned_of(b, w, index), to - from, waiting, to);
+	tacho__book_lacks(b, w, index, from, to, to - from, waiting);
 }
 
 /* Gives all until `to` that the kernel did not take away to it; how much that was. */
@@ -414,13 +308,14 @@ static void give_code(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	p->waiting_ns = tacho__add(p->waiting_ns, waiting);
 }
 
-/* Nothing of the process was seen meanwhile, and it was sampled: it did not run. */
+/* Nothing of the process was seen meanwhile, and it was sampled: it did not run. Before a thread has a
+   loop it is not sampled, and its calls are not seen. */
 static void give_stopped(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
 {
 	const struct tacho__book_process *p = w->of;
 	uint32_t kept = p->gap_count < TACHO__BOOK_GAPS ? p->gap_count : TACHO__BOOK_GAPS;
 
-	for (uint32_t i = kept; p->is_sampled && i--;) {
+	for (uint32_t i = kept; p->is_sampled && b->l->threads[w->thread].is_loop && i--;) {
 		uint64_t from = p->gaps[(p->gap_count - 1 - i) % TACHO__BOOK_GAPS].from;
 		uint64_t end = p->gaps[(p->gap_count - 1 - i) % TACHO__BOOK_GAPS].to;
 
@@ -493,7 +388,8 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 	case TACHO__UNBORN:
 		break;
 	case TACHO__UNSEEN:
-		tacho__book_give(b, w, reasoned(b, w, TACHO__OWNS_NOT_OBSERVED, w->why), to);
+		tacho__book_give(b, w, tacho__book_reasoned(b, w, TACHO__OWNS_NOT_OBSERVED, w->why),
+				 to);
 		break;
 	case TACHO__WAITING:
 		tacho__book_give(b, w, idle_of(b, w), to);
@@ -502,7 +398,8 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 		if (to - w->at >= UNSAMPLED_NS && !w->off_count) {
 			give_unseen(b, w, to);
 			/* Where hooks are not known to see its calls, it may be in one. */
-			if (to - w->at >= STOPPED_NS && w->level != TACHO_LEVEL_API)
+			if (to - w->at >= STOPPED_NS &&
+			    (w->level != TACHO_LEVEL_API || w->of->sees_calls))
 				give_stopped(b, w, to);
 		}
 		give_code(b, w, to);
@@ -517,7 +414,7 @@ uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w,
 			  enum tacho__owns_reason reason, uint64_t waiting)
 {
 	uint64_t length = w->wait_to > w->wait_from ? w->wait_to - w->wait_from : w->wait_ns, more;
-	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, reason);
+	uint32_t late = tacho__book_reasoned(b, w, TACHO__OWNS_LATE, reason);
 	struct tacho__owned *o;
 
 	ns = ns < length ? ns : length;
@@ -532,40 +429,12 @@ uint32_t tacho__book_late(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->wait_late += more;
 	if (more || waiting)
 		tacho__book_note(o, more, waiting, w->wait_to);
-	if (reason == TACHO__LATE_RUNNABLE)
+	if (reason == TACHO__LATE_RUNNABLE) {
 		w->late_off_ns += more;
+		tacho__book_lacks(b, w, late, w->wait_to - tacho__least(more, w->wait_to),
+				  w->wait_to, more, waiting);
+	}
 	return late;
-}
-
-void tacho__book_woken_off(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
-{
-	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_RUNNABLE);
-	uint32_t woken = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_WOKEN);
-	uint64_t part = ns < w->wait_late ? ns : w->wait_late;
-	uint64_t cost = w->woken_late;
-
-	if (late == TACHO__NONE || woken == TACHO__NONE)
-		return;
-	if (w->wait_late)
-		cost = (uint64_t)((double)cost * ((double)part / (double)w->wait_late));
-	tacho__book_shift(b, woken, late, part, cost);
-	tacho__book_unnote(tacho__owned_at(b->l, woken), w->wait_late, w->woken_late);
-	tacho__book_note(tacho__owned_at(b->l, woken), w->wait_late - part, w->woken_late - cost,
-			 w->wait_to);
-	tacho__book_note(tacho__owned_at(b->l, late), part, cost, w->wait_to);
-	w->late_off_ns += part;
-	w->woken_late = 0;
-	tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, 0);
-}
-
-void tacho__book_requota(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
-{
-	uint32_t late = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_RUNNABLE);
-	uint32_t quota = reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_QUOTA);
-
-	tacho__book_shift(b, late, quota, ns, 0);
-	if (quota != TACHO__NONE)
-		tacho__book_note(tacho__owned_at(b->l, quota), ns, 0, w->at);
 }
 
 static uint64_t less(uint64_t from, uint64_t amount)
@@ -600,7 +469,7 @@ static void charge_one(struct tacho__ledger_book *b, struct tacho__worker *w, ui
 	}
 	/* Idle is nobody who could be charged. */
 	if (o->owns == TACHO__OWNS_IDLE)
-		o = owned_of(b, w, reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_TIMER));
+		o = owned_of(b, w, tacho__book_reasoned(b, w, TACHO__OWNS_LATE, TACHO__LATE_TIMER));
 	if (o->owns == TACHO__OWNS_STOPPED && o->reason) {
 		tacho__book_stop_cost(w, o, amount);
 	} else {
@@ -648,6 +517,8 @@ void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, u
 					  ((double)(end - begin) / (double)(to - from)));
 		part = part < left ? part : left;
 		charge_one(b, w, w->pieces[at].owned, length, part, how);
+		if (how != TACHO__RELIEVED)
+			tacho__book_lack_costs(b, w, w->pieces[at].owned, begin, length, part);
 		left -= part;
 	}
 	if (how == TACHO__ESTIMATED && to > from)

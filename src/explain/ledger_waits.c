@@ -1,5 +1,5 @@
-/* Where threads wait in the middle of work: locks, conditions, calls; and where the kernel runs
-   others, or nothing was recorded. */
+/* Where threads wait in the middle of work: locks, conditions, calls; and where nothing was
+   recorded. */
 #include <string.h>
 
 #include "explain/ledger_book.h"
@@ -171,6 +171,8 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 	}
 	if (!w->in_lock) {
 		if (l->is_signal && w->signal_owned != TACHO__NONE)
+			tacho__book_inside(b, w, l);
+		if (l->is_signal && w->signal_owned != TACHO__NONE)
 			know_signal(b, w, l);
 		return;
 	}
@@ -236,84 +238,6 @@ void tacho__book_call(void *arg, const struct tacho__call *c)
 		o->is_open = (c->cut & TACHO__CUT_END) != 0;
 		o->code = c->code;
 	}
-}
-
-/* -------------------------------------------------------------------- kernel */
-
-void tacho__book_off_cpu(void *arg, const struct tacho__switch *o)
-{
-	struct tacho__ledger_book *b = arg;
-	struct tacho__worker *w = tacho__table_find(&b->workers, o->at.process, o->at.thread);
-	uint64_t from;
-
-	if (!w || !o->runnable || o->cut)
-		return;
-	if (w->doing == TACHO__WAITING) {
-		w->wait_off += o->end_ns - o->begin_ns;
-		return;
-	}
-	from = o->begin_ns > w->at ? o->begin_ns : w->at;
-	if (w->doing != TACHO__RUNNING || o->end_ns <= from)
-		return;
-	/* No room: what came before is not in a call. */
-	if (w->off_count == TACHO__BOOK_OFFS && !w->in_lock)
-		tacho__book_settle(b, w, w->offs[w->off_count - 1].to);
-	if (w->off_count == TACHO__BOOK_OFFS)
-		return;
-	if (w->off_count && from < w->offs[w->off_count - 1].to)
-		from = w->offs[w->off_count - 1].to;
-	w->offs[w->off_count].from = from;
-	w->offs[w->off_count].to = o->end_ns > from ? o->end_ns : from;
-	w->offs[w->off_count].stopped = (enum tacho__owns_reason)0;
-	w->off_count++;
-}
-
-/* A quota took so much since it was read last: of what the thread was ready to run in. */
-static void throttle(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
-{
-	uint64_t part = ns < w->off_ns ? ns : w->off_ns, waiting;
-	uint32_t off = tacho__book_owned(b, w, TACHO__OWNS_DESCHEDULED, 0, 0);
-	uint32_t throttled = tacho__book_owned(b, w, TACHO__OWNS_THROTTLED, 0, 0);
-
-	if (part && throttled != TACHO__NONE) {
-		waiting = (uint64_t)((double)w->off_waiting * ((double)part / (double)w->off_ns));
-		tacho__book_shift(b, off, throttled, part, waiting);
-		tacho__book_note(tacho__owned_at(b->l, throttled), part, waiting, w->at);
-	}
-	part = ns < w->late_off_ns ? ns : w->late_off_ns;
-	if (part)
-		tacho__book_requota(b, w, part);
-	w->off_ns = w->off_waiting = w->late_off_ns = 0;
-}
-
-void tacho__book_counter(void *arg, const struct tacho__counter *c)
-{
-	struct tacho__ledger_book *b = arg;
-	struct tacho__book_process *p = tacho__book_process(b, c->at.process);
-	struct tacho__known_id *k = &b->counters[c->name % TACHO__BOOK_KNOWN];
-	uint64_t us;
-
-	tacho__book_seen(b, p, c->at.process, c->ns);
-	if (c->depth)
-		return;
-	if (k->process != c->at.process || k->id != c->name) {
-		const struct tacho_definition *d =
-			tacho_read_definition(b->l->reader, c->at.process, c->name);
-
-		*k = (struct tacho__known_id){c->at.process, c->name,
-					      d && d->def_class == TACHO_DEF_COUNTER &&
-						      strcmp(d->name, "cgroup throttled") == 0};
-	}
-	if (!k->value)
-		return;
-	us = c->value > p->throttled_us ? c->value - p->throttled_us : 0;
-	if (!p->throttle_known || us > UINT64_C(1) << 50)
-		us = 0;
-	p->throttle_known = 1;
-	p->throttled_us = c->value;
-	for (struct tacho__worker *w = NULL; (w = tacho__table_next(&b->workers, w));)
-		if (w->process == c->at.process && (w->off_ns || w->late_off_ns))
-			throttle(b, w, us * 1000);
 }
 
 /* --------------------------------------------------------------------- holes */

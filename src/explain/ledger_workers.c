@@ -14,10 +14,14 @@ static void know_process(struct tacho__ledger_book *b, uint32_t process)
 	const struct tacho_reader *reader = b->l->reader;
 
 	p->known = 1;
-	for (uint32_t i = 0; i < tacho_read_source_count(reader); i++)
-		if (tacho_read_source(reader, process, i, &source) >= 0 &&
-		    strcmp(source.name, "cpu_samples") == 0)
+	for (uint32_t i = 0; i < tacho_read_source_count(reader); i++) {
+		if (tacho_read_source(reader, process, i, &source) < 0)
+			continue;
+		if (strcmp(source.name, "cpu_samples") == 0)
 			p->is_sampled = source.state == TACHO_SOURCE_ON;
+		else if (strcmp(source.name, "calls") == 0)
+			p->sees_calls = source.state == TACHO_SOURCE_ON;
+	}
 	for (uint32_t i = 0; i < tacho_read_loss_count(reader); i++)
 		if (tacho_read_loss(reader, process, i, &loss) >= 0 &&
 		    strcmp(loss.name, "not_sampled") == 0 && loss.count)

@@ -6,6 +6,7 @@
  *   rules_ledger.c   what is said of these
  *   considered.c     what is none, and why
  *   rules_locks.c    locks that threads without loops wait for
+ *   rules_runtime.c  what tasks wait for: locks, Go's collector, other services
  *   rules_wait.c     wakes, queues
  *   rules_tasks.c    tasks that wake themselves, do not end, or are not woken
  *   rules_pool.c     pools of threads
@@ -33,6 +34,9 @@ struct tacho__hottest {
 
 struct tacho__explaining {
 	const struct tacho_reader *reader;
+	struct tacho_reader *reading; /* the same */
+	const struct tacho__facts *watcher;
+	struct tacho__summing *summing; /* while the events of the process are read */
 	const double *thresholds;
 	uint32_t process; /* that is looked at; `sum` and `gathered` are of its events alone */
 	uint32_t room;	  /* for findings */
@@ -41,6 +45,7 @@ struct tacho__explaining {
 	struct tacho__gathered gathered;
 	struct tacho__explanation *out;
 	uint32_t capacity, coverage_capacity;
+	uint8_t done;
 	struct tacho__finding unkept; /* one that there is no room for */
 	int error;
 };
@@ -66,6 +71,12 @@ void tacho__say_advice(struct tacho__finding *f, const char *format, ...)
 void tacho__say_evidence(struct tacho__finding *f, uint32_t thread, uint64_t from_ns,
 			 uint64_t to_ns, double value, const char *unit, const char *format, ...)
 	__attribute__((format(printf, 7, 8)));
+/* What was said last is about this task. */
+static inline void tacho__evidence_task(struct tacho__finding *f, uint64_t task)
+{
+	if (f->evidence_count)
+		f->evidence[f->evidence_count - 1].task = task;
+}
 /* Adds the places of a definition (or frames): those of the program, innermost first, if there
    are any; else what there is. */
 void tacho__where_id(const struct tacho__explaining *x, struct tacho__finding *f, uint32_t id,
@@ -142,19 +153,20 @@ void tacho__rules_ledger(struct tacho__explaining *x);
 const char *tacho__stopped_by(enum tacho__owns_reason reason);
 /* causes.c: the part of its time in which a thread did not wait for work, 0..1. */
 double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread);
-/* Of a thread's time: its own code, what of that was sampled, what waited meanwhile, and what others
-   took of it. */
-struct tacho__own_time {
-	double code_ns, cpu_ns, waiting_ns, off_ns;
-	double busy_ns; /* all but idle */
-};
-struct tacho__own_time tacho__own_time(const struct tacho__explaining *x, uint32_t thread);
 void tacho__rules_leak(struct tacho__explaining *x); /* before rules_process */
 void tacho__rules_stuck(struct tacho__explaining *x);
 void tacho__rules_locks(struct tacho__explaining *x); /* after rules_ledger */
+void tacho__rules_runtime(struct tacho__explaining *x);
+/* Whether the process was imported from a trace of Go. */
+int tacho__is_go(const struct tacho__explaining *x);
+/* Whether the span is one of Go's runtime, not of the program. */
+int tacho__is_runtime_span(const struct tacho__explaining *x, uint32_t name);
+/* The part of their time in which the loops of the process were parked, 0..1. */
+double tacho__idle_share(const struct tacho__explaining *x, uint32_t process);
 void tacho__rules_wait(struct tacho__explaining *x);
 /* `queue`: one of them grows. */
 void tacho__rules_tasks(struct tacho__explaining *x, int queue);
+void tacho__rules_async(struct tacho__explaining *x);
 void tacho__rules_pool(struct tacho__explaining *x);
 void tacho__rules_io(struct tacho__explaining *x);
 void tacho__rules_process(struct tacho__explaining *x);

@@ -8,6 +8,7 @@
 #define TURNS_MIN 100u
 #define TURNS_FULL 10u /* of one that has much to do in each */
 #define LOOPS_MAX 256u
+#define WAKERS_MAX 64u
 #define LATE_MIN 3u
 /* Of a loop's time: from here on what comes at random waits longer than it takes (M/D/1). */
 #define FLOODED 0.67
@@ -80,9 +81,40 @@ static const char *mostly_text(char out[3 * TACHO__TEXT], const struct tacho__fi
 	return out;
 }
 
+/* Of a thread's time: its own code, what of that was sampled, what waited meanwhile, and what others
+   took of it. */
+struct own_time {
+	double code_ns, cpu_ns, waiting_ns, off_ns;
+	double busy_ns; /* all but idle */
+};
+
+static struct own_time own_time_of(const struct tacho__explaining *x, uint32_t thread)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+	struct own_time t = {0, 0, 0, 0, 0};
+
+	for (uint32_t i = 0; i < l->thread_count; i++)
+		if (l->threads[i].process == x->process && l->threads[i].thread == thread)
+			t.busy_ns += (double)(l->threads[i].last_ns - l->threads[i].first_ns) -
+				     (double)l->threads[i].idle_ns;
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
+		if (o->process != x->process || l->threads[o->thread].thread != thread)
+			continue;
+		if (o->owns == TACHO__OWNS_CODE) {
+			t.code_ns += (double)o->ns;
+			t.cpu_ns += (double)o->sample_ns;
+			t.waiting_ns += (double)o->waiting_ns;
+		} else if (o->owns == TACHO__OWNS_DESCHEDULED || o->owns == TACHO__OWNS_THROTTLED ||
+			   o->owns == TACHO__OWNS_STOPPED) {
+			t.off_ns += (double)o->ns;
+		}
+	}
+	return t;
+}
+
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	const struct tacho__own_time own = tacho__own_time(x, l->thread);
+	const struct own_time own = own_time_of(x, l->thread);
 	double busy = utilisation(x, l), more = with_short_waits(l);
 	double share = more * median_share(x, l);
 	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT];
@@ -261,14 +293,47 @@ struct flood {
 	uint32_t count;
 };
 
+/* What the program itself wakes its loops with, by what is ready. */
+struct wakers {
+	uint64_t what[WAKERS_MAX];
+	uint32_t count;
+};
+
+static void find_wakers(const struct tacho__explaining *x, uint32_t process, struct wakers *w)
+{
+	uint32_t limit = tacho_read_definition_limit(x->reader, process);
+
+	w->count = 0;
+	for (uint32_t id = 1; id < limit && w->count < WAKERS_MAX; id++) {
+		const struct tacho_definition *d = tacho_read_definition(x->reader, process, id);
+
+		if (d && d->def_class == TACHO_DEF_DESCRIPTOR)
+			w->what[w->count++] = d->value;
+	}
+}
+
+static int is_waker(const struct wakers *w, uint64_t what)
+{
+	uint32_t i = 0;
+
+	while (i < w->count && w->what[i] != what)
+		i++;
+	return i < w->count;
+}
+
 static struct flood flood_of(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	struct flood f = {0};
+	struct wakers wakers;
 
+	find_wakers(x, l->process, &wakers);
 	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
 		if (r->process != l->process || r->loop != l->loop)
 			continue;
 		f.sum += r->ns;
+		/* No client: others of the program have done something for it. */
+		if (is_waker(&wakers, r->what))
+			continue;
 		f.count++;
 		if (!f.top || r->ns > f.top->ns) {
 			f.second = f.top ? f.top->ns : 0;
@@ -284,11 +349,11 @@ static struct flood flood_of(const struct tacho__explaining *x, const struct tac
 static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	struct flood flood = flood_of(x, l);
-	double share = flood.sum ? 100.0 * (double)flood.top->ns / (double)flood.sum : 0;
+	double share = flood.top ? 100.0 * (double)flood.top->ns / (double)flood.sum : 0;
 	char name[TACHO__TEXT], ns[TACHO__TEXT], next[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (flood.count < 4 || flood.top->count < 1000)
+	if (!flood.top || flood.count < 4 || flood.top->count < 1000)
 		return;
 	tacho__loop_text(x, name, l);
 	if (tacho__below(x, "fd-flood", name, (double)flood.top->ns, share, "fd-flood.share"))
@@ -350,13 +415,13 @@ static const struct tacho__loop_sum *loop_of_kind(const struct tacho__explaining
 	return NULL;
 }
 
-static int flood_is_known(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
+static int is_found(const struct tacho__explaining *x, const char *rule,
+		    const struct tacho__loop_sum *l)
 {
 	for (uint32_t i = 0; i < x->out->count; i++) {
 		const struct tacho__finding *f = &x->out->findings[i];
 
-		if (strcmp(f->rule, "fd-flood") == 0 && f->process == l->process &&
-		    f->loop == l->loop)
+		if (strcmp(f->rule, rule) == 0 && f->process == l->process && f->loop == l->loop)
 			return 1;
 	}
 	return 0;
@@ -376,7 +441,7 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 	l = loop_of_kind(x, k->process, k->kind);
 	share = l && l->busy_ns ? 100 * top / (double)l->busy_ns : 0;
 	if (!l || utilisation(x, l) < FLOODED || share < tacho__limit(x, "fd-flood.share") ||
-	    flood_is_known(x, l))
+	    is_found(x, "fd-flood", l))
 		return;
 	f = find_loop(x, "fd-flood", l, top);
 	f->task = k->busiest.task;
@@ -417,6 +482,7 @@ static int are_peers(const struct tacho__explaining *x, const struct tacho__loop
 
 static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
+	const struct own_time own = own_time_of(x, l->thread);
 	uint64_t others[LOOPS_MAX], median;
 	double ratio;
 	char name[TACHO__TEXT], thread[TACHO__TEXT];
@@ -441,6 +507,19 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 	if (tacho__below(x, "worker-imbalance", tacho__loop_text(x, name, l),
 			 (double)(l->busy_ns - median) / 2, ratio, "worker-imbalance.ratio"))
 		return;
+	/* One descriptor that is always ready fills a loop, and keeps nobody waiting. */
+	if (own.waiting_ns < own.code_ns) {
+		tacho__consider(x, "worker-imbalance", name, (double)(l->busy_ns - median) / 2,
+				own.waiting_ns,
+				"while it does one thing, nothing else waits for most of the time");
+		return;
+	}
+	/* They may be there for something else, as threads for timers or signals are. */
+	if (others[n - 1] < l->busy_ns / 100 && is_found(x, "loop-saturated", l)) {
+		tacho__consider(x, "worker-imbalance", name, (double)(l->busy_ns - median) / 2, 0,
+				"its peers serve nothing, and that it is full is said");
+		return;
+	}
 	f = find_loop(x, "worker-imbalance", l, (double)(l->busy_ns - median) / 2);
 	tacho__where_busy(x, f, l);
 	tacho__say_summary(

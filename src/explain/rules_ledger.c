@@ -16,7 +16,7 @@ static struct tacho__finding *begin(struct tacho__explaining *x, const struct ta
 	struct tacho__finding *f = tacho__find(x, rule, g->severity, x->process, (double)g->ns);
 
 	f->waiting_ns = (double)g->waiting_ns;
-	f->rank_ns = f->waiting_ns + f->cost_ns / LOST_WEIGHT;
+	f->rank_ns = f->waiting_ns + (f->cost_ns - (double)g->own_ns) / LOST_WEIGHT;
 	f->loop = g->worst->loop;
 	f->kind = g->worst->kind;
 	f->thread = x->out->ledger->threads[g->worst->thread].thread;
@@ -102,6 +102,16 @@ static void find_code(struct tacho__explaining *x, const struct tacho__cause *g)
 	show(f, g, name);
 }
 
+/* A note says who waited; there is nothing to do about it. */
+static const char *blocked_advice(const struct tacho__cause *g, const char *advice)
+{
+	if (g->severity > TACHO__SEVERITY_INFO)
+		return advice;
+	return g->several
+		       ? "Other threads serve the rest meanwhile: only what this one serves waits."
+		       : "Its only client waits for it; nobody else does.";
+}
+
 static void find_call(struct tacho__explaining *x, const struct tacho__cause *g)
 {
 	const struct tacho__owned *o = g->worst;
@@ -119,11 +129,10 @@ static void find_call(struct tacho__explaining *x, const struct tacho__cause *g)
 			   tacho__ns_text(ns, (double)o->longest_ns), call,
 			   f->where_count ? ", called by " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
-	tacho__say_advice(f,
-			  g->severity > TACHO__SEVERITY_INFO
-				  ? "Call it from a pool of threads, or use what the loop offers "
-				    "instead of it: while it waits, nothing else on this loop runs."
-				  : "Its only client waits for it; nobody else does.");
+	tacho__say_advice(f, "%s",
+			  blocked_advice(g, "Call it from a pool of threads, or use what the loop "
+					    "offers instead of it: while it waits, nothing else on "
+					    "this loop runs."));
 	show(f, g, call);
 }
 
@@ -167,9 +176,11 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__cause *
 		f, "%s blocks its loop for up to %s, waiting for another thread to signal it%s%s",
 		callback(x, name, g), tacho__ns_text(ns, (double)o->longest_ns),
 		f->where_count ? ", in " : "", f->where_count ? tacho__where_text(where, f) : "");
-	tacho__say_advice(f, "Return to the loop, and let the other thread tell it when it is done "
-			     "(uv_async_send, event_active, an eventfd): while it waits, nothing "
-			     "else on this loop runs.");
+	tacho__say_advice(f, "%s",
+			  blocked_advice(g, "Return to the loop, and let the other thread tell it "
+					    "when it is done (uv_async_send, event_active, an "
+					    "eventfd): while it waits, nothing else on this loop "
+					    "runs."));
 	show(f, g, "the longest wait");
 }
 
@@ -186,6 +197,10 @@ static void find_sched(struct tacho__explaining *x, const struct tacho__cause *g
 	tacho__say_advice(f, "Other threads or processes take its CPU: give it more CPUs or a "
 			     "higher priority, pin it, or move its neighbours elsewhere.");
 	show(f, g, "the longest time without a CPU");
+	if (g->own_ns)
+		tacho__say_evidence(f, f->thread, g->first_ns, g->last_ns, (double)g->own_ns, "ns",
+				    "for %s of that, threads of the process itself had the CPUs",
+				    tacho__ns_text(ns, (double)g->own_ns));
 }
 
 static void find_pause(struct tacho__explaining *x, const struct tacho__cause *g)

@@ -3,6 +3,8 @@
 #include <string.h>
 
 #include "explain/rules.h"
+#include "format/definition.h"
+#include "model/language.h"
 
 #define IDLE 0.01 /* of the window at most, for each loop */
 #define SURVIVED_NS 1000000000u
@@ -96,7 +98,7 @@ static void find_crash(struct tacho__explaining *x, const struct tacho_crash_inf
 
 /* ------------------------------------------------------------------- spans */
 
-static double idle_share(const struct tacho__explaining *x, uint32_t process)
+double tacho__idle_share(const struct tacho__explaining *x, uint32_t process)
 {
 	uint64_t busy = 0, parked = 0;
 
@@ -117,13 +119,13 @@ static void find_downstream(struct tacho__explaining *x, const struct tacho__spa
 	struct tacho__finding *f;
 
 	/* Spans of a thread are its own doing. */
-	if (!k->async || k->ns.count < 5)
+	if (!k->async || k->ns.count < 5 || tacho__is_runtime_span(x, k->name))
 		return;
 	tacho__id_text(x, name, k->process, k->name);
 	if (tacho__below(x, "downstream-wait", name, (double)k->ns.sum / 2, p99,
 			 "downstream-wait.warn"))
 		return;
-	if (idle_share(x, k->process) < 0.5) {
+	if (tacho__idle_share(x, k->process) < 0.5) {
 		tacho__consider(x, "downstream-wait", name, (double)k->ns.sum / 2, 0,
 				"the loops were busy meanwhile");
 		return;
@@ -359,12 +361,28 @@ static int is_covered(const struct tacho__explaining *x, const char *rule)
 	return 0;
 }
 
+/* Tokio's workers are seen, and nobody tells of their tasks. */
+static int has_silent_tokio(const struct tacho__explaining *x)
+{
+	int seen = 0;
+
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));)
+		if (l->level == TACHO_LEVEL_API)
+			return 0;
+	for (uint32_t i = 0; i < tacho_read_thread_count(x->reader); i++) {
+		const struct tacho_thread *t = tacho_read_thread(x->reader, i);
+
+		seen |= t->process == x->process && tacho__is_tokio(t->name);
+	}
+	return seen;
+}
+
 /* Rules that need what only some programs tell. */
 static void cover_told(struct tacho__explaining *x)
 {
 	const struct tacho__summary *s = x->sum;
 	int works = s->works.count != 0 || x->out->ledger->pool_count, spans = s->spans.count != 0,
-	    late = 0, gauges = 0;
+	    late = 0, gauges = 0, silent = has_silent_tokio(x);
 
 	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&s->kinds, k));)
 		late |= k->late.count != 0;
@@ -373,7 +391,8 @@ static void cover_told(struct tacho__explaining *x)
 			const struct tacho_definition *d =
 				tacho_read_definition(x->reader, k->process, k->name);
 
-			gauges |= d && d->def_class == TACHO_DEF_GAUGE;
+			gauges |= d && d->def_class == TACHO_DEF_GAUGE &&
+				  strcmp(d->name, TACHO_GAUGE_CPUS) != 0;
 		}
 	}
 	tacho__cover(x, "pool-exhausted", works, "%s", works ? "" : "no work of a pool was seen");
@@ -384,9 +403,32 @@ static void cover_told(struct tacho__explaining *x)
 	tacho__cover(x, "write-backlog", gauges, "%s", gauges ? "" : "no gauge of what is queued");
 	tacho__cover(x, "memory-growth", gauges, "%s",
 		     gauges ? "" : "the program tells no gauge of its memory");
+	tacho__cover(x, "stuck-task", !silent, "%s", silent ? TACHO__TOKIO_HOW : "");
+	tacho__cover(x, "task-leak", !silent, "%s", silent ? "no task was told" : "");
 	for (uint32_t i = 0; i < tacho__rule_count; i++)
 		if (!is_covered(x, tacho__rules[i].id))
 			tacho__cover(x, tacho__rules[i].id, 1, "%s", "");
+}
+
+/* A callback that had not ended where the records do, of a process whose end nobody saw. */
+static void cover_unseen_end(struct tacho__explaining *x)
+{
+	const struct tacho__poll *last = NULL;
+	char name[TACHO__TEXT];
+
+	if (!tacho__ended_unseen(tacho_read_process(x->reader, x->process)))
+		return;
+	for (const struct tacho__open_poll *o = NULL;
+	     (o = tacho__table_next(&x->gathered.open, o));)
+		if (o->poll.kind && o->poll.end_ns >= x->sum->process[x->process].end_ns &&
+		    (!last || o->poll.begin_ns > last->begin_ns))
+			last = &o->poll;
+	if (!last)
+		return;
+	x->out->processes[x->process].ended_badly = 1;
+	tacho__callback_text(x, name, last);
+	tacho__cover(x, "never-yields", 0, "%s had not come back, and nobody saw until when", name);
+	tacho__cover(x, "hang", 0, "%s had not come back, and nobody saw until when", name);
 }
 
 static void cover(struct tacho__explaining *x)
@@ -409,6 +451,7 @@ static void cover(struct tacho__explaining *x)
 		     samples ? "" : "without CPU samples: only stops that were seen from outside");
 	tacho__cover(x, "wake-latency", 1, "%llu wakes were seen",
 		     (unsigned long long)x->sum->process[p].wakes.count);
+	cover_unseen_end(x);
 	cover_told(x);
 }
 

@@ -142,6 +142,16 @@ static int is_join(const struct tacho__explaining *x, const struct tacho__call *
 	return c->cut && strstr(tacho__id_text(x, name, c->at.process, c->name), "join");
 }
 
+/* Of all threads that share the loop: one of many has few of its own. */
+static uint64_t turns_of(const struct tacho__explaining *x, const struct tacho__loop_sum *of)
+{
+	uint64_t turns = 0;
+
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));)
+		turns += l->process == of->process && l->loop == of->loop ? l->turns : 0;
+	return turns;
+}
+
 /*
  * Whether a thread that is in no wait has left its loop and does something else: it was a loop
  * only briefly, or it idles. Only asked where callbacks are not seen, as callbacks belong to a loop.
@@ -161,7 +171,7 @@ static int has_left_loop(const struct tacho__explaining *x, const struct tacho__
 	if ((l && l->serves_one) || (k && k->is_signal) ||
 	    (o->lock.cut && tacho__idles(x->reader, &o->lock)) || is_join(x, &o->call))
 		return 1;
-	return !l || l->turns < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
+	return !l || turns_of(x, l) < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
 }
 
 /* By what the process was stopped for most of this time, until the end or shortly before; NULL: it

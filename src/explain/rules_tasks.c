@@ -4,6 +4,7 @@
 #include "explain/rules.h"
 
 #define MANY_TASKS 5u
+#define FULL 0.9       /* of its time a loop is busy */
 #define MANY_WAITS 20u /* that tell what is usual */
 #define LOST_WAKE                                                                          \
 	"Look for a path on which the wake is lost: a wake before the wait, a waker that " \
@@ -105,6 +106,18 @@ static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_
 	return 1;
 }
 
+/* A loop of the process has more to do than it can: what is woken waits for long. */
+static int is_full(const struct tacho__explaining *x)
+{
+	const struct tacho__ledger *l = x->out->ledger;
+
+	for (uint32_t i = 0; i < l->thread_count; i++)
+		if (l->threads[i].process == x->process && l->threads[i].is_loop &&
+		    tacho__busy_share(x, l->threads[i].thread) >= FULL)
+			return 1;
+	return 0;
+}
+
 /* Woken, and its loop never came to it; or one of many that waits far longer than its peers. */
 static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum *k, int queue)
 {
@@ -129,6 +142,13 @@ static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum
 	}
 	if (!t)
 		return;
+	if (woken && k->woken_at_end >= MANY_TASKS && is_full(x)) {
+		tacho__consider(x, "stuck-task", tacho__id_text(x, name, k->process, k->kind),
+				(double)(end_ns - t->woken_ns), 0,
+				"%llu of its kind were woken and wait for a loop that is full",
+				(unsigned long long)k->woken_at_end);
+		return;
+	}
 	ns = (double)(end_ns - (woken ? t->woken_ns : t->last_ns));
 	f = tacho__find(x, "stuck-task", TACHO__SEVERITY_WARNING, k->process,
 			ns * (double)(woken ? k->woken_at_end : k->idle_at_end));
@@ -154,6 +174,55 @@ static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum
 				   : LOST_WAKE);
 	tacho__say_evidence(f, 0, woken ? t->woken_ns : t->last_ns, end_ns, ns, "ns", "task %llu",
 			    (unsigned long long)t->task);
+	tacho__evidence_task(f, t->task);
+}
+
+/* It is proved, so peers do not matter; but a task that is kept until somebody cancels it is meant to be so. */
+static int find_forsaken(struct tacho__explaining *x, const struct tacho__task_sum *k)
+{
+	const struct tacho__task *t = &k->forsaken;
+	uint64_t end_ns = x->sum->process[k->process].end_ns;
+	char name[TACHO__TEXT], text[TACHO__TEXT];
+	struct tacho__finding *f;
+	double ns;
+
+	if (!k->forsaken_at_end)
+		return 0;
+	ns = (double)(end_ns - t->no_waker_ns);
+	tacho__id_text(x, name, k->process, k->kind);
+	if (tacho__below(x, "stuck-task", name, ns, ns, "stuck-task.ns"))
+		return 0;
+	if (k->forsaken_ended) {
+		tacho__consider(x, "stuck-task", name, ns, 0,
+				"others of its kind that nobody could wake were cancelled");
+		return 0;
+	}
+	f = tacho__find(x, "stuck-task", TACHO__SEVERITY_WARNING, k->process,
+			ns * (double)k->forsaken_at_end);
+	f->kind = k->kind;
+	f->task = t->task;
+	if (t->waits_stack)
+		tacho__where_id(x, f, t->waits_stack, end_ns);
+	tacho__where_id(x, f, k->kind, end_ns);
+	tacho__where_id(x, f, k->place, end_ns);
+	if (t->no_waker_stack)
+		tacho__where_id(x, f, t->no_waker_stack, end_ns);
+	tacho__say_summary(f,
+			   "%s has waited for %s and nobody can wake it any more: nobody has a "
+			   "waker of it",
+			   name, tacho__ns_text(text, ns));
+	tacho__say_advice(
+		f, "Let who makes it wait keep the waker of the last poll, and wake it before "
+		   "letting go of that. A task that only keeps something needs none: keep "
+		   "the thing elsewhere.");
+	tacho__say_evidence(f, 0, t->no_waker_ns, end_ns, ns, "ns", "task %llu%s",
+			    (unsigned long long)t->task,
+			    t->no_waker_stack ? ", since its last waker was dropped" : "");
+	if (k->forsaken_at_end > 1)
+		tacho__say_evidence(f, 0, t->no_waker_ns, end_ns, (double)k->forsaken_at_end,
+				    "tasks", "%llu of its kind",
+				    (unsigned long long)k->forsaken_at_end);
+	return 1;
 }
 
 /* Whether tasks of the kind wait there in the middle of work: where they wait for work, most of their
@@ -164,7 +233,7 @@ static int is_in_the_middle(const struct tacho__explaining *x, const struct tach
 
 	for (const struct tacho__task_wait_sum *u = NULL;
 	     (u = tacho__table_next(&x->sum->task_waits, u));)
-		if (u->process == k->process && u->kind == k->kind && u->sum_ns > own &&
+		if (u->process == k->process && u->kind == k->kind && u->sum_ns > own && u->count &&
 		    u->by_loop >= (u->count + 1) / 2)
 			return 1;
 	return 0;
@@ -210,23 +279,23 @@ static void find_lost_wake(struct tacho__explaining *x, const struct tacho__task
 	if (w->stack)
 		tacho__where_id(x, f, w->stack, w->end_ns);
 	tacho__where_id(x, f, k->kind, w->end_ns);
-	tacho__say_summary(f,
-			   "%s has waited for %s for %s and nobody wakes it: %llu such waits took "
-			   "%s at most",
-			   tacho__id_text(x, name, k->process, k->kind),
-			   tacho__id_text(x, what, k->process, k->what), tacho__ns_text(text, ns),
-			   (unsigned long long)k->count,
-			   tacho__ns_text(most, (double)k->longest_ns));
+	tacho__say_summary(
+		f, "%s has waited%s%s for %s and nobody wakes it: %llu such waits took %s at most",
+		tacho__id_text(x, name, k->process, k->kind), k->what ? " for " : "",
+		k->what ? tacho__id_text(x, what, k->process, k->what) : "",
+		tacho__ns_text(text, ns), (unsigned long long)k->count,
+		tacho__ns_text(most, (double)k->longest_ns));
 	tacho__say_advice(f, LOST_WAKE);
 	tacho__say_evidence(f, 0, w->begin_ns, w->end_ns, ns, "ns", "task %llu",
 			    (unsigned long long)w->task);
+	tacho__evidence_task(f, w->task);
 }
 
 void tacho__rules_tasks(struct tacho__explaining *x, int queue)
 {
 	for (const struct tacho__task_sum *k = NULL; (k = tacho__table_next(&x->sum->tasks, k));) {
 		find_self_wake(x, k);
-		if (!find_task_leak(x, k))
+		if (!find_task_leak(x, k) && !find_forsaken(x, k))
 			find_stuck(x, k, queue);
 	}
 	for (const struct tacho__task_wait_sum *k = NULL;

@@ -18,6 +18,22 @@ static int is_late_often(const struct tacho__explaining *x, uint32_t process)
 	       (l->count >= LATE_WAKES || (double)l->sum_ns >= LATE_SHARE * tacho__window_ns(x));
 }
 
+/* Whether hardly any is late but those that were woken all at once: who comes last of many waits for the
+   others, whatever else goes on. */
+static int is_late_in_herds(const struct tacho__explaining *x, uint32_t process)
+{
+	const struct tacho__late *l = tacho__table_find(&x->gathered.late, process, 0);
+	uint64_t late = l ? l->wakes : 0, count = x->sum->process[process].wakes.latency.count;
+
+	for (const struct tacho__herds *h = NULL;
+	     (h = tacho__table_next(&x->gathered.herding.herds, h));)
+		if (h->process == process) {
+			late -= h->late < late ? h->late : late;
+			count -= h->tasks < count ? h->tasks : count;
+		}
+	return (double)late < 0.01 * (double)count || !count;
+}
+
 static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
 {
 	const struct tacho__wake_sum *w = &x->sum->process[process].wakes;
@@ -35,6 +51,11 @@ static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
 	    !is_late_often(x, process)) {
 		tacho__consider(x, "wake-latency", "wakes run late", (double)w->latency.sum, 0,
 				"they were late at few times: what kept them then counts");
+		return;
+	}
+	if (is_late_in_herds(x, process)) {
+		tacho__consider(x, "wake-latency", "wakes run late", (double)w->latency.sum, 0,
+				"they were woken all at once, and waited for each other");
 		return;
 	}
 	f = tacho__find(x, "wake-latency",
@@ -136,14 +157,26 @@ static int keeps_growing(const struct tacho__counter_sum *k, double ratio)
 	       line_at(k, k->last_ns) >= ratio * (first > 1 ? first : 1);
 }
 
-static int names_memory(const struct tacho_definition *d)
+static int names_one_of(const struct tacho_definition *d, const char *const *words)
 {
-	static const char *const words[] = {"mem", "rss", "heap", "alloc"};
-
-	for (uint32_t i = 0; i < 4; i++)
-		if (strstr(d->name, words[i]))
+	for (; *words; words++)
+		if (strstr(d->name, *words))
 			return 1;
 	return 0;
+}
+
+static int names_memory(const struct tacho_definition *d)
+{
+	static const char *const words[] = {"mem", "rss", "heap", "alloc", NULL};
+
+	return names_one_of(d, words);
+}
+
+static int names_queue(const struct tacho_definition *d)
+{
+	static const char *const words[] = {"queue", "channel", "backlog", NULL};
+
+	return names_one_of(d, words);
 }
 
 static int is_bytes(const struct tacho_definition *d)
@@ -183,12 +216,13 @@ static int find_growth(struct tacho__explaining *x, const struct tacho__counter_
 	if (!d || k->count < 8 || d->def_class == TACHO_DEF_COUNTER ||
 	    !keeps_growing(k, tacho__limit(x, "memory-growth.ratio")))
 		return 0;
-	if (k->depth && k->most >= warn)
+	if ((k->depth || (names_queue(d) && !is_bytes(d))) && k->most >= warn)
 		counter_finding(x, k, "queue-growth",
 				k->most >= tacho__limit(x, "queue-growth.critical")
 					? TACHO__SEVERITY_CRITICAL
 					: TACHO__SEVERITY_WARNING,
-				"more comes in than is worked off: the queue of",
+				k->depth ? "more comes in than is worked off: the queue of"
+					 : "more comes in than is worked off:",
 				"Take less in (back-pressure), or work it off with more loops.");
 	else if (!k->depth && is_bytes(d) && strstr(d->name, "write") &&
 		 k->most >= tacho__limit(x, "write-backlog.bytes"))

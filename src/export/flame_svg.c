@@ -90,7 +90,7 @@ static void put_clean(struct drawing *d, const char *text)
 static void add_up(struct drawing *d)
 {
 	for (uint32_t i = d->count; i-- > 0;) {
-		const struct tacho__node *n = tacho__stacks_node(d->stacks, i);
+		const struct tacho__tree_node *n = tacho__stacks_node(d->stacks, i);
 
 		if (!n)
 			continue;
@@ -118,7 +118,7 @@ static int order_children(struct drawing *d)
 	if (!all)
 		return -ENOMEM;
 	for (uint32_t i = 1; i < d->count; i++) {
-		const struct tacho__node *node = tacho__stacks_node(d->stacks, i);
+		const struct tacho__tree_node *node = tacho__stacks_node(d->stacks, i);
 
 		if (node)
 			all[n++] = (struct sibling){tacho__stacks_name(d->stacks, node->name),
@@ -188,7 +188,7 @@ static size_t shown_bytes(const char *name, double width)
 
 static void draw(struct drawing *d, uint32_t node, double x, uint32_t depth)
 {
-	const struct tacho__node *n = tacho__stacks_node(d->stacks, node);
+	const struct tacho__tree_node *n = tacho__stacks_node(d->stacks, node);
 	const char *name = node ? tacho__stacks_name(d->stacks, n->name) : "all";
 	double width = width_of(d, node);
 	size_t size = strlen(name), shown = shown_bytes(name, width);

@@ -18,7 +18,7 @@ int tacho__stacks_init(struct tacho__stacks *s)
 	int error = 0;
 
 	memset(s, 0, sizeof(*s));
-	tacho__table_init(&s->nodes, sizeof(struct tacho__node), TACHO__NODES_MAX);
+	tacho__table_init(&s->nodes, sizeof(struct tacho__tree_node), TACHO__NODES_MAX);
 	tacho__table_init(&s->names, sizeof(struct tacho__name_entry), NAMES_MAX);
 	/* No child has this key: names are numbered from 1. */
 	tacho__table_get(&s->nodes, 0, 0, &error);
@@ -85,7 +85,7 @@ static uint32_t name_id(struct tacho__stacks *s, const char *text, int *error)
 uint32_t tacho__stacks_child(struct tacho__stacks *s, uint32_t parent, const char *name, int *error)
 {
 	uint32_t id = name_id(s, name, error);
-	struct tacho__node *n = id ? tacho__table_get(&s->nodes, parent, id, error) : NULL;
+	struct tacho__tree_node *n = id ? tacho__table_get(&s->nodes, parent, id, error) : NULL;
 
 	if (!n)
 		return parent;
@@ -96,7 +96,7 @@ uint32_t tacho__stacks_child(struct tacho__stacks *s, uint32_t parent, const cha
 
 void tacho__stacks_add(struct tacho__stacks *s, uint32_t node, uint64_t value)
 {
-	struct tacho__node *n = tacho__table_at(&s->nodes, node);
+	struct tacho__tree_node *n = tacho__table_at(&s->nodes, node);
 
 	if (!n)
 		return;
@@ -105,7 +105,7 @@ void tacho__stacks_add(struct tacho__stacks *s, uint32_t node, uint64_t value)
 	s->stacks++;
 }
 
-const struct tacho__node *tacho__stacks_node(const struct tacho__stacks *s, uint32_t index)
+const struct tacho__tree_node *tacho__stacks_node(const struct tacho__stacks *s, uint32_t index)
 {
 	return tacho__table_at(&s->nodes, index);
 }
@@ -123,7 +123,7 @@ static int write_stack(const struct tacho__stacks *s, uint32_t index,
 		       const struct tacho__sink *sink)
 {
 	uint32_t path[TACHO__STACK_MAX * 2], depth = 0;
-	const struct tacho__node *n = tacho__stacks_node(s, index);
+	const struct tacho__tree_node *n = tacho__stacks_node(s, index);
 	char number[32];
 	uint64_t value = n->self;
 	int error = 0, size;
@@ -148,7 +148,7 @@ int tacho__stacks_write(const struct tacho__stacks *s, const struct tacho__sink 
 	int error = 0;
 
 	for (uint32_t i = 1; i < s->nodes.used && !error; i++) {
-		const struct tacho__node *n = tacho__stacks_node(s, i);
+		const struct tacho__tree_node *n = tacho__stacks_node(s, i);
 
 		if (n && n->self)
 			error = write_stack(s, i, sink);

@@ -1,7 +1,7 @@
 /*
  * Stacks that are added up: a tree of functions, from the outermost in.
  *
- * The first frame of each stack is the thread. On the CPU a stack is that of a sample; off the
+ * The first frame of each stack is the thread, unless another is asked for. On the CPU a stack is that of a sample; off the
  * CPU it is where a thread waited for a lock or in a blocking call, with that as its innermost
  * frame, and what else a thread was switched out for while a callback or turn was running.
  * Waiting for events is what a loop is there for, and waiting for a signal what a thread of a
@@ -19,7 +19,7 @@
 
 #define TACHO__NODES_MAX (1u << 20)
 
-struct tacho__node {
+struct tacho__tree_node {
 	struct tacho__entry entry; /* key: parent's index, name */
 	uint32_t parent;	   /* index; the root is its own */
 	uint32_t name;
@@ -44,7 +44,15 @@ struct tacho__stacks {
 		[TACHO__LANGUAGE_TEXT]; /* how to see functions of a script; "": none is hidden */
 };
 
+/* What the first frame of each stack is. */
+enum tacho__stacks_by {
+	TACHO__STACKS_BY_THREAD,
+	TACHO__STACKS_BY_KIND, /* of the poll that was running */
+	TACHO__STACKS_BY_TASK,
+};
+
 struct tacho__stacks_options {
+	enum tacho__stacks_by by;
 	int off_cpu;
 	int ns;		      /* CPU time instead of a count of samples; always off the CPU */
 	const uint64_t *task; /* only of this one; NULL: all */
@@ -66,7 +74,7 @@ uint32_t tacho__stacks_child(struct tacho__stacks *s, uint32_t parent, const cha
 			     int *error);
 void tacho__stacks_add(struct tacho__stacks *s, uint32_t node, uint64_t value);
 
-const struct tacho__node *tacho__stacks_node(const struct tacho__stacks *s, uint32_t index);
+const struct tacho__tree_node *tacho__stacks_node(const struct tacho__stacks *s, uint32_t index);
 const char *tacho__stacks_name(const struct tacho__stacks *s, uint32_t name);
 
 /* "a;b;c 12" for each, the outermost first, in the order of the tree. */

@@ -138,20 +138,45 @@ static uint32_t code_children(struct gather *g, uint32_t node, const struct tach
 	return node;
 }
 
-/* The node of a stack, with the thread as its root. */
+static void name_thread(const struct gather *g, const struct tacho__at *at, char *out, size_t size)
+{
+	const struct tacho_process *p = tacho_read_process(g->reader, at->process);
+
+	if (tacho_read_process_count(g->reader) > 1 && p)
+		snprintf(out, size, "%s/%" PRIu32,
+			 tacho__thread_name(g->reader, at->process, at->thread), p->pid);
+	else
+		snprintf(out, size, "%s", tacho__thread_name(g->reader, at->process, at->thread));
+}
+
+static void name_root(const struct gather *g, const struct tacho__at *at, uint64_t ns, char *out,
+		      size_t size)
+{
+	char kind[TACHO__CLEAN_MAX - 32];
+
+	if (g->options->by == TACHO__STACKS_BY_THREAD) {
+		name_thread(g, at, out, size);
+		return;
+	}
+	tacho__name_of(kind, sizeof(kind), g->reader, at->process, at->kind, ns);
+	if (g->options->by == TACHO__STACKS_BY_KIND)
+		snprintf(out, size, "%s", kind[0] ? kind : "outside of callbacks");
+	else if (at->task)
+		snprintf(out, size,
+			 at->task >> 32 ? "task 0x%" PRIx64 " %s" : "task %" PRIu64 " %s", at->task,
+			 kind);
+	else
+		snprintf(out, size, "outside of tasks");
+}
+
+/* The node of a stack, with what it is by as its root. */
 static uint32_t stack_node(struct gather *g, const struct tacho__at *at,
 			   const struct tacho__stack *stack, int *cut)
 {
 	char name[TACHO__CLEAN_MAX];
-	const struct tacho_process *p = tacho_read_process(g->reader, at->process);
 	uint32_t node, i;
 
-	if (tacho_read_process_count(g->reader) > 1 && p)
-		snprintf(name, sizeof(name), "%s/%" PRIu32,
-			 tacho__thread_name(g->reader, at->process, at->thread), p->pid);
-	else
-		snprintf(name, sizeof(name), "%s",
-			 tacho__thread_name(g->reader, at->process, at->thread));
+	name_root(g, at, stack->ns, name, sizeof(name));
 	node = child(g, 0, name, cut);
 	for (i = stack->count; i-- > 0 && !*cut && !g->error;)
 		node = code_children(g, node, tacho__code_of(&g->codes, stack, i, &g->error), cut);

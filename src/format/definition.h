@@ -6,7 +6,7 @@
  * (box.h, definition directory and data) and in the trace file (trace.h, block
  * DEFINITIONS). All integers little-endian, nothing aligned: use the offsets.
  *
- * NAME-shaped classes (TEXT, KIND, LOOP, SPAN, COUNTER, GAUGE, PLACE):
+ * NAME-shaped classes (TEXT, KIND, LOOP, SPAN, COUNTER, GAUGE, PLACE, DESCRIPTOR):
  *
  *   0  u64  value   LOOP: number that tells two loops of one name apart, 0 with
  *                   the name "connections": of threads that serve a client each;
@@ -14,7 +14,8 @@
  *                   KIND: address of its function or 0; PLACE: return address
  *                   of a call that was made there or 0; COUNTER, GAUGE:
  *                   definition of the place or stack that begins what it
- *                   counts, or 0; else 0
+ *                   counts, or 0; DESCRIPTOR: what READY has for it, its
+ *                   name says what it is; else 0
  *   8  u32  line    0: not given
  *   12 u16  name bytes
  *   14 u16  file bytes
@@ -63,6 +64,9 @@
 /* The one definition that every box has: what is used when no more fit. */
 #define TACHO_ID_FULL 1u
 #define TACHO_ID_FULL_TEXT "(names full)"
+
+/* The gauge of the hooks that says on how many CPUs a thread may run. */
+#define TACHO_GAUGE_CPUS "CPUs allowed"
 
 /* The loop of all threads that serve one client each, with number 0 and TACHO_LEVEL_WAITS. */
 #define TACHO_CLIENTS "connections"

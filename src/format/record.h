@@ -114,7 +114,13 @@ static inline uint32_t tacho_item_events(uint64_t item)
 				      : (uint32_t)(item >> 32) & TACHO_ARG_MAX;
 }
 
-/* The word of READY. */
+/* The word of READY, by what epoll gave back: a descriptor, where programs keep that there. */
+static inline uint64_t tacho_ready_word(uint64_t data)
+{
+	return data <= INT32_MAX ? data : TACHO_ITEM_DATA | data;
+}
+
+/* The same of an item. */
 static inline uint64_t tacho_item_word(uint64_t item)
 {
 	return item & TACHO_ITEM_DATA

@@ -162,6 +162,8 @@ enum tacho_meta_key {
 	TACHO_META_END_MONO = 37,     /* ns: when it ended, or was last seen alive */
 	TACHO_META_END_FLAGS = 38,    /* TACHO_END_CORE and kin */
 	TACHO_META_COMMAND_LINE = 40, /* text: the arguments, with spaces between */
+	TACHO_META_IMPORTED = 41,     /* text: what it was made of, "a Go 1.26 execution trace" */
+	TACHO_META_NAMES = 42,	      /* text: why some code addresses have no names */
 };
 
 /* CLOCK: u32 entry size, u32 count, struct tacho_anchor sorted by ticks. Between two
@@ -336,6 +338,7 @@ enum tacho_gap_reason {
 	TACHO_GAP_UNWRITABLE = 3, /* the folder could not be written to */
 	TACHO_GAP_TOO_FAST = 4,	  /* the process overwrote records before they were copied */
 	TACHO_GAP_KERNEL = 5,	  /* the kernel dropped samples or switches */
+	TACHO_GAP_IMPORT = 6,	  /* what the trace was made of is damaged or lacks it */
 };
 struct tacho_trace_gap {
 	uint64_t from_ns, to_ns; /* CLOCK_MONOTONIC */

@@ -227,9 +227,16 @@ int tacho__blocks(int fd)
 
 	if ((unsigned)fd >= TACHO__DESCRIPTORS)
 		return 0;
-	if (tacho__load(state) != BLOCKS && tacho__load(state) != trusted)
-		tacho__store(state, never_blocks(fd) ? trusted : (uint8_t)BLOCKS);
-	return tacho__load(state) == BLOCKS;
+	if (tacho__load(state) == BLOCKS || tacho__load(state) == trusted)
+		return tacho__load(state) == BLOCKS;
+	if (!never_blocks(fd)) {
+		tacho__store(state, (uint8_t)BLOCKS);
+		return 1;
+	}
+	/* Where every call is recorded none is trusted. */
+	if (tacho__load(&tacho__call_ticks))
+		tacho__store(state, trusted);
+	return 0;
 }
 
 void tacho__descriptors_doubted(void)

@@ -6,7 +6,8 @@
  * Before it, it says in the box which call it is, for one that never returns (struct
  * tacho_box_underway). On other threads that is all it does, and where the call reads or writes,
  * without asking the clock. A thread that has recorded nothing has no place in the box to say it:
- * there a hook is the real call and a branch.
+ * there a hook is the real call and a branch. So it is, on every thread, where the call reads from or
+ * writes to a descriptor that never waits.
  *
  * Hooks are declared here under names of their own and bound to libc's names by the assembler. So
  * no header of libc has a say in their types, and functions that take "..." are written with all
@@ -107,6 +108,14 @@ static inline void tacho__call_ends(void)
 extern uint8_t tacho__never_blocks[TACHO__DESCRIPTORS]; /* equal to tacho__trusted: it does not */
 extern uint8_t tacho__trusted;
 
+/* Nothing that reads or writes on it waits, whatever thread it is: that is all that most hooks have to
+   find out. */
+static inline int tacho__never_waits(int fd)
+{
+	return tacho__likely((unsigned)fd < TACHO__DESCRIPTORS) &&
+	       tacho__likely(tacho__load(&tacho__never_blocks[fd]) == tacho__load(&tacho__trusted));
+}
+
 /* A call on this descriptor was timed. errno stays. */
 void tacho__descriptor_used(int fd) __attribute__((cold));
 
@@ -127,26 +136,24 @@ static inline void tacho__descriptor_closed(int fd)
 int tacho__blocks(int fd);
 
 /*
- * clients.c: a thread that has no loop waits for a client: in accept, or to receive from a connection
- * that was accepted. Gives what ends the wait, or 0 when it is none.
+ * clients.c: a thread that has no loop waits for a client: in accept, to receive from a connection
+ * that was accepted, or in poll for that one alone. errno stays.
  */
-uint32_t tacho__client_parks(int fd, int accepts);
-static inline uint32_t tacho__waits_for_client(int fd, int accepts)
+enum tacho__client_wait { TACHO__ACCEPTS, TACHO__RECEIVES, TACHO__POLLS };
+int tacho__is_for_client(int fd, enum tacho__client_wait how);
+static inline int tacho__may_be_for_client(enum tacho__client_wait how)
 {
 	const struct tacho__hook_thread *h = &tacho__hook;
 
-	if (tacho__likely(h->loop ? h->loop_fd != TACHO__CLIENTS
-				  : !accepts && !tacho__load(&tacho__alive_any)))
-		return 0;
-	return tacho__client_parks(fd, accepts);
+	return h->loop ? h->loop_fd == TACHO__CLIENTS
+		       : how == TACHO__ACCEPTS || tacho__load(&tacho__alive_any);
 }
 
-static inline int tacho__transfer_counts(int fd)
+/* The wait begins. Gives what ends it, or 0 when it is none. */
+uint32_t tacho__client_parks(int fd, enum tacho__client_wait how);
+static inline uint32_t tacho__waits_for_client(int fd, enum tacho__client_wait how)
 {
-	if (tacho__calls_matter() && (unsigned)fd < TACHO__DESCRIPTORS &&
-	    tacho__load(&tacho__never_blocks[fd]) == tacho__load(&tacho__trusted))
-		return 0;
-	return tacho__call_counts();
+	return tacho__unlikely(tacho__may_be_for_client(how)) ? tacho__client_parks(fd, how) : 0;
 }
 
 /*
@@ -164,6 +171,11 @@ void tacho__modules_later(void);
 
 /* listeners.c: the loop of this thread took a connection from the socket `fd`. errno stays. */
 void tacho__listens(int fd) __attribute__((cold));
+
+/* eventfds.c: epoll is told to wait for `fd`, and to give back `data`. errno stays. */
+void tacho__eventfd_waited_for(int fd, uint64_t data);
+/* A loop begins, of this process: those that are known. errno stays. */
+void tacho__eventfds_define(void);
 
 /* Defines the function that programs reach by `name`. */
 #define TACHO__HOOKED(type, name, params)                \
@@ -186,33 +198,34 @@ void tacho__listens(int fd) __attribute__((cold));
 #endif
 
 /* When the call `text` on `about` begins, TACHO__NOTED, or 0: it does not count. */
-#define TACHO__CALL_BEGINS_AS(counts, text, about, timed)                                \
-	((counts) ? tacho__call_begins(tacho__self->underway ? TACHO__NAME_ID(text) : 0, \
-				       __builtin_return_address(0), (about), (timed))    \
+#define TACHO__CALL_BEGINS_AT(caller, counts, text, about, timed)                                  \
+	((counts) ? tacho__call_begins(tacho__self->underway ? TACHO__NAME_ID(text) : 0, (caller), \
+				       (about), (timed))                                           \
 		  : 0)
 #define TACHO__CALL_BEGINS(counts, text, about) \
-	TACHO__CALL_BEGINS_AS(counts, text, about, TACHO__TIMED)
+	TACHO__CALL_BEGINS_AT(__builtin_return_address(0), counts, text, about, TACHO__TIMED)
 #define TACHO__ON_NOTHING (-1)
 
 /* Records the call that began at `since` and has just returned. */
-#define TACHO__CALL_ENDS(since_ticks, text, wrong, ...)                                       \
-	do {                                                                                  \
-		uint64_t tacho__now;                                                          \
-		if ((since_ticks) == 0)                                                       \
-			break;                                                                \
-		tacho__call_ends();                                                           \
-		if ((since_ticks) == TACHO__NOTED)                                            \
-			break;                                                                \
-		tacho__now = tacho__ticks();                                                  \
-		if (tacho__likely(tacho__now - (since_ticks) < tacho__call_ticks))            \
-			break;                                                                \
-		tacho__call_returned(                                                         \
-			&(struct tacho__blocking_call){.since = (since_ticks),                \
-						       .until = tacho__now,                   \
-						       .name = (text),                        \
-						       .error = (wrong),                      \
-						       .caller = __builtin_return_address(0), \
-						       __VA_ARGS__});                         \
+#define TACHO__CALL_ENDS(since_ticks, text, wrong, ...) \
+	TACHO__CALL_ENDS_AT(__builtin_return_address(0), since_ticks, text, wrong, __VA_ARGS__)
+#define TACHO__CALL_ENDS_AT(from, since_ticks, text, wrong, ...)                            \
+	do {                                                                                \
+		uint64_t tacho__now;                                                        \
+		if ((since_ticks) == 0)                                                     \
+			break;                                                              \
+		tacho__call_ends();                                                         \
+		if ((since_ticks) == TACHO__NOTED)                                          \
+			break;                                                              \
+		tacho__now = tacho__ticks();                                                \
+		if (tacho__likely(tacho__now - (since_ticks) < tacho__call_ticks))          \
+			break;                                                              \
+		tacho__call_returned(&(struct tacho__blocking_call){.since = (since_ticks), \
+								    .until = tacho__now,    \
+								    .name = (text),         \
+								    .error = (wrong),       \
+								    .caller = (from),       \
+								    __VA_ARGS__});          \
 	} while (0)
 
 /*
@@ -236,43 +249,64 @@ void tacho__listens(int fd) __attribute__((cold));
 #define TACHO__FD_CALL(type, name, params, args) \
 	TACHO__CALL_ON(type, name, params, args, fd, result < 0 ? errno : 0, TACHO__FD(fd))
 
-/* The same for one that reads or writes on the descriptor `fd`. */
-#define TACHO__TRANSFER(type, name, params, args)                                                 \
-	TACHO__HOOKED(type, name, params)                                                         \
-	{                                                                                         \
-		uint64_t since = TACHO__CALL_BEGINS_AS(tacho__transfer_counts(fd), #name, fd, 0); \
-		type result = TACHO__NEXT(name) args;                                             \
-                                                                                                  \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__TRANSFERS(fd));     \
-		if (tacho__unlikely(since > TACHO__NOTED))                                        \
-			tacho__descriptor_used(fd);                                               \
-		return result;                                                                    \
+/*
+ * The same for one that reads or writes on the descriptor `fd`, where something may have to be told:
+ * a function of its own, so that the hook has no registers to save for it. `client`: what
+ * tacho__waits_for_client gives, or 0.
+ */
+#define TACHO__MAY_WAIT(type, name, params, args, client_)                                       \
+	type tacho__hooked_##name params __asm__(#name);                                         \
+	static struct tacho__next tacho__next_##name TACHO__IS_NEXT = {#name, NULL};             \
+	static __attribute__((noinline)) type tacho__told_##name TACHO__PARAMS_AND_CALLER params \
+	{                                                                                        \
+		uint32_t client = (client_);                                                     \
+		uint64_t since = client ? 0                                                      \
+					: TACHO__CALL_BEGINS_AT(caller, tacho__call_counts(),    \
+								#name, fd, 0);                   \
+		type result = TACHO__FOUND(name, tacho__found(&tacho__next_##name)) args;        \
+                                                                                                 \
+		if (client)                                                                      \
+			tacho__loop_unparks(client, result >= 0);                                \
+		TACHO__CALL_ENDS_AT(caller, since, #name, result < 0 ? errno : 0,                \
+				    TACHO__TRANSFERS(fd));                                       \
+		if (since > TACHO__NOTED)                                                        \
+			tacho__descriptor_used(fd);                                              \
+		return result;                                                                   \
+	}
+#define TACHO__PARAMS_AND_CALLER(...) (__VA_ARGS__, const void *caller)
+#define TACHO__ARGS_AND_CALLER(...) (__VA_ARGS__, __builtin_return_address(0))
+#define TACHO__FOUND(name, found) ((__typeof__(&tacho__hooked_##name))(found))
+
+/* What never waits is left to the real function at once. */
+#define TACHO__TOLD_OR_QUICK(name, args)                                           \
+	(tacho__load(&tacho__next_##name.found) && tacho__never_waits(fd)          \
+		 ? TACHO__FOUND(name, tacho__load(&tacho__next_##name.found)) args \
+		 : tacho__told_##name TACHO__ARGS_AND_CALLER args)
+
+#define TACHO__TRANSFER(type, name, params, args)        \
+	TACHO__MAY_WAIT(type, name, params, args, 0)     \
+	TACHO_HOOK type tacho__hooked_##name params      \
+	{                                                \
+		return TACHO__TOLD_OR_QUICK(name, args); \
 	}
 
 /* A connection whose peer has closed it, or is gone, is load no more, whether the program closes it
    or not. */
 static inline void tacho__received(int fd, ssize_t result)
 {
-	if (tacho__unlikely(result == 0 || (result < 0 && errno == ECONNRESET)))
+	if (tacho__unlikely(result <= 0) && (result == 0 || errno == ECONNRESET))
 		tacho__alive_end(tacho__alive_connection(fd));
 }
 /* `waits`: it does where nothing is there. */
-#define TACHO__RECEIVE(name, params, args, waits)                                                 \
-	TACHO__HOOKED(ssize_t, name, params)                                                      \
-	{                                                                                         \
-		uint32_t client = (waits) ? tacho__waits_for_client(fd, 0) : 0;                   \
-		uint64_t since =                                                                  \
-			client ? 0                                                                \
-			       : TACHO__CALL_BEGINS_AS(tacho__transfer_counts(fd), #name, fd, 0); \
-		ssize_t result = TACHO__NEXT(name) args;                                          \
-                                                                                                  \
-		if (tacho__unlikely(client))                                                      \
-			tacho__loop_unparks(client, result >= 0);                                 \
-		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__TRANSFERS(fd));     \
-		if (tacho__unlikely(since > TACHO__NOTED))                                        \
-			tacho__descriptor_used(fd);                                               \
-		tacho__received(fd, result);                                                      \
-		return result;                                                                    \
+#define TACHO__RECEIVE(name, params, args, waits)                                   \
+	TACHO__MAY_WAIT(ssize_t, name, params, args,                                \
+			(waits) ? tacho__waits_for_client(fd, TACHO__RECEIVES) : 0) \
+	TACHO_HOOK ssize_t tacho__hooked_##name params                              \
+	{                                                                           \
+		ssize_t result = TACHO__TOLD_OR_QUICK(name, args);                  \
+                                                                                    \
+		tacho__received(fd, result);                                        \
+		return result;                                                      \
 	}
 
 /* The same for one that makes a descriptor, or fails. */

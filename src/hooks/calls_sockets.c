@@ -46,7 +46,7 @@ static inline int is_known_listener(int fd)
 #define ACCEPT(name, params, args)                                                                 \
 	TACHO__HOOKED(int, name, params)                                                           \
 	{                                                                                          \
-		uint32_t client = tacho__waits_for_client(fd, 1);                                  \
+		uint32_t client = tacho__waits_for_client(fd, TACHO__ACCEPTS);                     \
 		uint64_t since = client ? 0 : TACHO__CALL_BEGINS(tacho__call_counts(), #name, fd); \
 		int result = TACHO__NEXT(name) args;                                               \
                                                                                                    \

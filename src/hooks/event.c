@@ -44,19 +44,19 @@ static inline void deleted(tacho__word event)
 
 /* ---------------------------------------------------------------- events */
 
-static tacho__word wrap_event(tacho__word function)
+static tacho__word wrap_event(tacho__word function, tacho__word events)
 {
 	/* event_base_once: the program's function has a thunk already, under its own name. */
 	if (tacho__event_self.assigns_once)
 		return function;
-	return tacho__event_wrap(function, tacho__event_is_libevent(function)
-						   ? TACHO__EVENT_INTERNAL
-						   : TACHO__EVENT);
+	if (tacho__event_is_libevent(function))
+		return tacho__event_wrap(function, TACHO__EVENT_INTERNAL);
+	return tacho__event_wrap(function, events & EV_PERSIST ? TACHO__EVENT : TACHO__EVENT_FIRES);
 }
 
-TACHO__EVENT_HOOK(event_assign, e = wrap_event(e))
-TACHO__EVENT_HOOK_AND(event_new, d = wrap_event(d), begun(TACHO__ALIVE_EVENT, result))
-TACHO__EVENT_HOOK(event_set, d = wrap_event(d))
+TACHO__EVENT_HOOK(event_assign, e = wrap_event(e, d))
+TACHO__EVENT_HOOK_AND(event_new, d = wrap_event(d, c), begun(TACHO__ALIVE_EVENT, result))
+TACHO__EVENT_HOOK(event_set, d = wrap_event(d, c))
 TACHO__EVENT_HOOK(event_finalize, c = tacho__event_wrap_user(c, TACHO__EVENT_FINALIZER);
 		  tacho__alive_end(tacho__event_key(b)))
 TACHO__EVENT_HOOK(event_free_finalize, c = tacho__event_wrap_user(c, TACHO__EVENT_FINALIZER);
@@ -149,17 +149,18 @@ TACHO__EVENT_HOOK(bufferevent_filter_new, tacho__alive_end(tacho__event_key(a)))
 uint32_t tacho__event_loop(void)
 {
 	struct tacho__event_thread *t = &tacho__event_self;
+	tacho__word base = tacho__hook.event_base;
 
-	if (!t->base || !tacho__rec)
+	if (!base || !tacho__rec)
 		return 0;
-	if (tacho__likely(t->known == t->base && t->known_epoch == tacho__load(&tacho__rec->epoch)))
+	if (tacho__likely(t->known == base && t->known_epoch == tacho__load(&tacho__rec->epoch)))
 		return t->known_loop;
 	if (!tacho__recorder_ready())
 		return 0;
-	t->known_loop = tacho__define_name(TACHO_DEF_LOOP, "libevent loop", NULL, 0, t->base,
+	t->known_loop = tacho__define_name(TACHO_DEF_LOOP, "libevent loop", NULL, 0, base,
 					   TACHO_LEVEL_CALLBACKS, NULL);
 	t->known_epoch = tacho__load(&tacho__rec->epoch);
-	t->known = t->base;
+	t->known = base;
 	tacho__source_on(TACHO_SOURCE_LIBEVENT);
 	return t->known_loop;
 }
@@ -170,7 +171,7 @@ static void change_loop(tacho__word base, uint32_t depth)
 {
 	uint32_t loop;
 
-	tacho__event_self.base = base;
+	tacho__hook.event_base = base;
 	tacho__hook.base_depth = depth;
 	tacho__hook.loop_fd = TACHO__NO_LOOP_FD;
 	tacho__hook.edge = 0;
@@ -183,7 +184,7 @@ static void change_loop(tacho__word base, uint32_t depth)
 
 static tacho__word run_base(struct tacho__event_real *real, tacho__word base, tacho__word flags)
 {
-	tacho__word base_before = tacho__event_self.base;
+	tacho__word base_before = tacho__hook.event_base;
 	uint32_t depth_before = tacho__hook.base_depth;
 	tacho__word result;
 

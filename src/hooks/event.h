@@ -20,6 +20,7 @@ typedef tacho__word (*tacho__event_function)(tacho__word, tacho__word, tacho__wo
 /* What a function is registered as. */
 enum tacho__event_use {
 	TACHO__EVENT,	       /* event_assign and kin */
+	TACHO__EVENT_FIRES,    /* the same, for one that is added no more when it has fired */
 	TACHO__EVENT_ONCE,     /* event_base_once */
 	TACHO__EVENT_INTERNAL, /* an event of libevent's own, such as that of a bufferevent */
 	TACHO__EVENT_FINALIZER,
@@ -67,9 +68,8 @@ static inline uint64_t tacho__event_key(tacho__word object)
 	return tacho__alive_object((const void *)object);
 }
 
-/* The event_base that runs on this thread. */
+/* What is known of the event_base that ran on this thread. */
 struct tacho__event_thread {
-	tacho__word base;    /* NULL: none, or in one of its finalizers */
 	tacho__word known;   /* base whose loop was looked up last */
 	uint32_t known_loop; /* that */
 	uint32_t known_epoch;

@@ -22,6 +22,7 @@ __thread struct tacho__event_thread tacho__event_self __attribute__((tls_model("
 
 static const char *const use_names[TACHO__EVENT_USES] = {
 	[TACHO__EVENT] = "event",
+	[TACHO__EVENT_FIRES] = "event",
 	[TACHO__EVENT_ONCE] = "event once",
 	[TACHO__EVENT_INTERNAL] = "libevent",
 	[TACHO__EVENT_FINALIZER] = "event finalizer",
@@ -46,7 +47,7 @@ static const char *const use_names[TACHO__EVENT_USES] = {
 
 static inline enum fired fired_of(enum tacho__event_use use, tacho__word what)
 {
-	if (use != TACHO__EVENT)
+	if (use > TACHO__EVENT_FIRES)
 		return FIRED_IO;
 	if (what & EV_SIGNAL)
 		return FIRED_SIGNAL;
@@ -55,12 +56,12 @@ static inline enum fired fired_of(enum tacho__event_use use, tacho__word what)
 
 static inline uint32_t kind_of(struct tacho__thunk *t, enum fired fired)
 {
-	static const char *const events[] = {"event", "event timer", "event signal"};
+	static const char *const events[] = {NULL, "event timer", "event signal"};
 	uint32_t kind = tacho__known_kind(&t->kinds[fired]);
 
 	if (tacho__likely(kind))
 		return kind;
-	return tacho__thunk_define(t, t->use == TACHO__EVENT ? events[fired] : use_names[t->use],
+	return tacho__thunk_define(t, fired == FIRED_IO ? use_names[t->use] : events[fired],
 				   &t->kinds[fired]);
 }
 
@@ -72,22 +73,18 @@ static inline uint32_t kind_of(struct tacho__thunk *t, enum fired fired)
 static tacho__word running_event(void)
 {
 	static struct tacho__event_real real = {"event_base_get_running_event", 0, 0};
-	tacho__word base = tacho__event_self.base;
+	tacho__word base = tacho__hook.event_base;
 
-	return base && tacho__event_find(&real) ? real.function(base, 0, 0, 0, 0, 0) : 0;
+	return base && tacho__event_find(&real)
+		       ? ((tacho__word(*)(tacho__word))(void (*)(void))real.function)(base)
+		       : 0;
 }
 
-/* What the poll is one of: the event, bufferevent, listener or request; where the function
-   is not told, what it was given instead. */
+/* What the poll is one of where libevent does not tell: the bufferevent, listener or request. */
 static inline tacho__word task_of(enum tacho__event_use use, tacho__word a, tacho__word b,
 				  tacho__word c, tacho__word f)
 {
 	switch (use) {
-	case TACHO__EVENT:
-	case TACHO__EVENT_ONCE:
-	case TACHO__EVENT_INTERNAL:
-		a = running_event();
-		return a ? a : c;
 	case TACHO__DNS:
 		return f;
 	case TACHO__DNS_ADDRINFO:
@@ -99,29 +96,47 @@ static inline tacho__word task_of(enum tacho__event_use use, tacho__word a, tach
 	}
 }
 
-static __attribute__((noinline)) tacho__word run_recorded(tacho__word a, tacho__word b,
-							  tacho__word c, tacho__word d,
-							  tacho__word e, tacho__word f,
-							  struct tacho__thunk *t)
+/* Not in a child that was forked in the middle: its box has no begin of it. */
+static inline __attribute__((always_inline)) void ended(uint32_t kind, uint64_t begin,
+							const struct tacho__writer *writer)
 {
-	tacho__word base = tacho__event_self.base;
-	uint32_t kind = kind_of(t, fired_of(t->use, b));
-	tacho__word task = task_of(t->use, a, b, c, f);
-	uint64_t begin = tacho__original_begins(kind, task, 0);
-	struct tacho__writer *writer = tacho__self;
-	tacho__word result;
-
-	/* It is not added any more. */
-	if (t->use == TACHO__EVENT)
-		tacho__alive_end_of(tacho__event_key(task), TACHO__ALIVE_BIT(EVENT_ONCE));
-	if (t->use == TACHO__EVENT_FINALIZER)
-		tacho__event_self.base = 0;
-	result = ((tacho__event_function)t->function)(a, b, c, d, e, f);
 	tacho__hook.callbacks--;
-	tacho__event_self.base = base;
-	/* Not in a child that was forked in the middle: its box has no begin of it. */
 	if (begin && tacho__recording() && tacho__likely(tacho__self == writer))
 		tacho__original_ended(kind, begin, TACHO_UNKNOWN, tacho__event_waits());
+}
+
+/* A function of an event gets its descriptor, `what` happened, and its argument. */
+static __attribute__((noinline)) tacho__word run_event(tacho__word fd, tacho__word what,
+						       tacho__word arg, struct tacho__thunk *t)
+{
+	tacho__word base = tacho__hook.event_base, event = running_event();
+	tacho__word task = event ? event : arg, result;
+	uint32_t kind = kind_of(t, fired_of(t->use, what));
+	uint64_t begin = tacho__original_begins(kind, task, 0);
+	struct tacho__writer *writer = tacho__self;
+
+	if (t->use == TACHO__EVENT_FIRES)
+		tacho__alive_end_of(tacho__event_key(task), TACHO__ALIVE_BIT(EVENT_ONCE));
+	result = ((tacho__event_function)t->function)(fd, what, arg, 0, 0, 0);
+	tacho__hook.event_base = base;
+	ended(kind, begin, writer);
+	return result;
+}
+
+static __attribute__((noinline)) tacho__word run_other(tacho__word a, tacho__word b, tacho__word c,
+						       tacho__word d, tacho__word e, tacho__word f,
+						       struct tacho__thunk *t)
+{
+	tacho__word base = tacho__hook.event_base, result;
+	uint32_t kind = kind_of(t, FIRED_IO);
+	uint64_t begin = tacho__original_begins(kind, task_of(t->use, a, b, c, f), 0);
+	struct tacho__writer *writer = tacho__self;
+
+	if (t->use == TACHO__EVENT_FINALIZER)
+		tacho__hook.event_base = 0;
+	result = ((tacho__event_function)t->function)(a, b, c, d, e, f);
+	tacho__hook.event_base = base;
+	ended(kind, begin, writer);
 	return result;
 }
 
@@ -132,7 +147,8 @@ static __attribute__((noinline)) tacho__word run(tacho__word a, tacho__word b, t
 	struct tacho__thunk *t = &tacho__thunks[number];
 
 	if (tacho__recording())
-		return run_recorded(a, b, c, d, e, f, t);
+		return t->use <= TACHO__EVENT_INTERNAL ? run_event(a, b, c, t)
+						       : run_other(a, b, c, d, e, f, t);
 	tacho__hook.edge = 0;
 	return ((tacho__event_function)t->function)(a, b, c, d, e, f);
 }

@@ -10,7 +10,8 @@
 #define ELSEWHERE 8u
 #define RECORDS 8u /* of one queue, in a millisecond */
 
-struct tacho__handed {
+/* A condition that threads wait for work at. */
+struct queue {
 	uint64_t address; /* 0: free */
 	uint32_t given;	  /* by loops, when nobody waited for it */
 	uint32_t taken;
@@ -21,19 +22,26 @@ struct tacho__handed {
 	uint32_t is_no_queue;
 } __attribute__((aligned(64)));
 
-static struct tacho__handed queues[QUEUES];
+static struct queue queues[QUEUES];
 uint32_t tacho__handed_count;
 
-__thread struct tacho__place_of_work tacho__work_place __attribute__((tls_model("initial-exec")));
+/* Where this thread waits for work. */
+static __thread struct place_of_work {
+	const void *condition;
+	const void *code; /* that locks its mutex */
+	struct queue *queue;
+	uint32_t waits;	    /* for it, less those for others */
+	uint32_t elsewhere; /* how often other code locked the mutex, since that did */
+} work_place __attribute__((tls_model("initial-exec")));
 
 /* NULL: not known, and (`make`) there is no room. */
-static struct tacho__handed *queue_of(const void *condition, int make)
+static struct queue *queue_of(const void *condition, int make)
 {
 	uint64_t address = (uint64_t)(uintptr_t)condition;
 	uint32_t at = (uint32_t)(tacho__mix(address >> 3) >> 32);
 
 	for (uint32_t i = 0; i < PROBES; i++) {
-		struct tacho__handed *q = &queues[(at + i) % QUEUES];
+		struct queue *q = &queues[(at + i) % QUEUES];
 		uint64_t found = tacho__load(&q->address);
 
 		if (!found && make &&
@@ -50,7 +58,7 @@ static struct tacho__handed *queue_of(const void *condition, int make)
 	return NULL;
 }
 
-static uint32_t waiting(const struct tacho__handed *q)
+static uint32_t waiting(const struct queue *q)
 {
 	int32_t n = (int32_t)(tacho__load(&q->given) - tacho__load(&q->taken));
 
@@ -58,13 +66,14 @@ static uint32_t waiting(const struct tacho__handed *q)
 }
 
 /* That none waits any more is told whenever it was told that some do. */
-static void tell(struct tacho__handed *q, const void *caller)
+static void tell(struct queue *q, const void *caller)
 {
 	uint32_t n = waiting(q), told = tacho__load(&q->told);
-	uint64_t now = tacho__ticks(), words[2];
+	uint64_t now, words[2];
 
 	if (n == told || !tacho__recording())
 		return;
+	now = tacho__ticks();
 	if (now - tacho__load(&q->since) >= tacho__ticks_of_ns(1000000)) {
 		tacho__store(&q->since, now);
 		tacho__store(&q->records, 0);
@@ -80,7 +89,7 @@ static void tell(struct tacho__handed *q, const void *caller)
 
 void tacho__hands_over(const pthread_cond_t *c, uint64_t waiters, const void *caller)
 {
-	struct tacho__handed *q = queue_of(c, 0);
+	struct queue *q = queue_of(c, 0);
 
 	if (!q || tacho__load(&q->is_no_queue))
 		return;
@@ -93,7 +102,7 @@ void tacho__hands_over(const pthread_cond_t *c, uint64_t waiters, const void *ca
 }
 
 /* Who waits finds nothing to do. */
-static void is_empty(struct tacho__handed *q)
+static void is_empty(struct queue *q)
 {
 	tacho__store(&q->taken, tacho__load(&q->given));
 	tell(q, NULL);
@@ -101,10 +110,10 @@ static void is_empty(struct tacho__handed *q)
 
 void tacho__condition_waits(const pthread_cond_t *c)
 {
-	struct tacho__place_of_work *p = &tacho__work_place;
+	struct place_of_work *p = &work_place;
 
 	if (tacho__on_loop_thread()) {
-		struct tacho__handed *q = queue_of(c, 1);
+		struct queue *q = queue_of(c, 1);
 
 		if (q && !tacho__load(&q->is_no_queue))
 			tacho__store(&q->is_no_queue, 1);
@@ -115,8 +124,8 @@ void tacho__condition_waits(const pthread_cond_t *c)
 	} else if (p->waits) {
 		p->waits--;
 	} else {
-		*p = (struct tacho__place_of_work){
-			.condition = c, .queue = queue_of(c, 1), .waits = 1};
+		*p = (struct place_of_work){.condition = c, .queue = queue_of(c, 1), .waits = 1};
+		tacho__hook.work_mutex = NULL;
 	}
 	if (p->condition == c && p->queue)
 		is_empty(p->queue);
@@ -124,11 +133,11 @@ void tacho__condition_waits(const pthread_cond_t *c)
 
 void tacho__condition_waited(const pthread_cond_t *c, const pthread_mutex_t *m, const void *code)
 {
-	struct tacho__place_of_work *p = &tacho__work_place;
+	struct place_of_work *p = &work_place;
 
 	if (p->condition != c || !p->queue || !tacho__load(&p->queue->is_fed))
 		return;
-	p->mutex = m;
+	tacho__hook.work_mutex = m;
 	p->code = code;
 	p->elsewhere = 0;
 	tacho__serves();
@@ -136,8 +145,8 @@ void tacho__condition_waited(const pthread_cond_t *c, const pthread_mutex_t *m, 
 
 void tacho__comes_for_work(const void *code)
 {
-	struct tacho__place_of_work *p = &tacho__work_place;
-	struct tacho__handed *q = p->queue;
+	struct place_of_work *p = &work_place;
+	struct queue *q = p->queue;
 
 	/* What locks it before the first wait may never do so again. */
 	if (code != p->code && ++p->elsewhere > ELSEWHERE)

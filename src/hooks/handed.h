@@ -19,20 +19,6 @@
 
 #include "hooks/hooks.h"
 
-struct tacho__handed; /* a condition that threads wait for work at */
-
-/* Where this thread waits for work. */
-struct tacho__place_of_work {
-	const void *condition;
-	const void *mutex; /* NULL: no loop gave it work yet */
-	const void *code;  /* that locks it */
-	struct tacho__handed *queue;
-	uint32_t waits;	    /* for it, less those for others */
-	uint32_t elsewhere; /* how often other code locked the mutex, since that did */
-};
-extern __thread struct tacho__place_of_work tacho__work_place
-	__attribute__((tls_model("initial-exec")));
-
 extern uint32_t tacho__handed_count; /* conditions that are known */
 
 /* The calling thread is about to wait for a condition, or has waited. `code`: what locked the mutex;
@@ -43,7 +29,7 @@ void tacho__condition_waited(const pthread_cond_t *c, const pthread_mutex_t *m, 
 /* It signals one at which so many wait. Of a loop's thread. */
 void tacho__hands_over(const pthread_cond_t *c, uint64_t waiters, const void *caller);
 
-/* It locks the mutex of its condition. */
+/* It locks the mutex of its condition, tacho__hook.work_mutex. */
 void tacho__comes_for_work(const void *code) __attribute__((cold, noinline));
 
 static inline int tacho__may_hand_over(void)

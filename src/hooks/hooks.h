@@ -18,6 +18,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stddef.h>
 #include <stdint.h>
 
 #include "core/recorder.h"
@@ -40,6 +41,14 @@ struct tacho__next {
 	void *found;
 };
 void *tacho__look_up(struct tacho__next *next) __attribute__((cold));
+#define TACHO__IS_NEXT __attribute__((section("tacho_next"), used))
+
+static inline void *tacho__found(struct tacho__next *next)
+{
+	void *found = __atomic_load_n(&next->found, __ATOMIC_RELAXED);
+
+	return __builtin_expect(!found, 0) ? tacho__look_up(next) : found;
+}
 
 /*
  * Looks up what was not called yet: before dlopen, as looking up forgets what dlerror would have
@@ -47,14 +56,10 @@ void *tacho__look_up(struct tacho__next *next) __attribute__((cold));
  */
 void tacho__look_up_all(void);
 
-#define TACHO__FIND(text, type)                                                        \
-	(__extension__({                                                               \
-		static struct tacho__next tacho__one                                   \
-			__attribute__((section("tacho_next"), used)) = {(text), NULL}; \
-		void *tacho__f = __atomic_load_n(&tacho__one.found, __ATOMIC_RELAXED); \
-		if (__builtin_expect(!tacho__f, 0))                                    \
-			tacho__f = tacho__look_up(&tacho__one);                        \
-		(type) tacho__f;                                                       \
+#define TACHO__FIND(text, type)                                                       \
+	(__extension__({                                                              \
+		static struct tacho__next tacho__one TACHO__IS_NEXT = {(text), NULL}; \
+		(type) tacho__found(&tacho__one);                                     \
 	}))
 
 /* The real function: TACHO_REAL(epoll_wait)(epfd, ...). */
@@ -69,32 +74,48 @@ struct tacho__hook_between {
 	uint32_t times;	   /* that one was at `code` alone */
 };
 
-/* What hooks know of the calling thread. */
+/* Where it took a lock (locks.c). */
+#define TACHO__TAKEN 8u
+struct tacho__hook_taken {
+	const void *lock, *code;
+};
+_Static_assert(sizeof(struct tacho__hook_taken) == 16, "as locks.c counts");
+
+/* What hooks know of the calling thread: a cache line that callbacks, calls and locks look at, another
+   one for each wait, and the rest. */
 struct tacho__hook_thread {
-	uint32_t loop;	      /* that it waited on last: a definition, 0 none */
-	int32_t loop_fd;      /* descriptor of that loop, -1 poll and select */
-	uint32_t loop_epoch;  /* of the box in which `loop` was looked up */
-	uint32_t inside;      /* hooks of libuv or libevent that call libc: these record nothing */
-	uintptr_t outer;      /* frame of a call that makes others (calls.c), 0 none */
-	uint32_t callbacks;   /* depth of callbacks that are running on this thread */
-	uint32_t level;	      /* enum tacho_level of its loop */
-	uint32_t base_depth;  /* of callbacks where an event_base began to run, + 1; 0: none does */
-	uint32_t sampled;     /* process (tacho__recorder) in which its CPU timer was made */
-	uint32_t interrupted; /* 1: a sample's signal, and no other, ended its system call */
-	uint32_t uv_runs;     /* 1: a loop of libuv runs */
+	uint64_t edge;		/* see tacho__edge; 0 none */
+	const void *work_mutex; /* it locks that when it comes for work (handed.h); NULL: none */
+	uint64_t event_base;	/* of libevent that it runs; 0: none, or in one of its finalizers */
+	uint32_t loop;		/* that it waited on last: a definition, 0 none */
+	int32_t loop_fd;	/* descriptor of that loop, -1 poll and select */
+	uint32_t loop_epoch;	/* of the box in which `loop` was looked up */
+	uint32_t said;	     /* 1: it says by tacho.h that it runs a loop or polls tasks (said.c) */
+	uint32_t serves;     /* 1: it is of a pool that does what loops give it to do */
+	uint32_t inside;     /* hooks of libuv or libevent that call libc: these record nothing */
+	uint32_t callbacks;  /* depth of callbacks that are running on this thread */
+	uint32_t level;	     /* enum tacho_level of its loop */
+	uint32_t base_depth; /* of callbacks where an event_base began to run, + 1; 0: none does */
+	uint32_t uv_runs;    /* 1: a loop of libuv runs */
+
+	uintptr_t outer; /* frame of a call that makes others (calls.c), 0 none */
+	uint64_t turn;	 /* ticks of the unpark with which its turn began, 0 none */
+	struct tacho__hook_between between;
 	uint32_t epolls;      /* its waits in epoll; the older ones count less */
 	uint32_t polls;	      /* those in poll and select */
-	uint64_t edge;	      /* see tacho__edge; 0 none */
-	uint64_t turn;	      /* ticks of the unpark with which its turn began, 0 none */
-	uint64_t delayed;     /* ns runnable but not running between the last two readings of
-				 sched.c; -1 not known */
-	uint64_t ran;	      /* ns that it ran in a slow turn, 0: not known */
-	uint32_t said;	  /* 1: it says by tacho.h that it runs a loop or polls tasks (said.c) */
+	uint32_t sampled;     /* process (tacho__recorder) in which its CPU timer was made */
+	uint32_t interrupted; /* 1: a sample's signal, and no other, ended its system call */
+
+	uint64_t looked;  /* ticks of the last reading of sched.c, 0: none in this process */
+	uint64_t delayed; /* ns runnable but not running, between the last two; -1 not known */
+	uint64_t ran;	  /* ns that it ran in a slow turn, 0: not known */
 	int32_t listener; /* socket from which listener_loop took a connection last */
 	uint32_t listener_loop;
-	struct tacho__hook_between between;
-	uint32_t serves; /* 1: it is of a pool that does what loops give it to do */
+	uint32_t glanced; /* 1: it looked once, without a time-out, when it was no loop */
+	struct tacho__hook_taken taken[TACHO__TAKEN] __attribute__((aligned(64))); /* last */
 } __attribute__((aligned(64)));
+_Static_assert(offsetof(struct tacho__hook_thread, outer) == 64, "callbacks look at one line");
+_Static_assert(offsetof(struct tacho__hook_thread, looked) == 128, "waits at two");
 extern __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
 
 extern uint32_t tacho__unseen; /* 1: there were callbacks that are not seen */
@@ -178,8 +199,7 @@ void tacho__sched_ended(uint64_t ticks, uint32_t id);
    others. */
 void tacho__sched_called(uint64_t since, uint64_t ns);
 
-/* A turn begins at `ticks`, after a wait or (0) without one; called when the last reading is older
-   than tacho__look_ticks. */
+/* A turn begins at `ticks`, after a wait or (0) without one; called when a look is due. */
 void tacho__sched_turn(uint64_t ticks, int waited);
 
 /* said.c: what threads say of themselves from now on counts. */

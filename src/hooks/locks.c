@@ -146,32 +146,23 @@ static int first_unlock(pthread_mutex_t *m)
 	return real(m);
 }
 
-/* Where this thread took the locks that it took last. */
-#define TAKEN 8u
-static __thread struct {
-	const void *lock, *code;
-} taken[TAKEN] __attribute__((tls_model("initial-exec")));
-
-static inline unsigned taken_slot(const void *lock)
+static inline struct tacho__hook_taken *taken_slot(const void *lock)
 {
-	uintptr_t a = (uintptr_t)lock >> 3;
+	uintptr_t a = (uintptr_t)lock, slot = (a ^ a >> 3) & 8 * (TACHO__TAKEN - 1); /* times 8 */
 
-	return (unsigned)(a ^ a >> 3) % TAKEN;
+	return (struct tacho__hook_taken *)((uintptr_t)tacho__hook.taken + slot * 2);
 }
 
 static inline void note_taken(const void *lock, const void *code)
 {
-	unsigned i = taken_slot(lock);
-
-	taken[i].lock = lock;
-	taken[i].code = code;
+	*taken_slot(lock) = (struct tacho__hook_taken){lock, code};
 }
 
 const void *tacho__taken_at(const void *lock)
 {
-	unsigned i = taken_slot(lock);
+	const struct tacho__hook_taken *t = taken_slot(lock);
 
-	return taken[i].lock == lock ? taken[i].code : NULL;
+	return t->lock == lock ? t->code : NULL;
 }
 
 static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *caller)
@@ -187,12 +178,18 @@ static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *
 		       : WAIT(m, caller, owner_of(m), is_refused(m), REAL(pthread_mutex_lock)(m));
 }
 
+static __attribute__((noinline)) int lock_for_work(pthread_mutex_t *m, const void *caller)
+{
+	tacho__comes_for_work(caller);
+	return tacho__load(&m->__data.__lock) ? lock_taken(m, caller) : tacho__load(&real_lock)(m);
+}
+
 /* What is free is locked at the cost of two looks and two stores more. */
 TACHO_HOOK int pthread_mutex_lock(pthread_mutex_t *m)
 {
 	note_taken(m, __builtin_return_address(0));
-	if (tacho__unlikely(tacho__work_place.mutex == m))
-		tacho__comes_for_work(__builtin_return_address(0));
+	if (tacho__unlikely(tacho__hook.work_mutex == m))
+		return lock_for_work(m, __builtin_return_address(0));
 	if (tacho__likely(!tacho__load(&m->__data.__lock)))
 		return tacho__load(&real_lock)(m);
 	return lock_taken(m, __builtin_return_address(0));

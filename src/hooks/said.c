@@ -3,8 +3,9 @@
  * where they wait in nothing that a hook sees.
  *
  * A program that is linked with libtacho finds its functions in libtacho-preload, which the dynamic
- * linker looks at first: both are one recorder, with one box. One that has libtacho.a in itself
- * records into a box of its own, of which the hooks know nothing.
+ * linker looks at first: both are one recorder, with one box. A Rust program asks for them itself
+ * (crates/tacho/c/calls.c). One that has libtacho.a in itself records into a box of its own, of which
+ * the hooks know nothing.
  */
 #include "hooks/hooks.h"
 

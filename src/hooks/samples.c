@@ -472,7 +472,7 @@ void tacho__samples_thread(void)
 		return;
 	}
 	if (tacho__hook.sampled != number)
-		tacho__looked = 0;
+		tacho__hook.looked = tacho__look_due = 0;
 	if (tacho__load(&state) == ON) {
 		err = tacho__hook.sampled != number ? arm() : 0;
 		/* One thread of many without a timer is a loss; the first one a refusal. */

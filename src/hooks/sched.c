@@ -11,10 +11,12 @@
  * records of a thread add up to what it was runnable for. A fast poll costs a compare; a loop at
  * full speed about a hundred readings a second, 3 us each, ten times as many beside busy neighbours.
  */
+#include <string.h>
 #include <sys/resource.h>
 
 #include "base/sys.h"
 #include "core/control.h"
+#include "core/define.h"
 #include "core/pool.h"
 #include "core/record.h"
 #include "core/sentinel.h"
@@ -34,7 +36,7 @@ struct totals {
 };
 
 static __thread struct {
-	struct totals last;  /* of the last reading; tacho__looked says when that was */
+	struct totals last;  /* of the last reading; tacho__hook.looked says when that was */
 	struct totals begin; /* of the last that was not after a call */
 	uint64_t untold_ns;  /* that others ran for, in no record yet */
 	uint32_t close;	     /* readings that will be close */
@@ -109,25 +111,60 @@ static uint64_t least(uint64_t value, uint64_t most)
 /* Totals are of the thread, and a child's thread begins with new ones. */
 static int totals_are_mine(void)
 {
-	return tacho__looked && tacho__hook.sampled &&
+	return tacho__hook.looked && tacho__hook.sampled &&
 	       tacho__hook.sampled == tacho__load(&tacho__rec->process);
 }
 
 /* The rate of the clock is known only some time after the box was made. */
 static int rate_known(void)
 {
-	uint64_t slow = tacho__slow_poll_ns();
+	uint64_t slow;
 
-	if (tacho__load(&tacho__look_ticks))
+	if (tacho__load(&slow_ticks))
 		return 1;
+	slow = tacho__slow_poll_ns();
 	slow = tacho__ticks_of_ns(slow ? slow : LOOK_NS);
 	if (slow == UINT64_MAX)
 		return 0;
-	tacho__store(&slow_ticks, slow);
+	tacho__store(&slow_ticks, slow + !slow);
 	if (!tacho__load(&tacho__slow_ticks))
 		tacho__store(&tacho__slow_ticks, slow / CLOSER);
-	tacho__store(&tacho__look_ticks, slow / CLOSER + 1);
 	return 1;
+}
+
+/* On how many CPUs the thread may run, when it begins to be read: a gauge. There is a system call for
+   that, but programs that restrict theirs may not know it. */
+static void tell_cpus(void)
+{
+	static const char digits[] = "0123456789abcdef";
+	char text[2048];
+	const char *p;
+	uint64_t n = 0;
+
+	if (!tacho__recorder_ready() ||
+	    tacho__read_small("/proc/thread-self/status", text, sizeof(text)) <= 0)
+		return;
+	p = strstr(text, "Cpus_allowed:");
+	/* Digits of 4 CPUs each, in groups with commas between them. */
+	for (p = p ? p + 13 : ""; *p && *p != '\n'; p++) {
+		const char *digit = strchr(digits, *p);
+
+		n += digit ? (uint64_t)__builtin_popcountl((unsigned long)(digit - digits)) : 0;
+	}
+	if (n)
+		tacho__put1(
+			TACHO_REC_COUNTER,
+			tacho__define_name(TACHO_DEF_GAUGE, TACHO_GAUGE_CPUS, NULL, 0, 0, 1, ""),
+			n);
+}
+
+/* There was a reading at `ticks`: the next one. */
+static void looked_at(uint64_t ticks)
+{
+	uint64_t slow = tacho__load(&slow_ticks);
+
+	tacho__hook.looked = ticks;
+	tacho__look_due = ticks + (seen.close ? slow / CLOSER : slow);
 }
 
 /* A reading: since the last one it was delayed by so much. */
@@ -178,7 +215,7 @@ void tacho__sched_ended(uint64_t ticks, uint32_t id)
 	take(&now);
 	delay = now.delay_ns - seen.begin.delay_ns;
 	tacho__hook.ran = now.ran_ns - seen.begin.ran_ns;
-	tacho__looked = slow || is_worth_a_record(&now) ? record_all(&now) : tacho__ticks();
+	looked_at(slow || is_worth_a_record(&now) ? record_all(&now) : tacho__ticks());
 	seen.begin = now;
 	if (!slow)
 		goto out;
@@ -194,7 +231,7 @@ static uint64_t code_before_ns(uint64_t ticks)
 {
 	const struct tacho__writer *w = tacho__self;
 	const struct tacho_open *poll = tacho_underway_poll(&w->now);
-	uint64_t from = tacho__looked;
+	uint64_t from = tacho__hook.looked;
 
 	if (!w->now.parked && w->now.park_time > from)
 		from = w->now.park_time;
@@ -217,7 +254,7 @@ void tacho__sched_called(uint64_t since, uint64_t ns)
 	earlier = least(before > ran ? before - ran : 0, seen.untold_ns);
 	words[0] = least(seen.untold_ns - earlier, ns);
 	seen.untold_ns -= words[0];
-	tacho__looked = tacho__record(tacho_record_head(TACHO_REC_SCHED, 0), words, 2);
+	looked_at(tacho__record(tacho_record_head(TACHO_REC_SCHED, 0), words, 2));
 }
 
 void tacho__sched_turn(uint64_t ticks, int waited)
@@ -226,18 +263,13 @@ void tacho__sched_turn(uint64_t ticks, int waited)
 	int mine = totals_are_mine();
 
 	rate_known();
-	if (mine && !seen.close && ticks - tacho__looked < tacho__load(&slow_ticks))
-		return;
 	tacho__hook.delayed = UINT64_MAX;
-	if (tacho__load(&unread)) {
-		tacho__looked = ticks;
+	if (!tacho__hook.looked && !tacho__load(&unread))
+		tacho__throttle_read();
+	if (tacho__load(&unread) || measure(&now)) {
+		looked_at(ticks);
 		return;
 	}
-	if (!tacho__looked)
-		tacho__throttle_read();
-	tacho__looked = ticks;
-	if (measure(&now))
-		return;
 	if (mine) {
 		tacho__hook.delayed = take(&now);
 		if (waited && is_worth_a_record(&now))
@@ -245,8 +277,10 @@ void tacho__sched_turn(uint64_t ticks, int waited)
 	} else {
 		seen.last = now;
 		seen.untold_ns = seen.close = 0;
+		tell_cpus();
 	}
 	seen.begin = now;
+	looked_at(ticks);
 }
 
 void tacho__sched_begin(void)

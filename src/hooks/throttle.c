@@ -23,19 +23,6 @@ static uint32_t state; /* of path */
 static char path[256];
 static uint64_t recorded = UINT64_MAX; /* the last value; UINT64_MAX: none yet */
 
-static long read_file(const char *name, char *text, size_t room)
-{
-	int fd = tacho__openat(AT_FDCWD, name, O_RDONLY, 0);
-	long n;
-
-	if (fd < 0)
-		return fd;
-	n = tacho__read(fd, text, room - 1);
-	tacho__close(fd);
-	text[n > 0 ? n : 0] = 0;
-	return n;
-}
-
 static uint64_t number_at(const char *p)
 {
 	uint64_t v = 0;
@@ -51,7 +38,7 @@ static int read_throttled(const char *name, uint64_t *us)
 	char text[1024];
 	const char *found;
 
-	if (read_file(name, text, sizeof(text)) <= 0)
+	if (tacho__read_small(name, text, sizeof(text)) <= 0)
 		return -1;
 	found = strstr(text, "throttled_usec ");
 	if (found) {
@@ -85,7 +72,7 @@ static int find_path(void)
 	char text[2048];
 	const char *line = text;
 
-	if (read_file("/proc/self/cgroup", text, sizeof(text)) <= 0)
+	if (tacho__read_small("/proc/self/cgroup", text, sizeof(text)) <= 0)
 		return 0;
 	while (*line) {
 		const char *end = strchrnul(line, '\n');

@@ -44,6 +44,8 @@ static const char *const handle_names[] = {
 };
 #define HANDLE_NAMES (sizeof(handle_names) / sizeof(handle_names[0]))
 
+#define RECENT 32u
+
 static uint64_t misses, misses_told;
 
 /* The loop that this thread is in uv_run of. Its memory is not looked at: after a jump out of
@@ -209,12 +211,19 @@ uv_any_cb tacho__uv_function(const struct tacho__thunk *t)
    stays one. */
 uv_any_cb tacho__uv_wrap(uint32_t use, uv_any_cb fn)
 {
-	uint32_t link;
+	static uint32_t recent[RECENT]; /* links, by operation */
+	uint32_t *last = &recent[(use >> 8) % RECENT], link = tacho__load(last);
 
+	if (tacho__likely(link && tacho__thunks[link - 1].function == (uintptr_t)fn &&
+			  tacho__thunks[link - 1].use == use))
+		return (uv_any_cb)thunks[link - 1];
 	if (!fn || tacho__is_thunk((uintptr_t)fn))
 		return fn;
 	link = take(use, fn);
-	return tacho__likely(link) ? (uv_any_cb)thunks[link - 1] : fn;
+	if (!link)
+		return fn;
+	tacho__store(last, link);
+	return (uv_any_cb)thunks[link - 1];
 }
 
 /* ---------------------------------------------------- the loop */
@@ -252,7 +261,9 @@ static void enter_loop(void)
 
 TACHO_HOOK int uv_run(void *loop, int mode)
 {
-	struct tacho__hook_thread *h = &tacho__hook, outer = *h;
+	struct tacho__hook_thread *h = &tacho__hook;
+	uint32_t runs = h->uv_runs, callbacks = h->callbacks, outer = h->loop, level = h->level;
+	int fd = h->loop_fd;
 	struct running outer_loop = running;
 	struct tacho__uv *uv = UV_CALLER();
 	int result;
@@ -265,14 +276,14 @@ TACHO_HOOK int uv_run(void *loop, int mode)
 		enter_loop();
 	result = UV_REAL(uv, uv_run)(loop, mode);
 	running = outer_loop;
-	h->uv_runs = outer.uv_runs;
+	h->uv_runs = runs;
 	h->edge = 0;
 	/* Callbacks that a jump left are over. */
-	h->callbacks = outer.callbacks;
+	h->callbacks = callbacks;
 	/* A loop that ran inside another one's callback gives way to it. One that ran in none
 	   stays what the thread does: many programs call uv_run again and again. */
-	if (outer.loop && outer.loop != h->loop)
-		tacho__loop_known(outer.loop_fd, outer.loop, outer.level);
+	if (outer && outer != h->loop)
+		tacho__loop_known(fd, outer, level);
 	return result;
 }
 
@@ -310,7 +321,8 @@ static void on_walk(void *handle, void *arg)
 
 TACHO_HOOK void uv_walk(void *loop, uv_walk_cb cb, void *arg)
 {
-	struct walk w = {UV_CALLER(), cb, arg};
+	struct walk w = {.cb = cb, .arg = arg};
 
+	w.uv = UV_CALLER();
 	UV_REAL(w.uv, uv_walk)(loop, cb ? on_walk : cb, cb ? &w : arg);
 }

@@ -34,8 +34,13 @@ struct tacho__uv {
 	void *real[TACHO__UV_FUNCTION_COUNT];
 };
 
-/* The libuv that the code at `caller` means, never NULL. */
-struct tacho__uv *tacho__uv_of(const void *caller);
+/* Code that calls a libuv. It stays as it is for good. */
+struct tacho__uv_caller {
+	uintptr_t start, size; /* 0: not known yet */
+	struct tacho__uv *uv;
+};
+/* The libuv that the code at `caller` means, never NULL. `last`: what called the same hook before. */
+struct tacho__uv *tacho__uv_of(const void *caller, const struct tacho__uv_caller **last);
 /* Looks `function` up; what returns UV_ENOSYS when this libuv has none. */
 void *tacho__uv_resolve(struct tacho__uv *uv, enum tacho__uv_function function);
 int tacho__uv_has(struct tacho__uv *uv, enum tacho__uv_function function);
@@ -48,7 +53,17 @@ static inline void *tacho__uv_real(struct tacho__uv *uv, enum tacho__uv_function
 }
 
 #define UV_REAL(uv, name) ((__typeof__(&name))tacho__uv_real((uv), TACHO__UV_##name))
-#define UV_CALLER() tacho__uv_of(__builtin_return_address(0))
+#define UV_CALLER()                                                                    \
+	(__extension__({                                                               \
+		static const struct tacho__uv_caller *tacho__last = &tacho__uv_nobody; \
+		const struct tacho__uv_caller *tacho__c =                              \
+			__atomic_load_n(&tacho__last, __ATOMIC_ACQUIRE);               \
+		const void *tacho__at = __builtin_return_address(0);                   \
+		tacho__likely((uintptr_t)tacho__at - tacho__c->start < tacho__c->size) \
+			? tacho__c->uv                                                 \
+			: tacho__uv_of(tacho__at, &tacho__last);                       \
+	}))
+extern const struct tacho__uv_caller tacho__uv_nobody;
 
 /* ------------------------------------------------------ the table */
 

@@ -20,12 +20,9 @@
 static struct tacho__uv libraries[LIBRARIES];
 static uint32_t library_count;
 
-/* Valid when `end` is not 0. Never removed. */
-static struct caller {
-	uintptr_t start, end;
-	struct tacho__uv *uv;
-} callers[CALLERS];
+static struct tacho__uv_caller callers[CALLERS];
 static uint32_t caller_count;
+const struct tacho__uv_caller tacho__uv_nobody;
 
 static const char *const names[] = {
 #define UV_NAME(name) #name,
@@ -156,23 +153,25 @@ static __attribute__((cold, noinline)) struct tacho__uv *find_out(const void *ad
 	if (i < CALLERS) {
 		callers[i].start = o.start;
 		callers[i].uv = uv;
-		__atomic_store_n(&callers[i].end, o.end, __ATOMIC_RELEASE);
+		__atomic_store_n(&callers[i].size, o.end - o.start, __ATOMIC_RELEASE);
 	}
 	errno = saved;
 	return uv;
 }
 
-struct tacho__uv *tacho__uv_of(const void *caller)
+struct tacho__uv *tacho__uv_of(const void *caller, const struct tacho__uv_caller **last)
 {
 	uintptr_t at = (uintptr_t)caller;
 
 	for (uint32_t i = 0; i < CALLERS; i++) {
-		uintptr_t end = __atomic_load_n(&callers[i].end, __ATOMIC_ACQUIRE);
+		uintptr_t size = __atomic_load_n(&callers[i].size, __ATOMIC_ACQUIRE);
 
-		if (!end)
+		if (!size)
 			break;
-		if (at < end && at >= callers[i].start)
+		if (at - callers[i].start < size) {
+			__atomic_store_n(last, &callers[i], __ATOMIC_RELEASE);
 			return callers[i].uv;
+		}
 	}
 	return find_out(caller);
 }

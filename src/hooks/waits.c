@@ -1,18 +1,19 @@
 /*
- * Waits of event loops: epoll, poll and select as park and unpark, in any program.
+ * Waits of event loops as park and unpark, in any program: those in epoll here, those in poll and
+ * select in waits_poll.c.
  *
- * An epoll descriptor is a loop; a thread that waits with poll or select is one as
- * well, unless it has a loop of another kind: then these are blocking calls (in_work). Where libuv
- * or libevent were seen to run the loop, it is theirs, with their level of sight
- * (tacho__loop_known).
+ * An epoll descriptor is a loop. Where libuv or libevent were seen to run the loop, it is theirs, with
+ * their level of sight (tacho__loop_known).
+ *
+ * A thread that has told by tacho.h that it parks, as a worker of Tokio does, waits for the loop that it
+ * said. Its park stands; the wait in it ends where the call returns, with what is ready, and not
+ * where the program says so, after it has handled that. Until it says so, it may wait again.
  */
 #include "hooks/hooks.h"
 
-#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/select.h>
 #include <time.h>
 
 #include "base/sys.h"
@@ -22,22 +23,21 @@
 #include "core/pool.h"
 #include "core/record.h"
 #include "core/sentinel.h"
+#include "core/watched.h"
 #include "format/underway.h"
 #include "hooks/alive.h"
 #include "hooks/between.h"
 #include "hooks/calls.h"
+#include "hooks/waits.h"
 
-#define NO_DESCRIPTOR (-1)
 #define READY_MAX 64 /* descriptors of one wait that are recorded one by one */
 #define OVERSLEPT_NS UINT64_C(100000000)
-#define EPOLLS_LEAST 8u	   /* waits that show that the loop of a thread is one of epoll */
-#define WAITS_COUNTED 128u /* of one kind: then the older ones count half */
 
 static uint32_t define_loop(int fd, const char *what)
 {
 	char name[64], comm[16];
 	struct tacho__text t;
-	uint64_t number = (uint64_t)(fd == NO_DESCRIPTOR ? tacho__gettid() : fd);
+	uint64_t number = (uint64_t)(fd == TACHO__NO_DESCRIPTOR ? tacho__gettid() : fd);
 
 	/* One for all threads, which come and go. */
 	if (fd == TACHO__CLIENTS)
@@ -49,7 +49,7 @@ static uint32_t define_loop(int fd, const char *what)
 	tacho__text_put_n(&t, comm, strnlen(comm, sizeof(comm)));
 	tacho__text_put(&t, " ");
 	tacho__text_put(&t, what);
-	if (fd != NO_DESCRIPTOR) {
+	if (fd != TACHO__NO_DESCRIPTOR) {
 		tacho__text_put(&t, " ");
 		tacho__text_put_u64(&t, number);
 	}
@@ -74,12 +74,26 @@ void tacho__source_on(enum tacho_source source)
 	tacho__leave(mask);
 }
 
+/* Whether the thread is in a park that the program told, and has not said that it is back. One of ours
+   that it left by longjmp is none. */
+static inline int is_in_park(void)
+{
+	const struct tacho_underway *now = &tacho__self->now;
+
+	return (now->parked || tacho__unpark_told) && now->loop &&
+	       (now->loop != tacho__hook.loop || tacho__hook.level == TACHO_LEVEL_API);
+}
+
 /* The loop that this thread is about to wait for; 0 when it can't be recorded. */
 static uint32_t wait_loop(int fd, const char *what)
 {
 	struct tacho__hook_thread *h = &tacho__hook;
 	uint32_t loop;
 
+	if (tacho__unlikely(is_in_park() &&
+			    (h->loop != tacho__self->now.loop || h->loop_fd != fd)) &&
+	    tacho__recorder_ready())
+		tacho__loop_known(fd, tacho__self->now.loop, TACHO_LEVEL_API);
 	if (tacho__likely(h->loop && h->loop_fd == fd && tacho__rec &&
 			  h->loop_epoch == tacho__load(&tacho__rec->epoch)))
 		return h->loop;
@@ -97,14 +111,9 @@ static uint32_t wait_loop(int fd, const char *what)
 		tacho__loop_known(fd, loop, TACHO_LEVEL_CALLBACKS);
 	else
 		tacho__loop_known(fd, define_loop(fd, what), TACHO_LEVEL_WAITS);
+	tacho__eventfds_define();
 	return h->loop;
 }
-
-/* One wait while it lasts. */
-struct wait {
-	uint32_t loop;	/* 0: it is not recorded, or as a call */
-	uint64_t since; /* ticks; 0, TACHO__NOTED: not known */
-};
 
 /* How long the thread ran in a turn, as sched.c has just read; `looked`: when it did so before. 0:
    not known. */
@@ -126,7 +135,7 @@ static inline void turn_ended(uint32_t loop, uint64_t since, uint64_t until)
 	int whole = tacho__hook.level == TACHO_LEVEL_WAITS &&
 		    tacho__self->now.open[0].since < tacho__hook.turn;
 
-	uint64_t looked = tacho__looked;
+	uint64_t looked = tacho__hook.looked;
 
 	tacho__hook.ran = 0;
 	if (whole)
@@ -135,17 +144,15 @@ static inline void turn_ended(uint32_t loop, uint64_t since, uint64_t until)
 		tacho__turn_above(since, until, loop, whole, ran_ticks(since, until, looked));
 }
 
-/* Whether this wait is recorded, and the loop: not inside hooks, and not the waits that a
-   callback of a known loop makes for itself with poll or select. */
-static struct wait park(int fd, const char *what)
+struct tacho__loop_wait tacho__loop_wait_parks(int fd, const char *what)
 {
 	struct tacho__hook_thread *h = &tacho__hook;
-	struct wait w = {0, 0};
+	struct tacho__loop_wait w = {0, 0};
 	uint32_t process;
 
 	h->interrupted = 0;
 	if (!tacho__recording() || tacho__is_inside() ||
-	    (fd == NO_DESCRIPTOR && h->callbacks && !tacho__event_waits()))
+	    (fd == TACHO__NO_DESCRIPTOR && h->callbacks && !tacho__event_waits()))
 		return w;
 	w.loop = wait_loop(fd, what);
 	if (!w.loop)
@@ -153,6 +160,14 @@ static struct wait park(int fd, const char *what)
 	process = tacho__load(&tacho__rec->process);
 	if (tacho__unlikely(h->sampled != process || !process))
 		tacho__samples_thread();
+	if (is_in_park()) {
+		tacho__unpark_told = 1;
+		if (tacho__self->now.parked) {
+			w.since = tacho__self->now.park_time;
+			h->turn = 0; /* which its park has ended */
+			return w;
+		}
+	}
 	w.since = tacho__record_from(tacho_record_head(TACHO_REC_PARK, w.loop), NULL, 0,
 				     tacho__shared(), tacho__frame());
 	if (h->turn && w.since > h->turn)
@@ -168,7 +183,7 @@ static void unparked(uint64_t ticks)
 
 	tacho__hook.turn = ticks;
 	tacho__edge(ticks, tacho__hook.level == TACHO_LEVEL_CALLBACKS);
-	if (tacho__unlikely(ticks - tacho__looked >= tacho__look_ticks))
+	if (tacho__look_is_due(ticks))
 		tacho__sched_turn(ticks, 1);
 	tacho__unparked();
 	errno = saved;
@@ -179,14 +194,13 @@ static inline uint32_t count_of(int ready)
 	return ready < 0 ? 0 : ready < (int)TACHO_ARG_MAX ? (uint32_t)ready : TACHO_ARG_MAX;
 }
 
-static inline void keep_loop(const struct wait *w)
+static inline void keep_loop(const struct tacho__loop_wait *w)
 {
 	if (tacho__unlikely(tacho__self->now.loop != w->loop))
 		tacho__loop(w->loop);
 }
 
-/* Its ticks, or 0. */
-static uint64_t unpark(const struct wait *w, int ready)
+uint64_t tacho__loop_wait_unparks(const struct tacho__loop_wait *w, int ready)
 {
 	uint64_t ticks;
 
@@ -203,7 +217,7 @@ static uint64_t unpark(const struct wait *w, int ready)
  * came just before the wait; programs that must not miss one block it outside of ppoll and
  * kin, and then it ends the next try.
  */
-static int goes_on(void)
+int tacho__loop_wait_goes_on(void)
 {
 	if (tacho__likely(errno != EINTR || !tacho__hook.interrupted))
 		return 0;
@@ -211,16 +225,16 @@ static int goes_on(void)
 	return 1;
 }
 
-static uint64_t elapsed_ns(const struct wait *w)
+static uint64_t elapsed_ns(const struct tacho__loop_wait *w)
 {
 	return w->since > TACHO__NOTED ? tacho__ns_of_ticks(tacho__ticks() - w->since) : 0;
 }
 
-static int goes_on_ms(const struct wait *w, int whole, int *left)
+int tacho__loop_wait_goes_on_ms(const struct tacho__loop_wait *w, int whole, int *left)
 {
 	uint64_t ms;
 
-	if (!goes_on())
+	if (!tacho__loop_wait_goes_on())
 		return 0;
 	ms = elapsed_ns(w) / 1000000;
 	if (whole > 0)
@@ -228,13 +242,13 @@ static int goes_on_ms(const struct wait *w, int whole, int *left)
 	return 1;
 }
 
-static int goes_on_ns(const struct wait *w, const struct timespec *whole,
-		      const struct timespec **left, struct timespec *room)
+int tacho__loop_wait_goes_on_ns(const struct tacho__loop_wait *w, const struct timespec *whole,
+				const struct timespec **left, struct timespec *room)
 {
 	const uint64_t second = 1000000000u;
 	uint64_t ns, all;
 
-	if (!goes_on())
+	if (!tacho__loop_wait_goes_on())
 		return 0;
 	if (!whole)
 		return 1;
@@ -253,12 +267,12 @@ static int goes_on_ns(const struct wait *w, const struct timespec *whole,
  * A wait that ended long after its time-out, for which the thread did not lack a CPU: the process
  * was stopped. Where callbacks are seen, timers say themselves how late they are.
  */
-static void look_overslept(const struct wait *w, uint64_t ticks, int timeout)
+static void look_overslept(const struct tacho__loop_wait *w, uint64_t ticks, int timeout)
 {
 	uint64_t ns, due;
 
 	/* A wait of that length is measured when it ends. */
-	if (timeout < 0 || tacho__likely(tacho__looked != ticks) || !w->since ||
+	if (timeout < 0 || tacho__likely(tacho__hook.looked != ticks) || !w->since ||
 	    tacho__hook.level != TACHO_LEVEL_WAITS || tacho__hook.delayed == UINT64_MAX)
 		return;
 	ns = tacho__ns_of_ticks(ticks - w->since);
@@ -275,8 +289,7 @@ static __attribute__((noinline)) void record_ready(const struct epoll_event *eve
 						   uint64_t ticks)
 {
 	for (int i = 0; i < n && i < READY_MAX; i++) {
-		uint64_t data = events[i].data.u64;
-		uint64_t word = data <= INT32_MAX ? data : 1ull << 63 | data;
+		uint64_t word = tacho_ready_word(events[i].data.u64);
 
 		tacho__record_from(
 			tacho_record_head(TACHO_REC_READY, events[i].events & TACHO_ARG_MAX), &word,
@@ -303,7 +316,8 @@ static __attribute__((noinline)) uint64_t unpark_list(const struct epoll_event *
 	return ticks;
 }
 
-static void epoll_waited(const struct wait *w, const struct epoll_event *events, int n, int timeout)
+static void epoll_waited(const struct tacho__loop_wait *w, const struct epoll_event *events, int n,
+			 int timeout)
 {
 	uint64_t item = n == 1 ? tacho_item_pack(events[0].data.u64, events[0].events) : 0;
 	uint64_t ticks;
@@ -319,27 +333,12 @@ static void epoll_waited(const struct wait *w, const struct epoll_event *events,
 	look_overslept(w, ticks, timeout);
 }
 
-static inline void count_wait(uint32_t *kind)
+static struct tacho__loop_wait park_epoll(int fd, int waits)
 {
-	struct tacho__hook_thread *h = &tacho__hook;
-
-	if (tacho__likely(++*kind < WAITS_COUNTED))
-		return;
-	h->epolls /= 2;
-	h->polls /= 2;
-}
-
-static inline int may_wait(const struct timespec *timeout)
-{
-	return !timeout || timeout->tv_sec || timeout->tv_nsec;
-}
-
-static struct wait park_epoll(int fd, int waits)
-{
-	struct wait w = park(fd, "epoll");
+	struct tacho__loop_wait w = tacho__loop_wait_parks(fd, "epoll");
 
 	if (w.loop && waits) {
-		count_wait(&tacho__hook.epolls);
+		tacho__count_wait(&tacho__hook.epolls);
 		tacho__waits_between(TACHO__AT_EPOLL);
 	}
 	return w;
@@ -348,12 +347,12 @@ static struct wait park_epoll(int fd, int waits)
 TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)
 {
 	int left = timeout;
-	struct wait w = park_epoll(epfd, timeout != 0);
+	struct tacho__loop_wait w = park_epoll(epfd, timeout != 0);
 	int n;
 
 	do {
 		n = TACHO_REAL(epoll_wait)(epfd, events, max, left);
-	} while (n < 0 && goes_on_ms(&w, timeout, &left));
+	} while (n < 0 && tacho__loop_wait_goes_on_ms(&w, timeout, &left));
 	if (w.loop)
 		epoll_waited(&w, events, n, timeout);
 	return n;
@@ -363,12 +362,12 @@ TACHO_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 			   const sigset_t *mask)
 {
 	int left = timeout;
-	struct wait w = park_epoll(epfd, timeout != 0);
+	struct tacho__loop_wait w = park_epoll(epfd, timeout != 0);
 	int n;
 
 	do {
 		n = TACHO_REAL(epoll_pwait)(epfd, events, max, left, mask);
-	} while (n < 0 && goes_on_ms(&w, timeout, &left));
+	} while (n < 0 && tacho__loop_wait_goes_on_ms(&w, timeout, &left));
 	if (w.loop)
 		epoll_waited(&w, events, n, timeout);
 	return n;
@@ -379,165 +378,14 @@ TACHO_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 {
 	const struct timespec *left = timeout;
 	struct timespec room;
-	struct wait w = park_epoll(epfd, may_wait(timeout));
+	struct tacho__loop_wait w = park_epoll(epfd, tacho__may_wait(timeout));
 	int n;
 
 	do {
 		n = TACHO_REAL(epoll_pwait2)(epfd, events, max, left, mask);
-	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
+	} while (n < 0 && tacho__loop_wait_goes_on_ns(&w, timeout, &left, &room));
 	if (w.loop)
-		record_ready(events, n, unpark(&w, n));
-	return n;
-}
-
-/* ------------------------------------------------------------ poll and select */
-
-/* Whether the thread is in a callback, or in a poll that the program tells. */
-static int in_poll(void)
-{
-	const struct tacho__writer *t = tacho__self;
-
-	return tacho__hook.callbacks ||
-	       (tacho__on_loop_thread() && (t->pending_kind || tacho_underway_poll(&t->now)));
-}
-
-/*
- * Whether poll or select is called in the middle of work, by a client library say, and is not how
- * the thread waits for work: in a poll, on a thread of a pool, where nearly all its waits are in
- * epoll, or where this `code` has called it between two of them before. `waits`: it may wait. What
- * looks only, without a time-out, tells nothing of how a thread waits: loops of poll with an epoll set
- * among their descriptors empty it so.
- */
-static int in_work(int waits, const void *code)
-{
-	struct tacho__hook_thread *h = &tacho__hook;
-	int often, between = 0;
-
-	if (!tacho__recording() || tacho__is_inside() || tacho__event_waits())
-		return 0;
-	if (in_poll() || (h->serves && !h->loop))
-		return 1;
-	often = h->epolls >= EPOLLS_LEAST && h->polls < h->epolls / 4;
-	if (waits && h->loop) {
-		count_wait(&h->polls);
-		between = tacho__waits_between(code);
-	}
-	return (often || between) && tacho__on_loop_thread() && tacho__rec &&
-	       h->loop_epoch == tacho__load(&tacho__rec->epoch);
-}
-
-/* What does not wait is no blocking call, and not timed, unless every call is recorded. */
-static int poll_counts(int waits)
-{
-	tacho__hook.interrupted = 0;
-	return (waits || !tacho__load(&tacho__call_ticks)) && tacho__call_counts();
-}
-
-#define POLL_BEGINS(name, what, waits)                                                            \
-	(in_work(waits, __builtin_return_address(0))                                              \
-		 ? (struct wait){0,                                                               \
-				 TACHO__CALL_BEGINS(poll_counts(waits), name, TACHO__ON_NOTHING)} \
-		 : park(NO_DESCRIPTOR, what))
-
-#define POLL_ENDS(w, name, n, ...)                                                           \
-	do {                                                                                 \
-		if ((w).loop)                                                                \
-			unpark(&(w), n);                                                     \
-		else                                                                         \
-			TACHO__CALL_ENDS((w).since, name, (n) < 0 ? errno : 0, __VA_ARGS__); \
-	} while (0)
-
-/* The descriptor, where the kernel has read one. */
-#define ONLY_FD(n, fds, count) TACHO__FD((n) >= 0 && (count) == 1 ? (fds)->fd : -1)
-
-TACHO_HOOK int poll(struct pollfd *fds, nfds_t count, int timeout)
-{
-	int left = timeout;
-	struct wait w = POLL_BEGINS("poll", "poll", timeout != 0);
-	int n;
-
-	do {
-		n = TACHO_REAL(poll)(fds, count, left);
-	} while (n < 0 && goes_on_ms(&w, timeout, &left));
-	POLL_ENDS(w, "poll", n, ONLY_FD(n, fds, count));
-	return n;
-}
-
-TACHO_HOOK int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
-		     const sigset_t *mask)
-{
-	const struct timespec *left = timeout;
-	struct timespec room;
-	struct wait w = POLL_BEGINS("ppoll", "poll", may_wait(timeout));
-	int n;
-
-	do {
-		n = TACHO_REAL(ppoll)(fds, count, left, mask);
-	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
-	POLL_ENDS(w, "ppoll", n, ONLY_FD(n, fds, count));
-	return n;
-}
-
-/* The kernel writes into `timeout` what is left of it, and leaves the sets alone. */
-TACHO_HOOK int select(int count, fd_set *readable, fd_set *writable, fd_set *broken,
-		      struct timeval *timeout)
-{
-	struct wait w =
-		POLL_BEGINS("select", "select", !timeout || timeout->tv_sec || timeout->tv_usec);
-	int n;
-
-	do {
-		n = TACHO_REAL(select)(count, readable, writable, broken, timeout);
-	} while (n < 0 && goes_on());
-	POLL_ENDS(w, "select", n, TACHO__NOTHING);
-	return n;
-}
-
-TACHO_HOOK int pselect(int count, fd_set *readable, fd_set *writable, fd_set *broken,
-		       const struct timespec *timeout, const sigset_t *mask)
-{
-	const struct timespec *left = timeout;
-	struct timespec room;
-	struct wait w = POLL_BEGINS("pselect", "select", may_wait(timeout));
-	int n;
-
-	do {
-		n = TACHO_REAL(pselect)(count, readable, writable, broken, left, mask);
-	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
-	POLL_ENDS(w, "pselect", n, TACHO__NOTHING);
-	return n;
-}
-
-/* What programs that are built with _FORTIFY_SOURCE call instead. */
-int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t size);
-int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
-		const sigset_t *mask, size_t size);
-
-TACHO_HOOK int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t size)
-{
-	int left = timeout;
-	struct wait w = POLL_BEGINS("poll", "poll", timeout != 0);
-	int n;
-
-	do {
-		n = TACHO_REAL(__poll_chk)(fds, count, left, size);
-	} while (n < 0 && goes_on_ms(&w, timeout, &left));
-	POLL_ENDS(w, "poll", n, ONLY_FD(n, fds, count));
-	return n;
-}
-
-TACHO_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout,
-			   const sigset_t *mask, size_t size)
-{
-	const struct timespec *left = timeout;
-	struct timespec room;
-	struct wait w = POLL_BEGINS("ppoll", "poll", may_wait(timeout));
-	int n;
-
-	do {
-		n = TACHO_REAL(__ppoll_chk)(fds, count, left, mask, size);
-	} while (n < 0 && goes_on_ns(&w, timeout, &left, &room));
-	POLL_ENDS(w, "ppoll", n, ONLY_FD(n, fds, count));
+		record_ready(events, n, tacho__loop_wait_unparks(&w, n));
 	return n;
 }
 
@@ -545,12 +393,17 @@ TACHO_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timesp
 
 TACHO_HOOK int epoll_ctl(int epfd, int what, int fd, struct epoll_event *event)
 {
-	int result = TACHO_REAL(epoll_ctl)(epfd, what, fd, event);
+	__typeof__(&epoll_ctl) real = TACHO_REAL(epoll_ctl);
+	int result;
 
-	if (result == 0 && what == EPOLL_CTL_ADD)
+	if (what == EPOLL_CTL_MOD)
+		return real(epfd, what, fd, event);
+	result = real(epfd, what, fd, event);
+	if (result == 0 && what == EPOLL_CTL_ADD) {
 		tacho__alive_begin(TACHO__ALIVE_DESCRIPTOR, tacho__alive_descriptor(fd),
 				   __builtin_return_address(0));
-	else if (result == 0 && what == EPOLL_CTL_DEL)
+		tacho__eventfd_waited_for(fd, event->data.u64);
+	} else if (result == 0 && what == EPOLL_CTL_DEL)
 		tacho__alive_end(tacho__alive_descriptor(fd));
 	return result;
 }
@@ -560,12 +413,12 @@ TACHO_HOOK int epoll_ctl(int epfd, int what, int fd, struct epoll_event *event)
 uint32_t tacho__loop_parks(int fd, const char *what)
 {
 	/* libuv waits with epoll alone; it uses io_uring to change what it waits for. */
-	return tacho__hook.uv_runs ? 0 : park(fd, what).loop;
+	return tacho__hook.uv_runs ? 0 : tacho__loop_wait_parks(fd, what).loop;
 }
 
 void tacho__loop_unparks(uint32_t loop, int ready)
 {
-	struct wait w = {loop, 0};
+	struct tacho__loop_wait w = {loop, 0};
 
-	unpark(&w, ready);
+	tacho__loop_wait_unparks(&w, ready);
 }

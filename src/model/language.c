@@ -127,6 +127,13 @@ int tacho__place_is_script(const struct tacho__place *p)
 	return p->address && !is_kernel && !p->module[0] && p->function[0];
 }
 
+int tacho__is_tokio(const char *thread_name)
+{
+	/* Newer versions, and older ones, of which the kernel keeps 15 bytes. */
+	return strncmp(thread_name, "tokio-rt-worker", 15) == 0 ||
+	       strncmp(thread_name, "tokio-runtime-w", 15) == 0;
+}
+
 const char *tacho__language_advice(char out[TACHO__LANGUAGE_TEXT],
 				   const struct tacho__place *places, uint32_t count)
 {

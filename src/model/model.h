@@ -198,11 +198,24 @@ struct tacho__task {
 	uint64_t woken_ns;		 /* a wake that has had no poll yet; 0 none */
 	uint64_t waited_ns;		 /* sum of wake to poll */
 	uint32_t waits_for, waits_stack; /* what it said it waits for (text, stack); 0 */
+	uint64_t no_waker_ns;	 /* since then nobody can wake it: nobody has a waker of it; 0 */
+	uint32_t no_waker_stack; /* of who dropped the last one; 0 not known */
 	uint8_t running, spawned;
 	uint8_t lost; /* 1: records are missing since it was seen last: it may have run, or ended */
 };
 
 /* A task said what it waits for, and was woken; or has not been when the trace ends. */
+/* The task that let another go on. Where they wait for the same thing and hand it on to each other, as
+   a lock, it is who kept them all waiting, if that was for most of the time. */
+struct tacho__holder {
+	uint64_t task;	      /* 0: none */
+	uint32_t kind, stack; /* stack: where it woke the first of them; 0 not known */
+	/* The longest that it waited itself meanwhile, if it did: for what, where. */
+	uint32_t waits_for, waits_stack;
+	uint64_t waited_ns;
+	uint64_t late_ns; /* meanwhile it was woken and did not run, for so long without a break */
+};
+
 struct tacho__task_wait {
 	uint32_t process, kind;
 	uint64_t task;
@@ -211,6 +224,9 @@ struct tacho__task_wait {
 	uint8_t open;	 /* nobody has woken it: end_ns is the end of the trace */
 	uint8_t by_loop; /* the wake came from a loop, outside of polls: for a descriptor or timer */
 	uint8_t again;	 /* it had waited for that before, and was woken */
+	uint32_t by_kind; /* of the poll that woke it, see tasks.c; 0: none, or not seen */
+	uint8_t handed;	  /* who woke it had itself waited for that until then, mostly */
+	struct tacho__holder by;
 };
 
 struct tacho__counter {
@@ -330,6 +346,8 @@ struct tacho__tracker *tacho__tracker_new(struct tacho_reader *reader,
  */
 int tacho__tracker_run(struct tacho__tracker *t, int (*stop)(void *arg, uint64_t ns),
 		       void *stop_arg);
+/* The same in steps of at most `most` events: 1: there may be more; *ns is the time reached. */
+int tacho__tracker_some(struct tacho__tracker *t, uint32_t most, uint64_t *ns);
 /* Then: where the window of the process ends, which is not before its last event. */
 uint64_t tacho__tracker_end(const struct tacho__tracker *t, uint32_t process);
 /* How many events of the process there were. */

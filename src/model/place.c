@@ -1,5 +1,6 @@
 #include "model/place.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
@@ -127,10 +128,54 @@ void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, u
 
 /* Names of files that begin so hold code that the program only calls. */
 static const char *const others[] = {
-	"libc.so",  "libc-",	    "libpthread", "ld-linux",	  "ld-musl",	  "libuv.so",
-	"libevent", "libtacho",	    "linux-vdso", "[vdso]",	  "libm.so",	  "librt.so",
-	"libdl.so", "libresolv.so", "libnss_",	  "libstdc++.so", "libgcc_s.so.", "liburing.so",
+	"libc.so",	"libc-",	"libpthread",  "ld-linux",     "ld-musl",
+	"libuv.so",	"libevent",	"libtacho",    "linux-vdso",   "[vdso]",
+	"libm.so",	"librt.so",	"libdl.so",    "libresolv.so", "libnss_",
+	"libstdc++.so", "libgcc_s.so.", "liburing.so", "[library]", /* of an imported trace */
 };
+
+/*
+ * Rust's standard library, Tokio, and what these wait with are in most programs. Without debug
+ * information the name tells: "<alloc::boxed::Box<F> as core::ops::FnOnce<A>>::call_once" is alloc's,
+ * "<T as tokio::task::Poll>::poll", which says nothing of T, tokio's, "<u64>::pow" core's.
+ */
+static int is_rusts(const char *function, const char *file)
+{
+	static const char *const crates[] = {
+		"std::",
+		"core::",
+		"alloc::",
+		"tokio::",
+		"mio::",
+		"parking_lot::",
+		"parking_lot_core::",
+		"lock_api::",
+		"futures_core::",
+		"futures_util::",
+		"tokio_util::",
+		"tacho::",
+		"tacho_tokio::",
+	};
+	const char *at = function + strspn(function, "<&*[("), *as = strstr(at, " as ");
+	const char *end = as ? as : strchr(at, '>');
+	size_t n = strlen(file);
+
+	if (n && (n < 3 || strcmp(file + n - 3, ".rs") != 0))
+		return 0;
+	if (strstr(file, "library/core/src/") || strstr(file, "library/std/src/") ||
+	    strstr(file, "library/alloc/src/"))
+		return 1;
+	if (at > function && end && !memchr(at, ':', (size_t)(end - at))) {
+		if (!as)
+			return 1;
+		at = as + strlen(" as ");
+	}
+	at += strncmp(at, "mut ", 4) == 0 || strncmp(at, "dyn ", 4) == 0 ? 4 : 0;
+	for (uint32_t i = 0; i < sizeof(crates) / sizeof(crates[0]); i++)
+		if (strncmp(at, crates[i], strlen(crates[i])) == 0)
+			return 1;
+	return 0;
+}
 
 int tacho__place_is_own(const struct tacho__place *place)
 {
@@ -143,6 +188,8 @@ int tacho__place_is_own(const struct tacho__place *place)
 		return 0;
 	/* Templates of the C++ library, such as a guard of a lock, are in the program. */
 	if (strstr(place->file, "/include/") && strstr(place->file, "/c++/"))
+		return 0;
+	if (is_rusts(place->function, place->file))
 		return 0;
 	for (uint32_t i = 0; i < sizeof(others) / sizeof(others[0]); i++)
 		if (strncmp(name, others[i], strlen(others[i])) == 0)
@@ -158,6 +205,34 @@ uint32_t tacho__places_own(const struct tacho__place *places, uint32_t count)
 	while (i < count && !tacho__place_is_own(&places[i]))
 		i++;
 	return i;
+}
+
+/* Whether `part`, which is in lower case, is in the text. */
+static int has(const char *text, const char *part)
+{
+	size_t n = strlen(part);
+
+	for (; *text; text++) {
+		size_t i = 0;
+
+		while (i < n && tolower((unsigned char)text[i]) == part[i])
+			i++;
+		if (i == n)
+			return 1;
+	}
+	return 0;
+}
+
+int tacho__places_of_lock(const struct tacho__place *places, uint32_t count)
+{
+	int lock = 0;
+
+	for (uint32_t i = 0; i < count; i++) {
+		if (has(places[i].function, "condvar"))
+			return 0;
+		lock |= has(places[i].function, "mutex") || has(places[i].function, "rwlock");
+	}
+	return lock;
 }
 
 struct tacho__place tacho__places_best(const struct tacho__place *places, uint32_t count)

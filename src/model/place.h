@@ -61,6 +61,9 @@ void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, u
 int tacho__place_is_own(const struct tacho__place *place);
 /* Index of the innermost place that is the program's own; `count` when none is. */
 uint32_t tacho__places_own(const struct tacho__place *places, uint32_t count);
+/* Whether functions of a library, those inside of the program's own, wait for a lock: of Rust, of
+   parking_lot, of tasks; by their names. */
+int tacho__places_of_lock(const struct tacho__place *places, uint32_t count);
 /* That one, else the innermost; without any, one of which nothing is known. */
 struct tacho__place tacho__places_best(const struct tacho__place *places, uint32_t count);
 

@@ -16,6 +16,9 @@ static void task_left(struct tacho__task_sum *k, const struct tacho__task *t)
 	} else if (!t->running) {
 		if (!k->idle_at_end++ || t->last_ns < k->stuck.last_ns)
 			k->stuck = *t;
+		if (t->no_waker_ns &&
+		    (!k->forsaken_at_end++ || t->no_waker_ns < k->forsaken.no_waker_ns))
+			k->forsaken = *t;
 	}
 }
 
@@ -33,6 +36,7 @@ void tacho__sum_task(void *arg, const struct tacho__task *t)
 	k->seen++;
 	k->spawned += t->spawned;
 	k->ended += t->end_ns != 0;
+	k->forsaken_ended += t->end_ns && t->no_waker_ns;
 	k->wakes += t->wakes;
 	k->self_wakes += t->self_wakes;
 	if (t->self_wakes > k->self.self_wakes)
@@ -55,11 +59,28 @@ void tacho__sum_task(void *arg, const struct tacho__task *t)
 	}
 }
 
+#define KEPT_NS 1000000u
+
+static void kept(struct tacho__task_wait_sum *k, const struct tacho__task_wait *w, uint64_t ns)
+{
+	k->kept++;
+	k->kept_ns += ns;
+	if (k->by_kind == w->by_kind) {
+		k->votes_ns += ns;
+	} else if (k->votes_ns > ns) {
+		k->votes_ns -= ns;
+	} else {
+		k->by_kind = w->by_kind;
+		k->votes_ns = ns - k->votes_ns;
+	}
+}
+
 void tacho__sum_task_wait(void *arg, const struct tacho__task_wait *w)
 {
 	struct tacho__summing *g = arg;
 	struct tacho__task_wait_sum *k =
-		tacho__sum_get(g, &g->sum->task_waits, tacho__key(w->process, w->kind), w->what);
+		tacho__sum_get(g, &g->sum->task_waits, tacho__key(w->process, w->kind),
+			       w->what ? w->what : (uint64_t)w->stack << 32);
 	uint64_t ns = w->end_ns - w->begin_ns;
 
 	if (!k)
@@ -69,14 +90,21 @@ void tacho__sum_task_wait(void *arg, const struct tacho__task_wait *w)
 	k->what = w->what;
 	k->sum_ns += ns;
 	if (w->open) {
-		if (w->again && (!k->oldest.begin_ns || w->begin_ns < k->oldest.begin_ns))
+		/* The stack says that it does what others of its kind do, too. */
+		if ((w->again || !w->what) &&
+		    (!k->oldest.begin_ns || w->begin_ns < k->oldest.begin_ns))
 			k->oldest = *w;
 		return;
 	}
 	k->count++;
 	k->by_loop += w->by_loop;
-	if (ns > k->longest_ns)
+	if (ns >= KEPT_NS)
+		kept(k, w, ns);
+	if (ns > k->longest_ns || !k->stack) {
 		k->longest_ns = ns;
+		k->longest_at_ns = w->begin_ns;
+		k->stack = w->stack;
+	}
 	if (w->begin_ns > k->last_begin_ns)
 		k->last_begin_ns = w->begin_ns;
 }

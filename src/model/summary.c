@@ -124,18 +124,37 @@ static void init_tables(struct tacho__summary *s)
 	tacho__table_init(&s->spans, sizeof(struct tacho__span_sum), SPANS);
 }
 
-static int tell_progress(void *arg, uint64_t ns)
+static int init(struct tacho__summing *g, struct tacho_reader *reader)
 {
-	const struct tacho__summing *g = arg;
+	struct tacho__summary *s = calloc(1, sizeof(*s));
 
-	g->progress(g->progress_arg, ns);
+	g->sum = s;
+	g->reader = reader;
+	if (!s)
+		return -ENOMEM;
+	init_tables(s);
+	s->processes = tacho_read_process_count(reader);
+	s->process = calloc(s->processes + 1, sizeof(*s->process));
+	if (!s->process)
+		return -ENOMEM;
+	/* Without events both stay 0. */
+	tacho_read_window(reader, &s->first_ns, &s->last_ns);
+	/* Limits may leave nothing between them. */
+	if (s->last_ns < s->first_ns)
+		s->last_ns = s->first_ns;
+	g->step_ns = tacho__summary_step_ns(s);
+	g->step_from = s->first_ns;
 	return 0;
 }
 
-static int run(struct tacho__summing *g, struct tacho_reader *reader,
-	       const struct tacho__facts *more, uint32_t count)
+struct tacho__summing *tacho__summing_new(struct tacho_reader *reader,
+					  const struct tacho__facts *more, uint32_t count)
 {
-	const struct tacho__facts own = {
+	struct tacho__summing *g = calloc(1, sizeof(*g));
+
+	if (!g)
+		return NULL;
+	g->facts[0] = (struct tacho__facts){
 		.arg = g,
 		.error = &g->error,
 		.poll = tacho__sum_poll,
@@ -153,27 +172,48 @@ static int run(struct tacho__summing *g, struct tacho_reader *reader,
 		.hole = sum_hole,
 		.other = tacho__sum_short_polls,
 	};
-	struct tacho__facts all[1 + TACHO__SUMMARY_MORE] = {own};
-	struct tacho__tracker *t;
-	int error;
-
 	for (uint32_t i = 0; i < count; i++)
-		all[1 + i] = more[i];
-	t = tacho__tracker_new(reader, all, 1 + count);
-	if (!t)
-		return -ENOMEM;
-	error = tacho__tracker_run(t, g->progress ? tell_progress : NULL, g);
-	for (uint32_t i = 0; i < g->sum->processes; i++) {
-		g->sum->process[i].events = tacho__tracker_events(t, i);
-		g->sum->process[i].end_ns = tacho__tracker_end(t, i);
-		g->sum->events += g->sum->process[i].events;
+		g->facts[1 + i] = more[i];
+	if (!init(g, reader))
+		g->tracker = tacho__tracker_new(reader, g->facts, 1 + count);
+	if (!g->tracker) {
+		tacho__summary_free(tacho__summing_end(g));
+		return NULL;
 	}
-	g->sum->missed = tacho__tracker_missed(t);
-	tacho__tracker_free(t);
-	if (error < 0)
-		return error;
+	return g;
+}
+
+static void finish(struct tacho__summing *g)
+{
+	struct tacho__summary *s = g->sum;
+
+	for (uint32_t i = 0; i < s->processes; i++) {
+		s->process[i].events = tacho__tracker_events(g->tracker, i);
+		s->process[i].end_ns = tacho__tracker_end(g->tracker, i);
+		s->events += s->process[i].events;
+	}
+	s->missed = tacho__tracker_missed(g->tracker);
 	tacho__sum_loop_names(g);
-	return g->error;
+}
+
+int tacho__summing_some(struct tacho__summing *g, uint32_t most, uint64_t *ns)
+{
+	int result = tacho__tracker_some(g->tracker, most, ns);
+
+	if (!result) {
+		finish(g);
+		result = g->error;
+	}
+	return result;
+}
+
+struct tacho__summary *tacho__summing_end(struct tacho__summing *g)
+{
+	struct tacho__summary *s = g->sum;
+
+	tacho__tracker_free(g->tracker);
+	free(g);
+	return s;
 }
 
 struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
@@ -181,26 +221,17 @@ struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
 					   void (*progress)(void *arg, uint64_t ns), void *arg,
 					   int *error)
 {
-	struct tacho__summary *s = calloc(1, sizeof(*s));
-	struct tacho__summing g = {
-		.sum = s, .reader = reader, .progress = progress, .progress_arg = arg};
+	struct tacho__summing *g = tacho__summing_new(reader, more, count);
+	struct tacho__summary *s;
+	uint64_t ns = 0;
 
 	*error = -ENOMEM;
-	if (!s)
+	if (!g)
 		return NULL;
-	init_tables(s);
-	s->processes = tacho_read_process_count(reader);
-	s->process = calloc(s->processes + 1, sizeof(*s->process));
-	if (s->process) {
-		/* Without events both stay 0. */
-		tacho_read_window(reader, &s->first_ns, &s->last_ns);
-		/* Limits may leave nothing between them. */
-		if (s->last_ns < s->first_ns)
-			s->last_ns = s->first_ns;
-		g.step_ns = tacho__summary_step_ns(s);
-		g.step_from = s->first_ns;
-		*error = run(&g, reader, more, count);
-	}
+	while ((*error = tacho__summing_some(g, 4096, &ns)) > 0)
+		if (progress)
+			progress(arg, ns);
+	s = tacho__summing_end(g);
 	if (*error < 0) {
 		tacho__summary_free(s);
 		return NULL;

@@ -142,8 +142,11 @@ struct tacho__task_sum {
 	struct tacho__series spawned_at, ended_at; /* count */
 	uint64_t idle_at_end; /* spawned, not ended, not running and without a wake */
 	uint64_t woken_at_end;
-	struct tacho__task stuck; /* that of idle_at_end whose last poll is longest ago */
-	struct tacho__task woken; /* that of woken_at_end whose wake is longest ago */
+	struct tacho__task stuck;    /* that of idle_at_end whose last poll is longest ago */
+	uint64_t forsaken_at_end;    /* of idle_at_end: those that nobody can wake */
+	uint64_t forsaken_ended;     /* such that have ended: they were cancelled */
+	struct tacho__task forsaken; /* that of forsaken_at_end that is so for longest */
+	struct tacho__task woken;    /* that of woken_at_end whose wake is longest ago */
 	uint64_t self_wakes, wakes;
 	struct tacho__task self; /* with the most self-wakes */
 	struct tacho__task busiest;
@@ -152,11 +155,16 @@ struct tacho__task_sum {
 
 /* What tasks of one kind say they wait for. */
 struct tacho__task_wait_sum {
-	struct tacho__entry entry; /* key: process << 32 | kind, what */
+	struct tacho__entry entry; /* key: process << 32 | kind, what; without: stack << 32 */
 	uint32_t process, kind, what;
+	uint32_t stack;		 /* of the longest that ended; 0 */
 	uint64_t count, by_loop; /* waits that ended */
 	uint64_t sum_ns;	 /* of these, and of those that have not */
-	uint64_t longest_ns, last_begin_ns;
+	uint64_t longest_ns, longest_at_ns, last_begin_ns;
+	uint64_t kept, kept_ns; /* of a millisecond or more */
+	/* Of these, by the kind of who woke them: if one has more than half of the time, that. */
+	uint32_t by_kind;
+	uint64_t votes_ns;
 	struct tacho__task_wait oldest; /* that has not; begin_ns 0: none */
 };
 
@@ -217,12 +225,20 @@ struct tacho__summary {
  * Reads all events of the reader (from where its limits say). `more` subscribe to the same facts,
  * TACHO__SUMMARY_MORE at most. NULL with a negative errno in *error.
  */
-#define TACHO__SUMMARY_MORE 2u
+#define TACHO__SUMMARY_MORE 3u
 struct tacho__summary *tacho__summary_make(struct tacho_reader *reader,
 					   const struct tacho__facts *more, uint32_t count,
 					   void (*progress)(void *arg, uint64_t ns), void *arg,
 					   int *error);
 void tacho__summary_free(struct tacho__summary *s);
+/* The same in steps. NULL without memory. */
+struct tacho__summing;
+struct tacho__summing *tacho__summing_new(struct tacho_reader *reader,
+					  const struct tacho__facts *more, uint32_t count);
+/* As tacho__tracker_some. */
+int tacho__summing_some(struct tacho__summing *g, uint32_t most, uint64_t *ns);
+/* What was summed up; it frees the rest. */
+struct tacho__summary *tacho__summing_end(struct tacho__summing *g);
 
 /* What a loop is called, so that a person can tell it from all others of its process: "uv loop";
    where several have that name, "uv loop, thread worker-3, listens on 127.0.0.1:80". */

@@ -31,8 +31,8 @@ struct tacho__summing {
 	uint64_t step_from;
 	uint32_t step_at;
 	int error; /* -ENOMEM */
-	void (*progress)(void *arg, uint64_t ns);
-	void *progress_arg;
+	struct tacho__tracker *tracker;
+	struct tacho__facts facts[1 + TACHO__SUMMARY_MORE]; /* of all who are subscribed to it */
 	struct tacho__looked_up looked_up[1u << TACHO__LOOKED_UP_BITS];
 	/* By thread; where two share a place, the turn of one is not shared out. */
 	struct tacho__ready_now ready[64];

@@ -50,13 +50,17 @@ static void give_wake(struct tacho__tracker *t, const struct tacho__thread *s,
 static void give_wait(struct tacho__tracker *t, struct tacho__tracked_task *k)
 {
 	struct tacho__task_wait *w = &k->wait;
-	uint64_t bit = UINT64_C(1) << w->what % 64;
+	uint64_t bit = UINT64_C(1) << (w->what ? w->what : w->stack) % 64;
 
 	if (w->begin_ns && w->end_ns >= w->begin_ns) {
-		w->again = (k->waited_for & bit) != 0;
+		/* Where the stack alone tells, it is told now and then. */
+		w->again = (k->waited_for & bit) != 0 || (!w->what && k->task.wakes);
 		TACHO__GIVE(t, task_wait, w);
-		if (!w->open)
+		if (!w->open) {
 			k->waited_for |= bit;
+			k->past[k->past_count++ % TACHO__PAST_WAITS] = (struct tacho__past_wait){
+				w->begin_ns, w->end_ns, w->what, w->stack};
+		}
 	}
 	w->begin_ns = 0;
 }
@@ -90,7 +94,8 @@ void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struc
 	k->loop = s->loop;
 	f->task = k->entry.index + 1;
 	k->task.running = 1;
-	if (!k->task.kind || !k->task.spawned)
+	k->task.no_waker_ns = 0;
+	if (!k->task.kind)
 		k->task.kind = p->kind;
 	if (!k->task.first_ns) {
 		k->task.first_ns = p->begin_ns;
@@ -106,6 +111,8 @@ void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struc
 		p->waker = k->wake.at.thread;
 		p->wakes = k->wake.again + 1;
 		k->task.waited_ns += p->begin_ns - k->wake.ns;
+		k->late_from_ns = k->wake.ns;
+		k->late_to_ns = p->begin_ns;
 		k->wake.begin_ns = p->begin_ns;
 		k->wake.thread = s->number;
 		k->wake.kind = p->kind;
@@ -127,6 +134,11 @@ void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__thread
 	k->task.polls++;
 	k->task.busy_ns += p->end_ns - p->begin_ns;
 	k->task.last_ns = p->end_ns;
+	/* A handle has callbacks of several kinds: it is of that which takes longest. */
+	if (!k->task.spawned && p->end_ns - p->begin_ns > k->longest_ns) {
+		k->longest_ns = p->end_ns - p->begin_ns;
+		k->task.kind = p->kind;
+	}
 	if (p->result == TACHO_DONE) {
 		k->task.end_ns = p->end_ns;
 		give_task(t, s, k, p->end_ns);
@@ -135,6 +147,80 @@ void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__thread
 
 /* ------------------------------------------------------------------ events */
 
+/*
+ * Who has what tasks wait for in line gives it to the first, which gives it to the next at once, and so
+ * on: what wakes them are their peers, but what they waited for is whoever woke the first of these.
+ */
+static uint32_t kind_of_waker(const struct tacho__tracker *t, const struct tacho__at *at,
+			      const struct tacho__tracked_task *k, uint64_t ns)
+{
+	uint64_t idle = tacho__later(ns, k->task.last_ns) - k->task.last_ns;
+	const struct tacho__tracked_task *peer =
+		at->task && at->kind == k->task.kind
+			? tacho__table_find(&t->tasks, at->process, at->task)
+			: NULL;
+
+	return peer && peer != k && peer->by_kind && peer->wake.ns > ns - idle / 2 ? peer->by_kind
+										   : at->kind;
+}
+
+/* How long a wait that began and ended then lies within another one that goes on. */
+static uint64_t within(uint64_t begin_ns, uint64_t end_ns, const struct tacho__task_wait *w)
+{
+	uint64_t from = tacho__later(begin_ns, w->begin_ns);
+
+	return begin_ns && end_ns > from ? end_ns - from : 0;
+}
+
+static void keep_longest(struct tacho__holder *h, const struct tacho__past_wait *p,
+			 const struct tacho__task_wait *w)
+{
+	uint64_t ns = within(p->begin_ns, p->end_ns, w);
+
+	if (ns <= h->waited_ns)
+		return;
+	h->waited_ns = ns;
+	h->waits_for = p->what;
+	h->waits_stack = p->stack;
+}
+
+/* Who kept the task waiting, which is woken now by a task that runs. */
+static void find_holder(struct tacho__tracker *t, struct tacho__tracked_task *k,
+			const struct tacho__at *at, uint64_t ns)
+{
+	struct tacho__task_wait *w = &k->wait;
+	const struct tacho__tracked_task *by =
+		at->task ? tacho__table_find(&t->tasks, at->process, at->task) : NULL;
+	const struct tacho__task_wait *own = by ? &by->wait : NULL;
+
+	w->handed = 0;
+	w->by = (struct tacho__holder){.task = at->task, .kind = at->kind};
+	if (!w->begin_ns || !by || by == k)
+		return;
+	if (own->what == w->what && own->by.task && !own->open &&
+	    within(own->begin_ns, own->end_ns, w) >= (ns - w->begin_ns) / 2) {
+		w->by = own->by;
+		w->handed = 1;
+		return;
+	}
+	w->by.late_ns = within(by->late_from_ns, by->late_to_ns, w);
+	for (uint32_t i = 0; i < TACHO__PAST_WAITS; i++)
+		keep_longest(&w->by, &by->past[i], w);
+	keep_longest(&w->by,
+		     &(struct tacho__past_wait){own->begin_ns, own->end_ns, own->what, own->stack},
+		     w);
+}
+
+/* It comes right after the wake. */
+void tacho__task_stack(struct tacho__tracker *t, struct tacho__thread *s,
+		       const struct tacho_event *e)
+{
+	struct tacho__tracked_task *k = tacho__table_find(&t->tasks, s->process, e->word[0]);
+
+	if (k && k->wait.begin_ns && k->wait.end_ns == e->ns && !k->wait.handed)
+		k->wait.by.stack = e->arg;
+}
+
 static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e,
 		  struct tacho__tracked_task *k)
 {
@@ -142,8 +228,16 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 
 	tacho__at_of(s, &at);
 	k->task.wakes++;
-	k->wait.end_ns = e->ns;
-	k->wait.by_loop = at.loop && !at.poll_ns;
+	/* Where it waits is told now and then alone, if it is told without a name: the next wake is out
+	   of something else. */
+	if (!k->wait.end_ns || k->wait.what) {
+		k->wait.end_ns = e->ns;
+		k->wait.by_loop = at.loop && !at.poll_ns;
+		k->wait.by_kind = kind_of_waker(t, &at, k, e->ns);
+		find_holder(t, k, &at, e->ns);
+	}
+	if (!k->task.waits_for)
+		k->task.waits_stack = 0;
 	if (at.task == e->word[0])
 		k->task.self_wakes++;
 	if (k->task.woken_ns && may_be_lost(s, k)) {
@@ -154,12 +248,14 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 		k->wake.again++;
 		return;
 	}
+	k->by_kind = kind_of_waker(t, &at, k, e->ns);
 	memset(&k->wake, 0, sizeof(k->wake));
 	k->wake.at = at;
 	k->wake.task = e->word[0];
 	k->wake.ns = e->ns;
 	k->wake.self = at.task == e->word[0];
 	k->task.woken_ns = e->ns;
+	k->task.no_waker_ns = 0;
 	/* One that has not run yet is taken to run where it was woken. One that is not known has
 	   ended: who still holds a handle of it may wake it. */
 	k->wake_loop = k->loop ? k->loop : k->task.spawned ? s->loop : 0;
@@ -206,6 +302,13 @@ void tacho__task_event(struct tacho__tracker *t, struct tacho__thread *s,
 						    .what = e->arg,
 						    .stack = k->task.waits_stack,
 						    .begin_ns = e->ns};
+		break;
+	case TACHO_EV_NO_WAKER:
+		/* Who was woken meanwhile runs again, whatever is dropped. */
+		if (k->task.woken_ns)
+			break;
+		k->task.no_waker_ns = e->ns;
+		k->task.no_waker_stack = e->arg;
 		break;
 	default:
 		k->task.end_ns = e->ns;

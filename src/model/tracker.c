@@ -334,6 +334,7 @@ static void thread_event(struct tacho__tracker *t, struct tacho__thread *s,
 	case TACHO_EV_SPAWN:
 	case TACHO_EV_TASK_END:
 	case TACHO_EV_TASK_WAITS:
+	case TACHO_EV_NO_WAKER:
 		tacho__task_event(t, s, e);
 		break;
 	case TACHO_EV_PAUSE:
@@ -512,30 +513,49 @@ static int error_of(const struct tacho__tracker *t)
 	return error;
 }
 
-int tacho__tracker_run(struct tacho__tracker *t, int (*stop)(void *arg, uint64_t ns),
-		       void *stop_arg)
+/* Cut where the window ends, or what was read of it. Without events that is 0. */
+static void finish(struct tacho__tracker *t)
 {
-	uint64_t count = 0, first_ns, last_ns = 0;
-	struct tacho__tracked_process *p;
-	const struct tacho_event *event;
-	int result;
+	uint64_t first_ns, last_ns = 0;
 
-	/* Without events it stays 0. */
 	tacho_read_window(t->reader, &first_ns, &last_ns);
-	while ((result = tacho_read_next(t->reader, &event)) > 0) {
-		p = tacho__process_of(t, event->process);
-		p->last_ns = tacho__later(p->last_ns, event->ns);
-		p->events += event->type != TACHO_EV_RESUME;
-		track(t, event);
-		if ((++count & 0xfff) == 0 && (error_of(t) || (stop && stop(stop_arg, event->ns))))
-			break;
-	}
-	if (result < 0)
-		return result;
 	for (uint32_t i = 0; i <= t->process_count; i++)
 		last_ns = tacho__later(last_ns, t->processes[i].last_ns);
 	end(t, last_ns);
-	return error_of(t);
+}
+
+int tacho__tracker_some(struct tacho__tracker *t, uint32_t most, uint64_t *ns)
+{
+	struct tacho__tracked_process *p;
+	const struct tacho_event *event;
+	int result = 1;
+
+	while (most-- && (result = tacho_read_next(t->reader, &event)) > 0) {
+		p = tacho__process_of(t, event->process);
+		p->last_ns = tacho__later(p->last_ns, event->ns);
+		p->events += event->type != TACHO_EV_RESUME;
+		*ns = event->ns;
+		track(t, event);
+	}
+	if (result < 0)
+		return result;
+	if (!result)
+		finish(t);
+	return error_of(t) ? error_of(t) : result;
+}
+
+int tacho__tracker_run(struct tacho__tracker *t, int (*stop)(void *arg, uint64_t ns),
+		       void *stop_arg)
+{
+	uint64_t ns = 0;
+	int result;
+
+	while ((result = tacho__tracker_some(t, 4096, &ns)) > 0)
+		if (stop && stop(stop_arg, ns)) {
+			finish(t);
+			return error_of(t);
+		}
+	return result;
 }
 
 uint64_t tacho__tracker_events(const struct tacho__tracker *t, uint32_t process)

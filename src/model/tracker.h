@@ -70,14 +70,25 @@ struct tacho__thread {
 	struct tacho__frame open[TACHO__DEPTH];
 };
 
+#define TACHO__PAST_WAITS 3u
+
 struct tacho__tracked_task {
 	struct tacho__entry entry; /* key: process, task */
 	struct tacho__task task;
 	struct tacho__wake wake;      /* that has had no poll yet, if task.woken_ns */
+	uint64_t longest_ns;	      /* poll */
 	uint32_t loop;		      /* of its last poll; 0: none yet */
 	uint32_t wake_loop;	      /* whose wake that is taken to be; 0: not known */
 	struct tacho__task_wait wait; /* that it is in, if begin_ns; end_ns: woken, 0: not yet */
 	uint64_t waited_for;	      /* what it was woken from: a bit for each remainder of 64 */
+	uint32_t by_kind;	      /* as in wait, of the last wake */
+	/* The waits before, that it was woken from. */
+	struct tacho__past_wait {
+		uint64_t begin_ns, end_ns;
+		uint32_t what, stack;
+	} past[TACHO__PAST_WAITS];
+	uint32_t past_count;		   /* ever */
+	uint64_t late_from_ns, late_to_ns; /* from its last wake to its poll */
 };
 
 struct tacho__tracked_lock {
@@ -209,7 +220,7 @@ int tacho__open_still(struct tacho__thread *s, const struct tacho_resume_info *r
 void tacho__task_begins(struct tacho__tracker *t, struct tacho__thread *s, struct tacho__frame *f);
 void tacho__task_ended_poll(struct tacho__tracker *t, const struct tacho__thread *s,
 			    const struct tacho__frame *f);
-tacho__handler tacho__task_event;
+tacho__handler tacho__task_event, tacho__task_stack;
 void tacho__tasks_end(struct tacho__tracker *t);
 
 /* waits.c */

@@ -100,6 +100,8 @@ void tacho__lock_stack(struct tacho__tracker *t, struct tacho__thread *s,
 {
 	if (s->lock_done && s->lock.lock == e->word[0])
 		s->lock.stack = e->arg;
+	else
+		tacho__task_stack(t, s, e);
 	tacho__lock_flush(t, s);
 }
 

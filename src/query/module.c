@@ -9,14 +9,12 @@
 #include "query/module.h"
 
 #include <errno.h>
-#include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "query/fill.h"
-#include "text/names.h"
-#include "text/text.h"
 
 struct module_table {
 	sqlite3_vtab base; /* must be first */
@@ -327,194 +325,32 @@ static uint32_t row_of(const struct module_cursor *c)
 
 /* ------------------------------------------------------------------- values */
 
-static int is_plain(const char *text)
-{
-	while (*text >= ' ' && *text <= '~')
-		text++;
-	return !*text;
-}
-
-/* Text of a trace may hold any bytes; SQLite wants UTF-8, and gets it with the others escaped. */
-static void put_text(sqlite3_context *out, const char *text)
-{
-	char *copy = NULL;
-	size_t size = 0;
-	FILE *stream;
-
-	if (!text || !text[0]) {
-		sqlite3_result_null(out);
-		return;
-	}
-	/* Nearly always; the text lives as long as the reader. */
-	if (is_plain(text)) {
-		sqlite3_result_text(out, text, -1, SQLITE_STATIC);
-		return;
-	}
-	stream = open_memstream(&copy, &size);
-	if (!stream) {
-		sqlite3_result_error_nomem(out);
-		return;
-	}
-	text_put(stream, text);
-	if (fclose(stream) == 0)
-		sqlite3_result_text64(out, copy, size, SQLITE_TRANSIENT, SQLITE_UTF8);
-	else
-		sqlite3_result_error_nomem(out);
-	free(copy);
-}
-
-static void put_optional(sqlite3_context *out, uint64_t value, bool known)
-{
-	if (known)
-		sqlite3_result_int64(out, (sqlite3_int64)value);
-	else
-		sqlite3_result_null(out);
-}
-
-/* What stands behind an id, as code: innermost of the program. */
-static void put_place(const struct tacho__sql_source *s, sqlite3_context *out,
-		      enum tacho__sql_view view, uint32_t process, uint32_t id)
-{
-	struct tacho__place places[TACHO__PLACES_MAX];
-	uint32_t kernel;
-	uint32_t n = tacho__sql_stack_places(s, process, id, places, TACHO__PLACES_MAX, &kernel);
-	uint32_t own = kernel + tacho__places_own(places + kernel, n - kernel);
-	const struct tacho__place *p = n ? &places[own < n ? own : kernel < n ? kernel : 0] : NULL;
-
-	if (!p)
-		sqlite3_result_null(out);
-	else if (view == SQL_ID_LINE)
-		put_optional(out, p->line, p->line != 0);
-	else
-		put_text(out, view == SQL_ID_FUNCTION ? p->function : p->file);
-}
-
-static void put_thread(const struct tacho__sql_source *s, sqlite3_context *out,
-		       enum tacho__sql_view view, uint32_t process, uint32_t number)
-{
-	const struct tacho_thread *t =
-		number ? tacho_read_thread_by_number(s->reader, process, number) : NULL;
-
-	if (view == SQL_TID)
-		put_optional(out, t ? t->tid : 0, t != NULL);
-	else
-		put_text(out, t ? t->name : NULL);
-}
-
-/* A number of a counter; of the depth of a queue `id` is a loop. */
-static void put_value(sqlite3_context *out, const struct tacho_definition *d, uint64_t value)
-{
-	double real;
-
-	if (d && (d->def_class == TACHO_DEF_COUNTER || d->def_class == TACHO_DEF_GAUGE) &&
-	    d->value_type == TACHO_VALUE_F64) {
-		memcpy(&real, &value, sizeof(real));
-		sqlite3_result_double(out, real);
-	} else {
-		sqlite3_result_int64(out, (sqlite3_int64)value);
-	}
-}
-
-static void put_trace_id(sqlite3_context *out, uint64_t high, uint64_t low)
-{
-	char text[33];
-
-	if (!high && !low) {
-		sqlite3_result_null(out);
-		return;
-	}
-	snprintf(text, sizeof(text), "%016" PRIx64 "%016" PRIx64, high, low);
-	sqlite3_result_text(out, text, 32, SQLITE_TRANSIENT);
-}
-
-/* What is looked up in the process of the row. */
-static void put_known(const struct tacho__sql_source *s, sqlite3_context *out,
-		      enum tacho__sql_view view, uint32_t process, uint32_t id)
-{
-	const struct tacho_definition *d;
-	const struct tacho_process *p;
-
-	switch (view) {
-	case SQL_PID:
-		p = tacho_read_process(s->reader, process);
-		put_optional(out, p ? p->pid : 0, p != NULL);
-		break;
-	case SQL_TID:
-	case SQL_THREAD_NAME:
-		put_thread(s, out, view, process, id);
-		break;
-	case SQL_ID_NAME:
-	case SQL_ID_UNIT:
-		d = id ? tacho_read_definition(s->reader, process, id) : NULL;
-		put_text(out, !d ? NULL : view == SQL_ID_NAME ? d->name : d->unit);
-		break;
-	default:
-		put_place(s, out, view, process, id);
-	}
-}
-
-static void put_number(sqlite3_context *out, enum tacho__sql_view view, uint64_t value,
-		       uint64_t other)
-{
-	switch (view) {
-	case SQL_OPTIONAL:
-		put_optional(out, value, value != 0);
-		break;
-	case SQL_NOT_NEGATIVE:
-		put_optional(out, value, value != UINT64_MAX);
-		break;
-	case SQL_IF:
-		put_optional(out, value, other != 0);
-		break;
-	case SQL_DIFFERENCE:
-		put_optional(out, value - other, value && other);
-		break;
-	case SQL_RESULT:
-		put_text(out, name_result((unsigned)value));
-		break;
-	case SQL_LEVEL:
-		put_text(out, name_level((unsigned)value));
-		break;
-	case SQL_DESCRIPTOR:
-		put_text(out, name_descriptor((unsigned)value));
-		break;
-	case SQL_TRACE_ID:
-		put_trace_id(out, value, other);
-		break;
-	case SQL_POINTER:
-		put_text(out, (const char *)(uintptr_t)value);
-		break;
-	default:
-		sqlite3_result_int64(out, (sqlite3_int64)value);
-	}
-}
-
 static int column(sqlite3_vtab_cursor *base, sqlite3_context *out, int index)
 {
 	const struct module_cursor *c = (const struct module_cursor *)(const void *)base;
 	const struct module_table *t = table_of(base->pVtab);
-	const struct tacho__sql_rows *rows = &t->source->rows[t->table];
-	const struct tacho__sql_column *col = &tacho__sql_table_at(t->table)->columns[index];
-	uint32_t row = row_of(c), process = 0;
-	uint64_t value, other = 0;
+	struct tacho__sql_cell cell;
 
-	/* SQLite asks for no column that it did not announce. */
-	if (tacho__sql_column_fields(col) & ~rows->has) {
+	tacho__sql_cell(t->source, t->table, (uint32_t)index, row_of(c), &cell);
+	switch (cell.type) {
+	case SQL_CELL_INTEGER:
+		sqlite3_result_int64(out, cell.integer);
+		break;
+	case SQL_CELL_REAL:
+		sqlite3_result_double(out, cell.real);
+		break;
+	case SQL_CELL_TEXT:
+		/* The text lives as long as the reader, but for one that was made. */
+		sqlite3_result_text(out, cell.text, -1,
+				    cell.made ? SQLITE_TRANSIENT : SQLITE_STATIC);
+		break;
+	case SQL_CELL_NO_MEMORY:
+		sqlite3_result_error_nomem(out);
+		break;
+	default:
 		sqlite3_result_null(out);
-		return SQLITE_OK;
 	}
-	value = tacho__sql_value(rows, col->field, row);
-	if (tacho__sql_column_fields(col) >> col->field2 & 1)
-		other = tacho__sql_value(rows, col->field2, row);
-	if (rows->has >> SQL_PROCESS & 1)
-		process = (uint32_t)tacho__sql_value(rows, SQL_PROCESS, row);
-	if (col->view == SQL_VALUE)
-		put_value(out, tacho_read_definition(t->source->reader, process, (uint32_t)other),
-			  value);
-	else if (col->view >= SQL_PID)
-		put_known(t->source, out, col->view, process, (uint32_t)value);
-	else
-		put_number(out, col->view, value, other);
+	free(cell.made);
 	return SQLITE_OK;
 }
 

@@ -74,6 +74,7 @@ struct tacho__sql_rows {
 	struct tacho__sql_field field[SQL_FIELDS]; /* those of `has` */
 	uint32_t has;				   /* bit i: field i is there */
 	uint32_t count;
+	uint64_t more; /* rows beyond `most` of the source, which are not there */
 	bool filled;
 };
 
@@ -113,6 +114,7 @@ struct tacho__sql_source {
 	struct tacho__sql_stacks
 		*stacks; /* of samples that came without a definition; NULL: none yet */
 	struct tacho__sql_text *texts; /* that fields of SQL_POINTER point to */
+	uint32_t most;		       /* rows of a table; 0: all */
 	/* Asked now and then while a table is filled, may be NULL; not 0: give up. */
 	int (*stop)(void *arg, uint64_t ns);
 	void *stop_arg;
@@ -146,6 +148,27 @@ static inline uint64_t tacho__sql_value(const struct tacho__sql_rows *rows, uint
 		return b->least + ((const uint64_t *)(const void *)b->above)[at];
 	}
 }
+
+/* What a query sees in a column of a row. */
+enum tacho__sql_cell_type {
+	SQL_CELL_NULL = 0,
+	SQL_CELL_INTEGER,
+	SQL_CELL_REAL,
+	SQL_CELL_TEXT,
+	SQL_CELL_NO_MEMORY,
+};
+
+struct tacho__sql_cell {
+	enum tacho__sql_cell_type type;
+	int64_t integer;
+	double real;
+	const char *text; /* printable UTF-8; lives as long as the source, unless it was made */
+	char *made;	  /* the caller frees it */
+};
+
+/* The fields of the column are there (tacho__sql_need); NULL where not. */
+void tacho__sql_cell(const struct tacho__sql_source *s, uint32_t table, uint32_t column,
+		     uint32_t row, struct tacho__sql_cell *out);
 
 /* The rows whose field lies in [low, high], in one of three ways. */
 struct tacho__sql_range {

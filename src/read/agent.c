@@ -64,6 +64,7 @@ static const struct {
 	[TACHO_GAP_TOO_FAST] = {"too-fast",
 				"the process overwrote records before the agent had copied them"},
 	[TACHO_GAP_KERNEL] = {"kernel", "the kernel dropped samples or context switches"},
+	[TACHO_GAP_IMPORT] = {"import", "what this was imported from is damaged, or lacks it"},
 };
 #define REASONS (sizeof(reasons) / sizeof(reasons[0]))
 
@@ -241,8 +242,7 @@ void tacho__absent_settle(struct tacho_reader *r)
 {
 	uint32_t kept = 0;
 
-	if (r->absent_count)
-		qsort(r->absent, r->absent_count, sizeof(*r->absent), compare_absent);
+	TACHO__SORT(r->absent, r->absent_count, compare_absent);
 	for (uint32_t i = 0; i < r->absent_count; i++)
 		if (!kept || compare_absent(&r->absent[kept - 1], &r->absent[i]) != 0)
 			r->absent[kept++] = r->absent[i];

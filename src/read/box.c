@@ -273,7 +273,8 @@ static int describe(struct tacho__box *b, const struct tacho__host *host)
 	const struct tacho_box_super *u = &b->super;
 	struct tacho_process p = {
 		.pid = u->pid,
-		.uid = u->uid,
+		/* What it says of its owner may change at any time. */
+		.uid = host ? b->in->uid : u->uid,
 		.parent_pid = u->parent_pid,
 		.start_time = u->start_time,
 		.clock = u->clock,

@@ -19,6 +19,8 @@ static int take_build_id(struct tacho_reader *r, struct tacho_process *p,
 	return 0;
 }
 
+#define NAMES_WHY_MAX 440u /* bytes of the reason that are told */
+
 struct meta {
 	struct tacho_process p;
 	uint32_t identity; /* bits: pid, start time, boot id, created */
@@ -65,6 +67,7 @@ static const struct {
 	{TACHO_META_END_MONO, NUMBER(end_ns)},
 	{TACHO_META_END_FLAGS, NUMBER(end_flags)},
 	{TACHO_META_COMMAND_LINE, TEXT(command_line)},
+	{TACHO_META_IMPORTED, TEXT(imported)},
 };
 
 static int take_field(struct tacho_reader *r, struct tacho_process *p, const struct tacho__meta *e)
@@ -86,8 +89,17 @@ static int take_field(struct tacho_reader *r, struct tacho_process *p, const str
 	return 0;
 }
 
-static int take_meta(struct tacho_reader *r, struct meta *m, const struct tacho__meta *e)
+/* Names are asked for last, and at most once for each part. */
+static void tell_names(struct tacho__trace *t, const struct tacho__meta *e)
 {
+	tacho__problem(
+		t->reader, t->source, "no-names", 0, 0, "some code addresses have no names: %.*s",
+		(int)(e->bytes < NAMES_WHY_MAX ? e->bytes : NAMES_WHY_MAX), (const char *)e->value);
+}
+
+static int take_meta(struct tacho__trace *t, struct meta *m, const struct tacho__meta *e)
+{
+	struct tacho_reader *r = t->reader;
 	struct tacho_process *p = &m->p;
 
 	switch (e->key) {
@@ -112,6 +124,9 @@ static int take_meta(struct tacho_reader *r, struct meta *m, const struct tacho_
 	case TACHO_META_UNREAD_CHUNKS:
 		m->unread_chunks = e->number;
 		break;
+	case TACHO_META_NAMES:
+		tell_names(t, e);
+		break;
 	default:
 		break;
 	}
@@ -131,7 +146,7 @@ static int parse_meta(struct tacho__trace *t, struct meta *m, const uint8_t *dat
 				       "after it are lost");
 			break;
 		}
-		err = take_meta(t->reader, m, &e);
+		err = take_meta(t, m, &e);
 	}
 	return err;
 }

@@ -203,7 +203,7 @@ int tacho__definitions_add(struct tacho__definitions *d, struct tacho__arena *ar
 	if (raw->id == 0 || raw->id > TACHO_ARG_MAX || raw->def_class == 0 ||
 	    raw->size > TACHO_DEF_PAYLOAD_MAX)
 		return -EBADMSG;
-	if (raw->def_class > TACHO_DEF_MODULE || tacho__definitions_get(d, raw->id))
+	if (raw->def_class > TACHO_DEF_DESCRIPTOR || tacho__definitions_get(d, raw->id))
 		return 0;
 	if (make_room(d))
 		return -ENOMEM;

@@ -18,8 +18,8 @@ static int same_process(const struct tacho_process *a, const struct tacho_proces
 
 static void no_nulls(struct tacho_process *p)
 {
-	const char **texts[] = {&p->exe,     &p->comm,	 &p->service, &p->host,
-				&p->version, &p->reason, &p->why,     &p->command_line};
+	const char **texts[] = {&p->exe,    &p->comm, &p->service,	&p->host,    &p->version,
+				&p->reason, &p->why,  &p->command_line, &p->imported};
 
 	for (size_t i = 0; i < sizeof(texts) / sizeof(texts[0]); i++)
 		if (!*texts[i])
@@ -196,7 +196,7 @@ static void settle_threads(struct tacho_reader *r)
 
 	if (!r->thread_count)
 		return;
-	qsort(r->threads, r->thread_count, sizeof(*r->threads), compare_threads);
+	TACHO__SORT(r->threads, r->thread_count, compare_threads);
 	for (uint32_t i = 0; i < r->thread_count; i++) {
 		if (kept && !compare_threads(&r->threads[kept - 1], &r->threads[i]))
 			join_threads(r->threads[kept - 1], r->threads[i]);
@@ -296,8 +296,7 @@ static void settle_incidents(struct tacho_reader *r)
 		r->crashes[kept - 1]->survived = survived;
 	}
 	r->crash_count = kept;
-	if (kept)
-		qsort(r->crashes, kept, sizeof(*r->crashes), compare_moments);
+	TACHO__SORT(r->crashes, kept, compare_moments);
 }
 
 /* Counters of a newer recorder have no name here; what they count is not to be taken for

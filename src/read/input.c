@@ -52,6 +52,8 @@ struct tacho__input *tacho__input_part(struct tacho__input *whole, uint64_t from
 		.size = size,
 		/* Its share: all parts together are not backed by more than the whole. */
 		.backed = (uint64_t)((double)whole->backed * (double)size / (double)whole->size),
+		.uid = whole->uid,
+		.gid = whole->gid,
 		.read_at = part_read,
 		.close = part_close,
 	};

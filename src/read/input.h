@@ -21,6 +21,7 @@ struct tacho__input {
 	/* Bytes that somebody pays for. A sparse file may be of any size for nothing, so
 	   this and not the size bounds what is held of it. */
 	uint64_t backed;
+	uint32_t uid, gid; /* of who owns the file */
 	/* All of [offset, offset + size), which lies inside the input; 0 or -errno. */
 	int (*read_at)(struct tacho__input *in, uint64_t offset, void *to, size_t size);
 	void (*close)(struct tacho__input *in);
@@ -36,6 +37,13 @@ struct tacho__fd_input {
 	int fd;
 };
 int tacho__input_fd(struct tacho__fd_input *in, int fd);
+/*
+ * A descriptor and what it is of: a file, or a folder; or a negative errno, -EINVAL for what is
+ * neither. That is known before anything is opened: devices do things when they are. Nobody is led
+ * elsewhere by a link that is not theirs: -ELOOP. open.c.
+ */
+struct stat;
+int tacho__open_any(const char *path, struct stat *st);
 /* All of it: 0, -ENODATA: the file ends before, or -errno. open.c. */
 int tacho__read_at(int fd, uint64_t offset, void *to, size_t size);
 

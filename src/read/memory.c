@@ -77,8 +77,36 @@ int tacho__grow(void **array, uint32_t *capacity, uint32_t need, size_t size)
 	return 0;
 }
 
-void tacho__sort(void *array, size_t count, size_t size, int (*compare)(const void *, const void *))
+typedef int comparison(const void *, const void *);
+
+/* `copy` has room for half of it. What is in order already costs a comparison for each element. */
+static void merge_sort(uint8_t *at, size_t count, size_t size, comparison *compare, uint8_t *copy)
 {
-	if (count > 1)
+	size_t half = count / 2 * size;
+	const uint8_t *left = copy, *right = at + half, *end = at + count * size;
+
+	if (count < 2)
+		return;
+	merge_sort(at, count / 2, size, compare, copy);
+	merge_sort(at + half, count - count / 2, size, compare, copy);
+	if (compare(right - size, right) <= 0)
+		return;
+	memcpy(copy, at, half);
+	for (; left < copy + half; at += size) {
+		const uint8_t **next = right < end && compare(left, right) > 0 ? &right : &left;
+
+		memcpy(at, *next, size);
+		*next += size;
+	}
+}
+
+void tacho__sort(void *array, size_t count, size_t size, comparison *compare)
+{
+	uint8_t *copy = count > 1 ? malloc(count / 2 * size) : NULL;
+
+	if (copy)
+		merge_sort(array, count, size, compare, copy);
+	else if (count > 1)
 		qsort(array, count, size, compare);
+	free(copy);
 }

@@ -24,7 +24,8 @@ void tacho__arena_free(struct tacho__arena *a);
 int tacho__grow(void **array, uint32_t *capacity, uint32_t need, size_t size);
 #define TACHO__GROW(array, capacity, need) \
 	tacho__grow((void **)&(array), &(capacity), (need), sizeof(*(array)))
-/* qsort(3), also of no elements at no place. */
+/* As qsort(3), but what compares equal keeps its order: with every C library the same. With no
+   memory for a copy of a half it is qsort(3). */
 void tacho__sort(void *array, size_t count, size_t size,
 		 int (*compare)(const void *, const void *));
 #define TACHO__SORT(array, count, compare) \

@@ -515,6 +515,15 @@ int tacho_read_seek(struct tacho_reader *reader, uint64_t ns)
 	return begin(reader, ns);
 }
 
+struct tacho__file_owner tacho__read_file_owner(const struct tacho_reader *reader, uint32_t process)
+{
+	for (uint32_t i = 0; i < reader->source_count; i++)
+		if (reader->sources[i].process == process)
+			return (struct tacho__file_owner){reader->sources[i].input->uid,
+							  reader->sources[i].input->gid};
+	return (struct tacho__file_owner){0, 0};
+}
+
 uint64_t tacho__read_last_ns(const struct tacho_reader *reader)
 {
 	uint64_t last = 0;

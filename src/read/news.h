@@ -14,6 +14,7 @@
 #include "read/records.h"
 
 struct tacho_reader;
+struct tacho_read_options;
 
 struct tacho__news {
 	/* 1: leave this chunk out. Asked once for each chunk there is, whose header may have
@@ -35,6 +36,9 @@ struct tacho__news {
 /* As tacho_read_open, for a box that is open: `fd` stays the caller's. */
 int tacho__read_news(struct tacho_reader **out, int fd, const char *path,
 		     const struct tacho__news *news, char *message, size_t message_size);
+/* The same for a box or a trace file, and all that is in it. */
+int tacho__read_fd(struct tacho_reader **out, int fd, const char *path,
+		   const struct tacho_read_options *options, char *message, size_t message_size);
 
 /* Leaves out the first `n` records (at most head.count); what is open then goes into the head,
    as if a chunk began there. */

@@ -16,6 +16,8 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/process.h"
+#include "base/sys.h"
 #include "base/text.h"
 #include "read/reader.h"
 
@@ -38,7 +40,6 @@ struct file_input {
 	int fd; /* -1: closed for the moment */
 	dev_t dev;
 	ino_t ino;
-	uid_t uid;
 };
 
 /* ------------------------------------------------------------------- files */
@@ -64,14 +65,49 @@ static void pool_enter(struct file_input *f)
 	p->open[at] = f;
 }
 
+/* 1: the name is that of a link; 2: of one that somebody else made. */
+static int is_link(const char *path)
+{
+	struct stat st;
+
+	if (lstat(path, &st) || !S_ISLNK(st.st_mode))
+		return 0;
+	return st.st_uid == geteuid() || st.st_uid == 0 ? 1 : 2;
+}
+
+int tacho__open_any(const char *path, struct stat *st)
+{
+	int link = is_link(path), fd, err = 0;
+	int known = link > 1 ? -1 : open(path, O_PATH | O_CLOEXEC | (link ? 0 : O_NOFOLLOW));
+	char through[32];
+
+	*st = (struct stat){0};
+	if (known < 0)
+		return link > 1 ? -ELOOP : -errno;
+	if (fstat(known, st))
+		err = -errno;
+	else if (S_ISLNK(st->st_mode))
+		err = -ELOOP;
+	else if (!S_ISREG(st->st_mode) && !S_ISDIR(st->st_mode))
+		err = -EINVAL;
+	snprintf(through, sizeof(through), "/proc/self/fd/%d", known);
+	fd = err ? -1 : open(through, OPEN_FLAGS);
+	if (!err && fd < 0 && errno == ENOENT) /* there is no /proc */
+		fd = open(path, OPEN_FLAGS | (link ? 0 : O_NOFOLLOW));
+	if (!err && fd < 0)
+		err = -errno;
+	close(known);
+	return err ? err : fd;
+}
+
 static int file_reopen(struct file_input *f)
 {
 	struct stat st;
-	int fd = open(f->path, OPEN_FLAGS);
+	int fd = tacho__open_any(f->path, &st);
 
 	if (fd < 0)
-		return -errno;
-	if (fstat(fd, &st) || st.st_dev != f->dev || st.st_ino != f->ino) {
+		return fd;
+	if (st.st_dev != f->dev || st.st_ino != f->ino) {
 		close(fd);
 		return -ESTALE;
 	}
@@ -113,6 +149,8 @@ static void describe_input(struct tacho__input *in, const char *path, const stru
 	in->backed = (uint64_t)st->st_blocks * 512;
 	if (in->backed > in->size)
 		in->backed = in->size;
+	in->uid = st->st_uid;
+	in->gid = st->st_gid;
 }
 
 int tacho__input_fd(struct tacho__fd_input *in, int fd)
@@ -166,7 +204,6 @@ static struct file_input *file_input(int fd, const char *path, const struct stat
 	f->fd = fd;
 	f->dev = st->st_dev;
 	f->ino = st->st_ino;
-	f->uid = st->st_uid;
 	f->pool = pool;
 	if (pool) {
 		pool->users++;
@@ -177,23 +214,6 @@ static struct file_input *file_input(int fd, const char *path, const struct stat
 
 /* -------------------------------------------------------------------- host */
 
-static ssize_t read_small(const char *path, char *to, size_t size)
-{
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
-	ssize_t n;
-
-	if (fd < 0)
-		return -errno;
-	do
-		n = read(fd, to, size - 1);
-	while (n < 0 && errno == EINTR);
-	if (n < 0)
-		n = -errno;
-	close(fd);
-	to[n > 0 ? n : 0] = 0;
-	return n;
-}
-
 /* 1: the box was made since this host was started, 0: not, -1: cannot be told. */
 static int is_same_boot(const uint8_t boot_id[16])
 {
@@ -203,7 +223,7 @@ static int is_same_boot(const uint8_t boot_id[16])
 	unsigned n = 0;
 
 	if (!memcmp(boot_id, unknown, sizeof(unknown)) ||
-	    read_small("/proc/sys/kernel/random/boot_id", text, sizeof(text)) <= 0)
+	    tacho__read_small("/proc/sys/kernel/random/boot_id", text, sizeof(text)) <= 0)
 		return -1;
 	for (const char *p = text; *p && n < 32; p++) {
 		unsigned digit;
@@ -235,7 +255,7 @@ static int read_stat(uint32_t pid, struct stat_line *line)
 	char *p;
 
 	snprintf(path, sizeof(path), "/proc/%u/stat", pid);
-	if (read_small(path, text, sizeof(text)) <= 0)
+	if (tacho__read_small(path, text, sizeof(text)) <= 0)
 		return 0;
 	/* The name of the process may hold anything, parentheses too. */
 	p = strrchr(text, ')');
@@ -284,14 +304,14 @@ static int is_mapped(uint32_t pid, ino_t ino)
  * keeps the pid and the start time but not the mapping.
  */
 static enum tacho_alive is_alive(const struct tacho_box_super *s, int same_boot, ino_t ino,
-				 struct stat_line *line)
+				 uint32_t owner, struct stat_line *line)
 {
 	if (!same_boot || s->pid == 0 || s->pid > INT32_MAX)
 		return TACHO_ALIVE_NO;
 	if (!read_stat(s->pid, line))
 		return kill((pid_t)s->pid, 0) && errno == ESRCH ? TACHO_ALIVE_NO
 								: TACHO_ALIVE_UNKNOWN;
-	if (line->start_time != s->start_time)
+	if (line->start_time != s->start_time || !tacho__process_may_own(s->pid, owner))
 		return TACHO_ALIVE_NO;
 	/* A leader that has ended is a zombie while its threads go on. */
 	if ((line->state == 'Z' || line->state == 'X') && line->threads <= 1)
@@ -306,18 +326,19 @@ static void ask_process(struct tacho__host *host, uint32_t pid, const struct sta
 	ssize_t n;
 
 	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
-	n = read_small(path, host->command_line, sizeof(host->command_line));
+	n = tacho__read_small(path, host->command_line, sizeof(host->command_line));
 	tacho__join_arguments(host->command_line, n > 0 ? (size_t)n : 0);
 	host->parent_pid = line->parent;
 }
 
-static void ask_host(struct tacho__host *host, const struct tacho_box_super *s, ino_t ino)
+static void ask_host(struct tacho__host *host, const struct tacho_box_super *s,
+		     const struct file_input *f)
 {
 	struct stat_line line;
 	int same_boot = is_same_boot(s->boot_id);
 	int our_clock = s->clock == TACHO_CLOCK_MONOTONIC;
 
-	*host = (struct tacho__host){.alive = is_alive(s, same_boot, ino, &line),
+	*host = (struct tacho__host){.alive = is_alive(s, same_boot, f->ino, f->base.uid, &line),
 				     .earlier = same_boot == 0};
 	if (host->alive == TACHO_ALIVE_YES)
 		ask_process(host, s->pid, &line);
@@ -338,10 +359,10 @@ static void ask_host(struct tacho__host *host, const struct tacho_box_super *s, 
 /* ------------------------------------------------------------------- boxes */
 
 /* Boxes are trusted as little as their owner: nobody is made to read another's. */
-static int check_box(const struct file_input *f, const struct tacho_box_super *s, int is_link,
+static int check_box(const struct file_input *f, const struct tacho_box_super *s, int link,
 		     char *message, size_t message_size)
 {
-	if (is_link) {
+	if (link) {
 		tacho__say(
 			message, message_size,
 			"cannot read %s: it is a symbolic link, and a box never is; give the box "
@@ -349,21 +370,21 @@ static int check_box(const struct file_input *f, const struct tacho_box_super *s
 			f->path);
 		return -ELOOP;
 	}
-	if (f->uid == geteuid() || (geteuid() == 0 && f->uid == s->uid))
+	if (f->base.uid == geteuid() || (geteuid() == 0 && f->base.uid == s->uid))
 		return 0;
 	if (geteuid() == 0)
 		tacho__say(
 			message, message_size,
 			"cannot read %s: it belongs to user %u but says that user %u recorded it",
-			f->path, (unsigned)f->uid, s->uid);
+			f->path, (unsigned)f->base.uid, s->uid);
 	else
 		tacho__say(message, message_size,
 			   "cannot read %s: it belongs to user %u; try as that user or as root",
-			   f->path, (unsigned)f->uid);
+			   f->path, (unsigned)f->base.uid);
 	return -EPERM;
 }
 
-static int add_file(struct tacho_reader *r, struct file_input *f, int is_link, char *message,
+static int add_file(struct tacho_reader *r, struct file_input *f, int link, char *message,
 		    size_t message_size)
 {
 	struct tacho_box_super super;
@@ -372,12 +393,12 @@ static int add_file(struct tacho_reader *r, struct file_input *f, int is_link, c
 
 	if (!tacho__is_box(&f->base) || tacho__input_read(&f->base, 0, &super, sizeof(super)))
 		return tacho__reader_add(r, &f->base, NULL, message, message_size);
-	err = check_box(f, &super, is_link, message, message_size);
+	err = check_box(f, &super, link, message, message_size);
 	if (err) {
 		f->base.close(&f->base);
 		return err;
 	}
-	ask_host(&host, &super, f->ino);
+	ask_host(&host, &super, f);
 	return tacho__reader_add(r, &f->base, &host, message, message_size);
 }
 
@@ -395,12 +416,12 @@ static int add_from_folder(struct tacho_reader *r, const char *path, struct file
 	char message[512] = "";
 	struct file_input *f;
 	struct stat st;
-	int fd = open(path, OPEN_FLAGS);
+	int fd = tacho__open_any(path, &st);
 	int err;
 
-	if (fd < 0 || fstat(fd, &st) || !S_ISREG(st.st_mode)) {
+	if (fd < 0 || !S_ISREG(st.st_mode)) {
 		snprintf(message, sizeof(message), "it cannot be opened: %s",
-			 fd < 0 ? strerror(errno) : "it is not a regular file");
+			 fd < 0 && fd != -EINVAL ? strerror(-fd) : "it is not a regular file");
 		if (fd >= 0)
 			close(fd);
 		tacho__problem_path(r, path, "unreadable-file", message);
@@ -475,37 +496,31 @@ static int open_path(struct tacho_reader *r, const char *path, char *message, si
 {
 	struct file_input *f;
 	struct stat st;
-	int is_link = 0;
-	int fd = open(path, OPEN_FLAGS | O_NOFOLLOW);
+	int fd = tacho__open_any(path, &st);
 
-	if (fd < 0 && errno == ELOOP) {
-		is_link = 1;
-		fd = open(path, OPEN_FLAGS);
-	}
-	if (fd < 0 || fstat(fd, &st)) {
-		int err = -errno;
-
-		if (fd >= 0)
-			close(fd);
-		tacho__say(message, message_size,
-			   "cannot open %s: %s; try 'tacho ls' for the boxes there are", path,
-			   strerror(-err));
-		return err;
-	}
-	if (S_ISDIR(st.st_mode)) {
+	if (fd >= 0 && S_ISDIR(st.st_mode)) {
 		close(fd);
 		return add_folder(r, path, message, message_size);
 	}
-	if (!S_ISREG(st.st_mode)) {
-		close(fd);
+	if (fd >= 0) {
+		f = file_input(fd, path, &st, NULL);
+		return f ? add_file(r, f, is_link(path), message, message_size) : -ENOMEM;
+	}
+	if (fd == -EINVAL)
 		tacho__say(message, message_size,
 			   "cannot read %s: it is neither a file nor a folder; give a box, a trace "
 			   "file or a folder of trace files",
 			   path);
-		return -EINVAL;
-	}
-	f = file_input(fd, path, &st, NULL);
-	return f ? add_file(r, f, is_link, message, message_size) : -ENOMEM;
+	else if (fd == -ELOOP)
+		tacho__say(message, message_size,
+			   "cannot read %s: it is a symbolic link that another user made; give the "
+			   "file itself if you trust it",
+			   path);
+	else
+		tacho__say(message, message_size,
+			   "cannot open %s: %s; try 'tacho ls' for the boxes there are", path,
+			   strerror(-fd));
+	return fd;
 }
 
 /* A reader to which something was added, or could not be: `err` says which. */
@@ -549,13 +564,15 @@ int tacho_read_open_all(struct tacho_reader **out, const char *const *paths, uin
 	return open_end(out, r, path, err, message, message_size);
 }
 
-int tacho__read_news(struct tacho_reader **out, int fd, const char *path,
-		     const struct tacho__news *news, char *message, size_t message_size)
+/* `news`: a box, and only this of it; NULL: all, and of a trace file too. */
+static int open_fd(struct tacho_reader **out, int fd, const char *path,
+		   const struct tacho_read_options *options, const struct tacho__news *news,
+		   char *message, size_t message_size)
 {
 	struct tacho_reader *r;
 	struct file_input *f = NULL;
 	struct stat st = {0};
-	int err = tacho__reader_new(&r, NULL, message, message_size);
+	int err = tacho__reader_new(&r, options, message, message_size);
 	int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
 
 	if (!err && (own < 0 || fstat(own, &st)))
@@ -566,7 +583,7 @@ int tacho__read_news(struct tacho_reader **out, int fd, const char *path,
 		close(own);
 	if (!err && !f)
 		err = -ENOMEM;
-	if (!err && !tacho__is_box(&f->base)) {
+	if (!err && news && !tacho__is_box(&f->base)) {
 		f->base.close(&f->base);
 		tacho__say(message, message_size, "cannot read %s: it is not a box", path);
 		err = -EBADMSG;
@@ -577,4 +594,16 @@ int tacho__read_news(struct tacho_reader **out, int fd, const char *path,
 		r->news = NULL;
 	}
 	return open_end(out, r, path, err, message, message_size);
+}
+
+int tacho__read_news(struct tacho_reader **out, int fd, const char *path,
+		     const struct tacho__news *news, char *message, size_t message_size)
+{
+	return open_fd(out, fd, path, NULL, news, message, message_size);
+}
+
+int tacho__read_fd(struct tacho_reader **out, int fd, const char *path,
+		   const struct tacho_read_options *options, char *message, size_t message_size)
+{
+	return open_fd(out, fd, path, options, NULL, message, message_size);
 }

@@ -317,7 +317,7 @@ int tacho__parts_tails(struct tacho_reader *r, uint32_t source, struct tacho__pa
 				(struct last){x->pub.thread, i, x->pub.first_ns, x->pub.last_ns};
 	}
 	TACHO__SORT(last, count, compare_last);
-	qsort(s->tails, s->tail_count, sizeof(*s->tails), compare_tails);
+	TACHO__SORT(s->tails, s->tail_count, compare_tails);
 	for (uint32_t from = 0, to; !err && from < s->tail_count; from = to) {
 		uint32_t thread = s->tails[from].thread;
 

@@ -67,6 +67,13 @@ int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tach
  */
 int tacho__read_limit(struct tacho_reader *reader, uint64_t from_ns, uint64_t to_ns);
 
+/* Who owns the file that tells of the process, whatever that says. */
+struct tacho__file_owner {
+	uint32_t uid, gid;
+};
+struct tacho__file_owner tacho__read_file_owner(const struct tacho_reader *reader,
+						uint32_t process);
+
 /* Whether the thread, 0: any of the process, has records after what the reader is limited to. */
 int tacho__read_goes_on(const struct tacho_reader *reader, uint32_t process, uint32_t thread);
 /* When the last record is; the window may go on after it. 0: there is none. */

@@ -248,6 +248,24 @@ static int tag_from_blocks(struct tacho__trace *t, uint8_t *buffer)
 	return 0;
 }
 
+/* What is no trace of tacho, as far as its first bytes tell. */
+static const char *foreign_text(struct tacho__trace *t)
+{
+	char head[8];
+
+	if (tacho__input_read(t->in, 0, head, sizeof(head)))
+		memset(head, 0, sizeof(head));
+	if (memcmp(head, "\x1f\x8b", 2) == 0)
+		return "it is packed with gzip, and what is inside is no trace of Go or dial9; a "
+		       "profile of pprof is no trace: runtime/trace and /debug/pprof/trace write "
+		       "one";
+	if (memcmp(head, "TOKIOTRC", 8) == 0)
+		return "it is a trace of dial9 before 0.3, which tacho does not read; record it "
+		       "again with a newer dial9";
+	return "it is neither a box nor a trace file of tacho, or nothing of it is left; try "
+	       "'tacho ls' for the boxes there are";
+}
+
 static int read_header(struct tacho__trace *t, uint8_t *buffer, char *message, size_t message_size)
 {
 	struct tacho_trace_file file;
@@ -274,11 +292,7 @@ static int read_header(struct tacho__trace *t, uint8_t *buffer, char *message, s
 		break;
 	}
 foreign:
-	tacho__say(
-		message, message_size,
-		"cannot read %s: it is neither a box nor a trace file of tacho, or nothing of it "
-		"is left; try 'tacho ls' for the boxes there are",
-		path);
+	tacho__say(message, message_size, "cannot read %s: %s", path, foreign_text(t));
 	return -EBADMSG;
 }
 

@@ -116,6 +116,11 @@ int tacho__debuginfod_find(enum tacho__debuginfod_file what, const uint8_t *buil
 	return all.gave_up && fd < 0 ? -ETIMEDOUT : fd;
 }
 
+int tacho__debuginfod_is_allowed(void)
+{
+	return all.client != NULL;
+}
+
 uint64_t tacho__debuginfod_spent_ns(void)
 {
 	return all.spent_ns;

@@ -30,6 +30,9 @@ enum tacho__debuginfod_file {
  */
 int tacho__debuginfod_find(enum tacho__debuginfod_file what, const uint8_t *build_id, size_t size);
 
+/* Whether somebody has allowed it. */
+int tacho__debuginfod_is_allowed(void);
+
 /* Time that has been spent waiting for servers. */
 uint64_t tacho__debuginfod_spent_ns(void);
 

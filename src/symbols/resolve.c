@@ -252,14 +252,20 @@ static int is_kernel(uint64_t address)
 	return (int)(address >> 63);
 }
 
+void tacho__resolver_prepare(struct tacho__resolver *r, const struct tacho_definition *module,
+			     uint64_t address)
+{
+	if (module || !is_kernel(address) || r->kernel_tried)
+		return;
+	r->kernel_tried = 1;
+	if (same_boot(r->process) && tacho__ksyms_load(&r->kernel, NULL))
+		r->kernel = NULL;
+}
+
 static uint32_t by_kernel(struct tacho__resolver *r, uint64_t address, struct tacho__resolved *out)
 {
-	const char *name;
+	const char *name = r->kernel ? tacho__ksyms_name(r->kernel, address) : NULL;
 
-	if (!r->kernel_tried && same_boot(r->process) && tacho__ksyms_load(&r->kernel, NULL))
-		r->kernel = NULL;
-	r->kernel_tried = 1;
-	name = r->kernel ? tacho__ksyms_name(r->kernel, address) : NULL;
 	out[0] = (struct tacho__resolved){.function = name};
 	return name != NULL;
 }

@@ -9,6 +9,8 @@
 
 struct tacho__resolver;
 
+#define TACHO__SYMBOL_TEXT_MAX 4096u /* of a name that is kept; templates have no bounds */
+
 /* One function that an address lies in. Texts live until the next call for the resolver. */
 struct tacho__resolved {
 	const char *function; /* NULL: not known */
@@ -19,6 +21,10 @@ struct tacho__resolved {
 /* NULL: out of memory. */
 struct tacho__resolver *tacho__resolver_new(const struct tacho_process *process);
 void tacho__resolver_free(struct tacho__resolver *r);
+
+/* Does what tacho__resolve would need this process's rights for: reads the kernel's names. */
+void tacho__resolver_prepare(struct tacho__resolver *r, const struct tacho_definition *module,
+			     uint64_t address);
 
 /*
  * The functions that `address` lies in, the innermost first, at most `most`; how many.

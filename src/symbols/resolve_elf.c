@@ -10,6 +10,7 @@
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <zlib.h>
 
 #include "symbols/debuginfod.h"
 
@@ -42,31 +43,52 @@ static int open_file(const char *path, uint32_t uid)
 	return -1;
 }
 
-/* What is looked for is a file with this build-id. */
+/* What is looked for is a file with this build-id; where there is none, of this checksum. */
 struct wanted {
 	const void *id;
 	ssize_t size;
+	GElf_Word crc;
 	char **found; /* its path, to be freed by libdwfl */
 };
 
-/* A file of the build-id, or -1. Takes `path` over. */
+static int has_build_id(int fd, const struct wanted *w)
+{
+	Elf *elf = elf_begin(fd, ELF_C_READ_MMAP, NULL);
+	const void *id;
+	int has = elf && dwelf_elf_gnu_build_id(elf, &id) == w->size &&
+		  !memcmp(id, w->id, (size_t)w->size);
+
+	elf_end(elf);
+	return has;
+}
+
+static int has_checksum(int fd, GElf_Word crc)
+{
+	unsigned char bytes[65536];
+	uLong sum = crc32(0, NULL, 0);
+	off_t at = 0;
+	ssize_t n;
+
+	while ((n = pread(fd, bytes, sizeof(bytes), at)) > 0) {
+		sum = crc32(sum, bytes, (uInt)n);
+		at += n;
+	}
+	return n == 0 && sum == crc;
+}
+
+/* The file that is wanted, or -1. Takes `path` over. */
 static int try_path(const struct wanted *w, char *path)
 {
 	int fd = path ? open_file(path, geteuid()) : -1;
-	Elf *elf = fd < 0 ? NULL : elf_begin(fd, ELF_C_READ_MMAP, NULL);
-	const void *id;
 
-	if (elf && dwelf_elf_gnu_build_id(elf, &id) == w->size &&
-	    !memcmp(id, w->id, (size_t)w->size)) {
+	if (fd >= 0 && (w->size > 0 ? has_build_id(fd, w) : has_checksum(fd, w->crc))) {
 		*w->found = path;
-	} else {
-		if (fd >= 0)
-			close(fd);
-		free(path);
-		fd = -1;
+		return fd;
 	}
-	elf_end(elf);
-	return fd;
+	if (fd >= 0)
+		close(fd);
+	free(path);
+	return -1;
 }
 
 static char *join(const char *root, const char *file, const char *folder, const char *link)
@@ -117,9 +139,9 @@ static int find_shared(Dwfl_Module *module, const char *link, char **found)
 }
 
 /*
- * Not dwfl_standard_find_debuginfo where there is a build-id: after it has looked for files as
- * this does, it asks the servers that DEBUGINFOD_URLS names, for as long as it likes. Whether
- * they are asked is for the user to say.
+ * Not dwfl_standard_find_debuginfo: it opens whatever a link names, and waits for ever if that is a
+ * pipe; and after it has looked for files as this does, it asks the servers that DEBUGINFOD_URLS
+ * names, for as long as it likes. Whether they are asked is for the user to say.
  */
 static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dwarf_Addr base,
 			  const char *file, const char *link, GElf_Word crc, char **found)
@@ -127,16 +149,14 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 	const unsigned char *id;
 	GElf_Addr address;
 	int size = dwfl_module_build_id(module, &id, &address);
-	struct wanted w = {id, size, found};
-	int fd;
+	struct wanted w = {id, size, crc, found};
+	int fd = -1;
 
-	if (size <= 0 && file)
-		return dwfl_standard_find_debuginfo(module, user, name, base, file, link, crc,
-						    found);
-	fd = dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
-	if (fd < 0)
+	if (size > 0)
+		fd = dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
+	if (fd < 0 && (size > 0 || link))
 		fd = file ? follow_link(&w, file, link) : find_shared(module, link, found);
-	if (fd < 0 && file)
+	if (fd < 0 && file && size > 0)
 		fd = tacho__debuginfod_find(TACHO__DEBUGINFOD_DEBUG, id, (size_t)size);
 	return fd < 0 ? -1 : fd;
 }
@@ -326,33 +346,72 @@ static Dwarf_Die *find_unit(struct tacho__elf *e, uint64_t address, Dwarf_Addr *
 	return unit;
 }
 
-/* The scopes around an address, from the innermost outwards, inlined ones as they stand in the
-   code; to be freed. How many, or less than 1. */
-static int find_scopes(Dwarf_Die *unit, uint64_t address, Dwarf_Die **out)
-{
-	Dwarf_Die *around = NULL, inner;
-	int count = dwarf_getscopes(unit, address, &around);
+/* Of scopes around an address: no code nests deeper. */
+#define SCOPES_MAX 128u
 
-	if (count <= 0)
-		return 0;
-	inner = around[0];
-	free(around);
-	return dwarf_getscopes_die(&inner, out);
+enum scope { SCOPE_NONE, SCOPE_NAMES, SCOPE_CODE };
+
+/* What functions may stand in: namespaces and types have no addresses of their own. */
+static enum scope scope_of(int tag)
+{
+	switch (tag) {
+	case DW_TAG_namespace:
+	case DW_TAG_module:
+	case DW_TAG_structure_type:
+	case DW_TAG_class_type:
+	case DW_TAG_union_type:
+	case DW_TAG_enumeration_type:
+		return SCOPE_NAMES;
+	case DW_TAG_subprogram:
+	case DW_TAG_inlined_subroutine:
+	case DW_TAG_entry_point:
+	case DW_TAG_lexical_block:
+	case DW_TAG_try_block:
+	case DW_TAG_catch_block:
+	case DW_TAG_with_stmt:
+		return SCOPE_CODE;
+	default:
+		return SCOPE_NONE;
+	}
+}
+
+/*
+ * The scopes of code in `parent` that have the address, from the outermost inwards, inlined functions
+ * as they stand in the code. How many. Not dwarf_getscopes, which does not look into namespaces, where
+ * Rust has all of its functions.
+ */
+static uint32_t find_scopes(Dwarf_Die *parent, uint64_t address, Dwarf_Die *out, uint32_t most)
+{
+	Dwarf_Die die;
+	uint32_t n = 0;
+	int more = most ? dwarf_child(parent, &die) : 1;
+
+	for (; !more && !n; more = dwarf_siblingof(&die, &die)) {
+		enum scope scope = scope_of(dwarf_tag(&die));
+
+		if (scope == SCOPE_NAMES) {
+			n = find_scopes(&die, address, out, most - 1);
+		} else if (scope == SCOPE_CODE && dwarf_haspc(&die, address) > 0) {
+			out[0] = die;
+			n = 1 + find_scopes(&die, address, out + 1, most - 1);
+		}
+	}
+	return n;
 }
 
 static uint32_t by_dwarf(struct tacho__elf *e, uint64_t address, struct tacho__resolved *out,
 			 uint32_t most)
 {
 	Dwarf_Addr bias = 0;
-	Dwarf_Die *unit = find_unit(e, address, &bias), *scopes = NULL;
-	int count = unit ? find_scopes(unit, address - bias, &scopes) : 0;
+	Dwarf_Die *unit = find_unit(e, address, &bias), scopes[SCOPES_MAX];
+	int count = unit ? (int)find_scopes(unit, address - bias, scopes, SCOPES_MAX) : 0;
 	Dwarf_Files *files = NULL;
 	size_t file_count;
 	uint32_t n = 0;
 
 	if (unit && dwarf_getsrcfiles(unit, &files, &file_count))
 		files = NULL;
-	for (int i = 0, before = -1; i < count && n < most; i++) {
+	for (int i = count - 1, before = -1; i >= 0 && n < most; i--) {
 		if (!is_function(&scopes[i]))
 			continue;
 		out[n] = (struct tacho__resolved){.function = function_name(&scopes[i])};
@@ -363,7 +422,6 @@ static uint32_t by_dwarf(struct tacho__elf *e, uint64_t address, struct tacho__r
 		if (dwarf_tag(&scopes[i]) != DW_TAG_inlined_subroutine)
 			break;
 	}
-	free(scopes);
 	return n;
 }
 
@@ -408,8 +466,29 @@ uint32_t tacho__elf_resolve(struct tacho__elf *e, uint64_t offset, int quick,
 	return n;
 }
 
+/* Rust's closures have no name, and the body of an async function is one: what they stand in is their
+   name. "serve::{{closure}}" in the old mangling, "serve::{closure#0}" in the new one. */
+static void drop_closures(char *name)
+{
+	size_t size = strlen(name);
+
+	for (;;) {
+		char *at = size && name[size - 1] == '}' ? memrchr(name, ':', size) : NULL;
+
+		if (!at || at - name < 2 ||
+		    (strncmp(at, ":{{closure}}", 12) != 0 && strncmp(at, ":{closure#", 10) != 0))
+			return;
+		size = (size_t)(at - 1 - name);
+		name[size] = 0;
+	}
+}
+
 char *tacho__demangle(const char *name)
 {
 	/* C++ of all compilers and both manglings of Rust. */
-	return cplus_demangle(name, DMGL_ANSI | DMGL_AUTO);
+	char *demangled = cplus_demangle(name, DMGL_ANSI | DMGL_AUTO);
+
+	if (demangled)
+		drop_closures(demangled);
+	return demangled;
 }

@@ -1,15 +1,15 @@
 /*
  * The words for numbers.
  */
-#define _GNU_SOURCE 1 /* sigabbrev_np */
-#include <elf.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "text/names.h"
 #include "text/text.h"
 #include "tacho_read.h"
+
+/* As in ELF files. The page has neither <elf.h> nor the signals of the recorded machine. */
+enum { EM_X86_64 = 62, EM_AARCH64 = 183 };
 
 #define PICK(table, i) ((i) < sizeof(table) / sizeof((table)[0]) ? (table)[i] : NULL)
 
@@ -45,11 +45,17 @@ const char *name_descriptor(unsigned kind)
 const char *name_class(unsigned def_class)
 {
 	static const char *const names[] = {
-		[TACHO_DEF_TEXT] = "text",	 [TACHO_DEF_KIND] = "kind",
-		[TACHO_DEF_LOOP] = "loop",	 [TACHO_DEF_SPAN] = "span",
-		[TACHO_DEF_COUNTER] = "counter", [TACHO_DEF_GAUGE] = "gauge",
-		[TACHO_DEF_PLACE] = "place",	 [TACHO_DEF_SCHEMA] = "schema",
-		[TACHO_DEF_STACK] = "stack",	 [TACHO_DEF_MODULE] = "module",
+		[TACHO_DEF_TEXT] = "text",
+		[TACHO_DEF_KIND] = "kind",
+		[TACHO_DEF_LOOP] = "loop",
+		[TACHO_DEF_SPAN] = "span",
+		[TACHO_DEF_COUNTER] = "counter",
+		[TACHO_DEF_GAUGE] = "gauge",
+		[TACHO_DEF_PLACE] = "place",
+		[TACHO_DEF_SCHEMA] = "schema",
+		[TACHO_DEF_STACK] = "stack",
+		[TACHO_DEF_MODULE] = "module",
+		[TACHO_DEF_DESCRIPTOR] = "descriptor",
 	};
 
 	return PICK(names, def_class);
@@ -88,6 +94,7 @@ const char *name_taken_by(uint32_t taken_by)
 		[TACHO_TAKEN_DUMP] = "dump",
 		[TACHO_TAKEN_RECOVER] = "recover",
 		[TACHO_TAKEN_SEGMENT] = "segment",
+		[TACHO_TAKEN_IMPORT] = "import",
 	};
 
 	return PICK(names, taken_by) ?: "unknown";
@@ -166,7 +173,13 @@ const char *name_register(uint32_t arch, uint32_t index)
 
 const char *name_signal(char *out, int number)
 {
-	const char *name = sigabbrev_np(number);
+	static const char *const names[] = {
+		NULL,	  "HUP",  "INT",    "QUIT", "ILL",   "TRAP", "ABRT", "BUS",
+		"FPE",	  "KILL", "USR1",   "SEGV", "USR2",  "PIPE", "ALRM", "TERM",
+		"STKFLT", "CHLD", "CONT",   "STOP", "TSTP",  "TTIN", "TTOU", "URG",
+		"XCPU",	  "XFSZ", "VTALRM", "PROF", "WINCH", "POLL", "PWR",  "SYS",
+	};
+	const char *name = PICK(names, (unsigned)number);
 
 	if (name)
 		snprintf(out, TEXT_SMALL, "SIG%s", name);

@@ -74,7 +74,7 @@ static enum list_of list_for(unsigned role)
 }
 
 /* What its columns hold. */
-static void set_roles(struct type_values *t)
+static void set_roles(struct type_values *t, int quick)
 {
 	const struct tacho_event_info *info = tacho_read_event_info(t->type);
 	uint8_t kind = 0;
@@ -84,7 +84,7 @@ static void set_roles(struct type_values *t)
 	for (uint32_t i = 0; info && i < info->field_count; i++) {
 		const struct tacho_event_field *f = &info->fields[i];
 
-		if (f->word >= 0 && f->word < (int)WORD_COLUMNS && f->bits == 64)
+		if (!quick && f->word >= 0 && f->word < (int)WORD_COLUMNS && f->bits == 64)
 			t->w[f->word].list = (uint8_t)list_for(f->role);
 		t->text |= f->role == TACHO_ROLE_TEXT;
 		kind |= f->role == TACHO_ROLE_KIND;
@@ -177,7 +177,7 @@ static int scratch_room(struct tacho__encoder_scratch *s)
 }
 
 /* Gives each column its place in the scratch memory, and each list its room. */
-static int place_columns(struct tacho__encoder_scratch *s, uint32_t count)
+static int place_columns(struct tacho__encoder_scratch *s, uint32_t count, int quick)
 {
 	if (scratch_room(s))
 		return -ENOMEM;
@@ -188,7 +188,7 @@ static int place_columns(struct tacho__encoder_scratch *s, uint32_t count)
 	for (uint32_t i = 0; i < s->type_count; i++) {
 		struct type_values *t = &s->types[i];
 
-		set_roles(t);
+		set_roles(t, quick);
 		place(s, &t->next, t->records, 0);
 		place(s, &t->time, t->records, 0);
 		place(s, &t->arg, t->records, 0);
@@ -467,7 +467,7 @@ int tacho__columns_encode(struct tacho__encoder *e, const struct tacho__records 
 	if (!e->scratch)
 		return -ENOMEM;
 	count_values(e->scratch, r);
-	err = place_columns(e->scratch, r->head.count);
+	err = place_columns(e->scratch, r->head.count, e->quick);
 	if (err)
 		return err;
 	gather(e->scratch, r);

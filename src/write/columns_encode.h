@@ -21,6 +21,7 @@ struct tacho__encoder {
 	uint32_t cut_capacity;
 	int error;	     /* of what is being encoded: the first */
 	uint8_t after_large; /* the bytes before e->size were worth a cut */
+	uint8_t quick;	     /* set by the caller: sooner done rather than small */
 	struct tacho__encoder_scratch *scratch;
 };
 

@@ -144,9 +144,10 @@ static uint64_t zigzag(uint64_t d)
 
 void tacho__put_simple(struct tacho__encoder *e, uint64_t *v, uint32_t count)
 {
-	struct tacho__cost plain, delta;
+	struct tacho__cost plain = {0}, delta = {0};
 
-	tacho__cost_simple(v, count, &plain, &delta);
+	if (!e->quick)
+		tacho__cost_simple(v, count, &plain, &delta);
 	if (delta.bits < plain.bits) {
 		for (uint32_t i = count - 1; i > 0; i--)
 			v[i] = zigzag(v[i] - v[i - 1]);

@@ -5,9 +5,6 @@
 #include "format/definition.h"
 #include "tacho_read.h"
 
-/* Definitions of one block: few enough that one damaged block does not take them all. */
-#define BLOCK_BYTES (128u << 10)
-
 struct payload {
 	uint8_t data[TACHO_DEF_PAYLOAD_MAX];
 	uint32_t size;
@@ -109,7 +106,7 @@ static void put_module(struct payload *p, const struct tacho_definition *d)
 	put(p, d->name, path);
 }
 
-static void put_definition(struct tacho__bytes *b, const struct tacho_definition *d)
+void tacho__definition_put(struct tacho__bytes *b, const struct tacho_definition *d)
 {
 	struct payload p = {.size = 0};
 	struct tacho_trace_def head = {.id = d->id, .class = d->def_class};
@@ -149,8 +146,8 @@ int tacho__put_definitions(struct tacho__output *o, const struct tacho_reader *r
 		const struct tacho_definition *d = tacho_read_definition(reader, process, id);
 
 		if (d)
-			put_definition(&b, d);
-		if (b.error || b.size >= BLOCK_BYTES || (b.size && id + 1 == limit))
+			tacho__definition_put(&b, d);
+		if (b.error || b.size >= TACHO__DEFINITIONS_BYTES || (b.size && id + 1 == limit))
 			tacho__output_bytes(o, TACHO_BLOCK_DEFINITIONS, &b);
 	}
 	tacho__bytes_free(&b);

@@ -263,7 +263,7 @@ int tacho__output_block(struct tacho__output *o, enum tacho_block_type type, con
 	}
 	body = o->buffer + sizeof(head);
 	set_parameters(o, type, size);
-	stored = compress(o, body, payload, size, cuts);
+	stored = o->level < 0 ? 0 : compress(o, body, payload, size, cuts);
 	head.encoding = stored ? TACHO_ENCODING_ZSTD : TACHO_ENCODING_PLAIN;
 	if (!stored) {
 		stored = size;

@@ -11,7 +11,7 @@
 
 struct tacho__output {
 	int fd;
-	int level; /* of zstd; 0: the default */
+	int level; /* of zstd; 0: the default; -1: nothing is compressed */
 	uint32_t tag;
 	uint32_t blocks; /* written */
 	uint64_t offset; /* bytes written */

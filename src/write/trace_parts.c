@@ -49,7 +49,9 @@ static void meta_identity(struct tacho__bytes *b, const struct tacho_process *p,
 	meta_number(b, TACHO_META_START_TIME, p->start_time, known);
 	if (memcmp(p->boot_id, none, sizeof(none)))
 		meta(b, TACHO_META_BOOT_ID, p->boot_id, sizeof(p->boot_id));
-	meta_number(b, TACHO_META_CREATED_MONO, p->created_mono_ns, known);
+	/* An import knows of its process nothing else for sure. */
+	meta_number(b, TACHO_META_CREATED_MONO, p->created_mono_ns,
+		    known || p->taken_by == TACHO_TAKEN_IMPORT);
 	meta_number(b, TACHO_META_CREATED_REAL, p->created_real_ns, 0);
 	meta_number(b, TACHO_META_PARENT_PID, p->parent_pid ? p->parent_pid : options->parent_pid,
 		    0);
@@ -123,12 +125,12 @@ static void meta_taking(struct tacho__bytes *b, const struct tacho_process *p,
 		host[0] = 0;
 	meta_text(b, TACHO_META_HOST, from_box ? host : p->host);
 	meta_text(b, TACHO_META_VERSION, TACHO_VERSION);
+	meta_text(b, TACHO_META_IMPORTED, p->imported);
 }
 
-int tacho__put_meta(struct tacho__output *o, const struct tacho_reader *reader,
+int tacho__put_meta(struct tacho__output *o, const struct tacho_process *p,
 		    const struct tacho__trace_options *options)
 {
-	const struct tacho_process *p = tacho_read_process(reader, options->process);
 	struct tacho__bytes b = {0};
 	int from_box = p->taken_by == TACHO_TAKEN_BOX;
 
@@ -148,6 +150,14 @@ int tacho__put_meta_after(struct tacho__output *o, uint64_t unread, uint64_t cut
 	meta_number(&b, TACHO_META_CUT_BEFORE, cut_before_ns, 0);
 	if (!b.size && !b.error)
 		return o->error;
+	return tacho__output_bytes(o, TACHO_BLOCK_META, &b);
+}
+
+int tacho__put_meta_names(struct tacho__output *o, const char *why)
+{
+	struct tacho__bytes b = {0};
+
+	meta_text(&b, TACHO_META_NAMES, why);
 	return tacho__output_bytes(o, TACHO_BLOCK_META, &b);
 }
 
@@ -331,16 +341,22 @@ int tacho__put_crashes(struct tacho__output *o, const struct tacho_reader *reade
 
 /* -------------------------------------------------------------------- GAPS */
 
-int tacho__put_gaps(struct tacho__output *o, const struct tacho_trace_gap *gaps, uint32_t count)
+int tacho__put_array(struct tacho__output *o, enum tacho_block_type type, const void *entries,
+		     size_t entry_size, uint32_t count)
 {
 	struct tacho__bytes b = {0};
 
+	array_begin(&b, entry_size);
+	for (uint32_t i = 0; i < count; i++)
+		array_put(&b, (const char *)entries + i * entry_size, entry_size);
+	return tacho__output_bytes(o, type, &b);
+}
+
+int tacho__put_gaps(struct tacho__output *o, const struct tacho_trace_gap *gaps, uint32_t count)
+{
 	if (!count)
 		return o->error;
-	array_begin(&b, sizeof(*gaps));
-	for (uint32_t i = 0; i < count; i++)
-		array_put(&b, &gaps[i], sizeof(gaps[i]));
-	return tacho__output_bytes(o, TACHO_BLOCK_GAPS, &b);
+	return tacho__put_array(o, TACHO_BLOCK_GAPS, gaps, sizeof(*gaps), count);
 }
 
 static int compare_gaps(const void *va, const void *vb)

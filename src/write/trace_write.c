@@ -192,7 +192,7 @@ static int put_all(struct writing *w)
 	uint32_t process = w->options->process;
 
 	tacho__output_begin(o);
-	tacho__put_meta(o, r, w->options);
+	tacho__put_meta(o, tacho_read_process(r, process), w->options);
 	tacho__put_clock(o, r, process);
 	tacho__put_sources(o, r, process);
 	tacho__put_threads(o, r, process);

@@ -22,7 +22,7 @@
 static int make_disk(void)
 {
 	if (unshare(CLONE_NEWNS) || mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL) ||
-	    mount("segments", segments_dir(), "tmpfs", 0, "size=" DISK_BYTES)) {
+	    mount("segments", segments_dir(), "tmpfs", 0, "mode=700,size=" DISK_BYTES)) {
 		skip("no disk of our own can be mounted here: %s", strerror(errno));
 		return -1;
 	}

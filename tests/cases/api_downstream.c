@@ -15,6 +15,7 @@ static uint32_t request(struct task *t)
 		return TACHO_DONE;
 	}
 	tacho_async_begin(&query, t->id, 0);
+	tacho_span_trace_id(t->id, UINT64_C(0x4bf92f3577b34da6), t->id);
 	/* The answer of the database. */
 	task_sleep(t, 180 + t->id % 60);
 	return TACHO_PENDING;

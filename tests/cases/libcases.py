@@ -21,7 +21,7 @@ class Place:
     """Where the programs are: those that were built, or copies that anybody may read."""
 
     PARTS = ('src/cli/tacho', 'src/hooks/libtacho-preload.so', 'src/core/libtacho.so*',
-             'tests/cases/case-*', 'examples/demo')
+             'tests/cases/case-*')
 
     def __init__(self, root):
         self.root = root

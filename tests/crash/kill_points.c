@@ -25,6 +25,7 @@
 #define FIRST_KILLS 2
 #define RANDOM_KILLS 3
 #define MIB (1u << 20)
+#define TRIGGERS 200u /* more than a box has places for */
 
 /* Of src/core/testpoint.c. */
 extern const char *tacho__testpoint_name;
@@ -231,13 +232,18 @@ static int snapshot(struct truth *truth, void *arg)
 
 static int stop_and_start(struct truth *truth, void *arg)
 {
+	char reason[32];
+
 	(void)arg;
 	victim_record(truth, MIB, 0);
 	truth->sequence[record_here(truth, 2000)].ended = TRUTH_ENDED;
 	tacho_stop();
 	victim_record(truth, MIB, 0);
 	record_here(truth, 2000);
-	tacho_trigger("enough");
+	for (uint32_t i = 1; i <= TRIGGERS; i++) {
+		snprintf(reason, sizeof(reason), TRUTH_REASON, i);
+		tacho_trigger(reason);
+	}
 	return finished(truth);
 }
 

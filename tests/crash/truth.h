@@ -10,6 +10,7 @@
 
 #define TRUTH_SEQUENCES 24576u
 #define TRUTH_BOXES 3u
+#define TRUTH_REASON "number %u" /* of a trigger */
 
 enum truth_ended {
 	TRUTH_RECORDS = 0,	/* its thread goes on */

@@ -270,6 +270,36 @@ static int check_problems(struct work *w)
 	return 0;
 }
 
+/* One whose payload was not there when it was published has no name, or another one. */
+static int check_definitions(struct work *w)
+{
+	uint32_t limit = tacho_read_definition_limit(w->reader, 0);
+
+	for (uint32_t id = 1; id < limit; id++) {
+		const struct tacho_definition *d = tacho_read_definition(w->reader, 0, id);
+
+		if (d && d->def_class != TACHO_DEF_STACK && !d->name[0])
+			return wrong(w->v, "definition %u of class %u has no name", id,
+				     d->def_class);
+	}
+	return 0;
+}
+
+/* Victims that ask for a window say in its reason which of theirs it is. */
+static int check_triggers(struct work *w)
+{
+	char reason[32];
+
+	for (uint32_t i = 0; i < tacho_read_trigger_count(w->reader); i++) {
+		const struct tacho_trigger_info *t = tacho_read_trigger(w->reader, i);
+
+		snprintf(reason, sizeof(reason), TRUTH_REASON, t->number);
+		if (strcmp(t->reason, reason))
+			return wrong(w->v, "trigger %u has the reason %s", t->number, t->reason);
+	}
+	return 0;
+}
+
 /* Every slot of the box has been used: the next chunk takes the place of an old one, which may be
    gone before it is counted as overwritten. */
 static int is_full(const char *path)
@@ -348,7 +378,8 @@ static int check_all(struct work *w, const char *path)
 
 	if (used > w->v->end)
 		used = w->v->end;
-	if (check_problems(w) || (!(w->v->flags & VERIFY_CUT) && check_losses(w)))
+	if (check_problems(w) || check_definitions(w) || check_triggers(w) ||
+	    (!(w->v->flags & VERIFY_CUT) && check_losses(w)))
 		return 1;
 	w->v->overwritten += is_full(path);
 	for (uint32_t i = w->v->first; i < used; i++)

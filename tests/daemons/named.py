@@ -3,7 +3,6 @@
 many as its own statistics say; callbacks have the names that libisc exports."""
 import json
 import signal
-import socket
 import sys
 import urllib.request
 
@@ -30,7 +29,7 @@ def statistics(port):
 
 def serve(name, rounds, single, strace=False):
     with Daemon(strace) as daemon:
-        port, channel = free_port(socket.SOCK_DGRAM), free_port()
+        port, channel = free_port(), free_port()
         daemon.file("zone", ZONE + "".join(f"{n.split('.')[0]} IN A 10.0.0.{i}\n"
                                            for i, n in enumerate(NAMES)))
         daemon.start("named", "-g", "-c", daemon.file("conf", CONFIGURATION.format(

@@ -43,7 +43,7 @@ def statistics(daemon):
 
 def serve(name, rounds, single, strace=False):
     with Daemon(strace) as daemon:
-        port = free_port(socket.SOCK_DGRAM)
+        port = free_port()
         data = "\n".join(f'  local-data: "{n} A 10.0.0.{i}"' for i, n in enumerate(NAMES))
         daemon.start("unbound", "-d", "-c",
                      daemon.file("conf", CONFIGURATION.format(port=port, folder=daemon.folder,

@@ -246,17 +246,31 @@ def test_host(tmp):
                 x.communicate()
 
 
+def boxes_open_in(pid):
+    """Boxes that the process has open."""
+    folder, count = f"/proc/{pid}/fd", 0
+    for fd in os.listdir(folder):
+        try:
+            count += os.readlink(f"{folder}/{fd}").endswith(".box")
+        except OSError:
+            pass
+    return count
+
+
 def test_idle(tmp):
     place = fresh(tmp, "idle")
     programs = [recorded("turns:50", "park:3600000", cwd=place) for _ in range(3)]
     a = agent("-o", place, "--on", "poll>50ms or stall>1s or wake>20ms")
     try:
-        until(lambda: len(switches_of_threads(a.pid)) == 4)
+        until(lambda: boxes_open_in(a.pid) == 3)
 
         def asleep():
             before = switches_of_threads(a.pid)
             time.sleep(3)
-            return len(before) == 4 and switches_of_threads(a.pid) == before
+            return boxes_open_in(a.pid) == 3 and switches_of_threads(a.pid) == before
+        # One thread listens to all of them.
+        check("threads_do_not_grow_with_boxes", len(switches_of_threads(a.pid)) == 2,
+              switches_of_threads(a.pid))
         check("agent_does_not_wake_up", until(asleep, 60), switches_of_threads(a.pid))
     finally:
         for p in (a, *programs):
@@ -295,8 +309,9 @@ def test_unfinished(tmp):
         open(box, "w").close()
         until(lambda: len(waits()) >= 16)
         found = waits()
-        check("unfinished_box_is_looked_at_soon", len(found) >= 16 and found[0] <= 1_000_000 and
-              max(found) > 50_000_000, found)
+        # The first may be longer: an agent that lacked the CPU while it looked rests for nine times that.
+        check("unfinished_box_is_looked_at_soon", len(found) >= 16 and
+              min(found[:2]) <= 1_000_000 and max(found) > 50_000_000, found)
     finally:
         os.kill(child_of(p.pid), signal.SIGTERM)
         p.communicate()

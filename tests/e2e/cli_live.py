@@ -15,7 +15,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import cli_trace  # noqa: E402
 from cli_trace import BIN, check, said, skip, tacho  # noqa: E402
 
-DEMO = os.path.join(os.path.abspath(os.environ.get("TACHO_EXAMPLES") or "/nonexistent"), "demo")
+DEMO = os.path.join(os.path.abspath(os.environ.get("TACHO_EXAMPLES") or "/nonexistent"), "tasks")
 
 
 class Demo:
@@ -70,7 +70,7 @@ def test_running(demo):
     check("running_process_has_a_status", p.returncode == 0 and "yes, since" in p.stdout, said(p))
     p = demo.run("cat", demo.pid, "--type", "poll-begin", "--limit", "50")
     check("running_process_shows_its_polls", p.returncode == 0 and "read_request" in p.stdout and
-          "demo.c:" in p.stdout, said(p))
+          "tasks.c:" in p.stdout, said(p))
     p = demo.run("recover", demo.pid)
     check("running_process_is_not_recovered", p.returncode == 1 and "runs" in p.stdout and
           box_state(demo).get("state") == "recording", said(p))
@@ -172,7 +172,7 @@ def test_killed(demo):
 
 def main():
     if not os.access(DEMO, os.X_OK):
-        skip("cli_live", "TACHO_EXAMPLES has no built demo")
+        skip("cli_live", "TACHO_EXAMPLES has no built example")
         return 0
     with Demo() as demo:
         ready = demo.wait_until_recording()

@@ -319,6 +319,13 @@ F(17) F(18) F(19) F(20) F(21) F(22) F(23) F(24) F(25) F(26) F(27) F(28) F(29) F(
 #ifdef UV
 int uv_run(void *l, int m) { return f1(m); }
 #endif
+#ifdef TOKIO_FUNCTION
+int tokio(void) __asm__("_RNvMs_NtNtNtCs1a2b_5tokio7runtime4park5inner");
+int tokio(void) { return f1(3); }
+#endif
+#ifdef TEXT
+const char *volatile text = TEXT;
+#endif
 #ifdef LIB
 extern int lib(void);
 #else
@@ -373,6 +380,26 @@ def programs(tmp):
               told["verdict"] == "cannot" and value(checks, "linking") == "static", said(p))
         check("... and the machine is not to blame", state(checks, "self-check") == "ok" and
               "not for" in told["summary"], told["summary"])
+
+
+def tokio(tmp):
+    """Known by a function, or where these have no names, by the source files that panics name."""
+    def of_text(text, *more):
+        return of(compiled(tmp, "tokio", "-s", f'-DTEXT="{text}"', *more))[2]
+
+    for name, checks in (
+            ("by its functions", of(compiled(tmp, "tokio", "-DTOKIO_FUNCTION"))[2]),
+            ("by its files", of_text("/root/.cargo/registry/src/x/tokio-1.47.1/src/runtime/park.rs")),
+            ("in a folder of its own", of_text("vendor/tokio/src/runtime/park.rs"))):
+        check(f"Tokio is known {name}, and what its crate would add is told",
+              value(checks, "tokio") == "workers" and state(checks, "tokio") == "warning" and
+              "crate tacho-tokio" in checks["tokio"]["todo"], checks.get("tokio"))
+    checks = of_text("x/tokio-1.47.1/src/runtime/park.rs crates/tacho-tokio/src/lib.rs")
+    check("a program with the crate tells of its tasks", value(checks, "tokio") == "told" and
+          state(checks, "tokio") == "ok", checks.get("tokio"))
+    for text in ("x/tokio-1.47.1/src/sync/mpsc.rs", "x/tokio-util-0.7.1/src/runtime/a.rs", "/tokio-"):
+        checks = of_text(text)
+        check(f"{text} is no runtime of Tokio", "tokio" not in checks, checks.get("tokio"))
 
 
 def shared_libraries(tmp):
@@ -473,6 +500,7 @@ def main():
                 skip("programs", "there is no compiler")
             else:
                 programs(tmp)
+                tokio(tmp)
                 shared_libraries(tmp)
                 odd_programs(tmp)
                 setid(tmp)

@@ -316,7 +316,7 @@ def one(name, path, functions):
 
 def main():
     with tempfile.TemporaryDirectory(prefix="tacho-export-") as folder:
-        demo = libexport.record_demo(folder)
+        demo = libexport.record_tasks(folder)
         trace, events = one("demo", demo, ["loop_main"])
         if trace:
             perfetto_demo(trace, events)

@@ -79,7 +79,7 @@ class Recorded:
 
 
 def demo(folder):
-    r = Recorded(folder, [EXAMPLES + '/demo'], {})
+    r = Recorded(folder, [EXAMPLES + '/tasks'], {})
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:  # until something is there to be read
         boxes = list(pathlib.Path(r.boxes).glob('*.box'))

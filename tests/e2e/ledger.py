@@ -7,7 +7,7 @@ import subprocess
 import sys
 import time
 
-from librun import BIN, check, failures, folder, run, said, skip
+from librun import BIN, check, failures, folder, run, said, skip, undisturbed
 
 BUILD = os.environ["TACHO_BUILD"]
 SECONDS = "3"
@@ -22,7 +22,7 @@ def tacho(*arguments):
 def ledger_of(name, out, *arguments, **env):
     """(ledger, how often it planted) of a recording of the program; None: there is none."""
     trace = os.path.join(out, name + ".tacho")
-    p = run("-o", trace, "--", *arguments, env=env)
+    p = run("-o", trace, "--", *arguments, env=env, preexec_fn=undisturbed)
     planted = [line.split()[1] for line in p.stdout.splitlines() if line.startswith("planted ")]
     if not check(f"{name} is recorded", planted, said(p)):
         return None, 0, trace
@@ -141,6 +141,23 @@ def by_owner(rows):
     return {k: v for k, v in found.items() if any(v)}
 
 
+def part(name, stats, trace):
+    """Stats of a part of the window are of what tacho cat shows of it."""
+    quarter = (stats["to_ns"] - stats["from_ns"]) // 4
+    limits = ("--from", f"{quarter}ns", "--to", f"{2 * quarter}ns")
+    first, last = stats["from_ns"] + quarter, stats["from_ns"] + 2 * quarter
+    found = json.loads(tacho("stats", "--json", *limits, trace).stdout)
+    events = [e for e in map(json.loads, tacho("cat", "--json", *limits, trace).stdout.splitlines())
+              if e["type"] != "resume"]
+    check(f"{name}: stats of a part have its events", found["events"] == len(events),
+          (found["events"], len(events)))
+    if not events:
+        return
+    off = [t for t in found["threads"] if t["from_ns"] < first or t["to_ns"] > last or
+           sum(t["owners"].values()) != t["to_ns"] - t["from_ns"]]
+    check(f"{name}: and the time of its threads", found["threads"] and not off, off)
+
+
 def agree(name, ledger, trace):
     """Stats, the table and the report have the same times of threads."""
     wanted = by_owner((t["tid"], o["owner"], o["ns"], o["waiting_ns"])
@@ -155,6 +172,7 @@ def agree(name, ledger, trace):
         check(f"{name}: and loops are idle for as long as their threads",
               stats["loops"] and all(r["idle_ns"] in idle.values() for r in stats["loops"]),
               (stats["loops"], idle))
+        part(name, stats, trace)
         waits = [r for r in stats["locks"] if r["total_ns"] > 10**9]
         check(f"{name}: to wait for work is no wait for a lock", not waits, waits)
     rows = tacho("sql", "--json", trace, "SELECT tid, owner, ns, waiting_ns FROM ledger")
@@ -196,7 +214,7 @@ def whose_fault(name, path, hooked):
 
 def without_hooks(program):
     """What the program says by itself is in its box alone."""
-    p = subprocess.Popen([program, SECONDS], stdout=subprocess.DEVNULL)
+    p = subprocess.Popen([program, SECONDS], stdout=subprocess.DEVNULL, preexec_fn=undisturbed)
     try:
         time.sleep(float(SECONDS) * 0.7)
         whose_fault("tasks, without hooks", str(p.pid), False)
@@ -209,7 +227,7 @@ def several(out):
     trace = os.path.join(out, "several.tacho")
     here = os.path.join(BUILD, "tests", "e2e")
     p = run("-o", trace, "--", "sh", "-c", f"{here}/ledger_epoll {SECONDS} 2 & "
-            f"{here}/ledger_tasks {SECONDS}; wait")
+            f"{here}/ledger_tasks {SECONDS}; wait", preexec_fn=undisturbed)
     if check("two processes are recorded", p.returncode == 0 and os.path.exists(trace), said(p)):
         ledger = report("two processes", trace)
         if ledger:

@@ -39,10 +39,10 @@ def record_uv(folder):
     return path
 
 
-def record_demo(folder, events=4000, seconds=60):
-    """The demo with its two loops, until it has recorded something of everything."""
+def record_tasks(folder, events=4000, seconds=60):
+    """The example with its two loops, until it has recorded something of everything."""
     path = os.path.join(folder, "demo.tacho")
-    p = librun.start("-o", path, "--", os.path.join(os.environ["TACHO_EXAMPLES"], "demo"))
+    p = librun.start("-o", path, "--", os.path.join(os.environ["TACHO_EXAMPLES"], "tasks"))
     try:
         deadline = time.monotonic() + seconds
         while time.monotonic() < deadline:

@@ -20,8 +20,8 @@ API = {
 }
 NAMES = {
     **API, 0x08: 'switch-out', 0x09: 'switch-in', 0x4B: 'work-submit', 0x4C: 'work-begin',
-    0x4D: 'work-end', 0x4E: 'ready', 0x4F: 'late', 0x50: 'stack', 0x51: 'sample', 0x83: 'sched',
-    0x84: 'stopped', 0xC6: 'call', 0xC7: 'sample', 0xC8: 'kernel-sample',
+    0x4D: 'work-end', 0x4E: 'ready', 0x4F: 'late', 0x50: 'stack', 0x51: 'sample', 0x53: 'no-waker',
+    0x83: 'sched', 0x84: 'stopped', 0xC6: 'call', 0xC7: 'sample', 0xC8: 'kernel-sample',
 }
 SENTINELS = [None, 'poll', 'wake', 'lag', 'sched', 'queue']
 READY = ['in', 'pri', 'out', 'err', 'hup', 'nval', 'rdnorm', 'rdband', 'wrnorm', 'wrband', 'msg',
@@ -29,7 +29,7 @@ READY = ['in', 'pri', 'out', 'err', 'hup', 'nval', 'rdnorm', 'rdband', 'wrnorm',
 DESCRIPTORS = [None, 'file', 'folder', 'pipe', 'terminal', 'TCP', 'UDP', 'UNIX', 'socket',
                'eventfd', 'device']
 CLASSES = [None, 'text', 'kind', 'loop', 'span', 'counter', 'gauge', 'place', 'schema', 'stack',
-           'module']
+           'module', 'descriptor']
 LEVELS = [None, 'waits', 'callbacks', 'api']
 
 

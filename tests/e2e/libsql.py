@@ -54,9 +54,9 @@ def stop(process):
     process.wait()
 
 
-def record_demo(path):
+def record_tasks(path):
     """Tasks, spans, wakes, queues, counters and events, through the API."""
-    process = subprocess.Popen([os.path.join(EXAMPLES, "demo")], env=environment(),
+    process = subprocess.Popen([os.path.join(EXAMPLES, "tasks")], env=environment(),
                                stdin=subprocess.DEVNULL)
     try:
         time.sleep(2)

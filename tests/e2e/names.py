@@ -20,10 +20,10 @@ from librun import check, is_tachos, skip
 CASES = os.path.join(os.environ.get("TACHO_BUILD", ""), "tests/cases")
 
 
-def record(folder, name, *command, options=(), env=None):
+def record(folder, name, *command, options=(), env=None, cwd=None):
     """The trace of a command."""
     path = os.path.join(folder, name + ".tacho")
-    p = librun.run(*options, "-o", path, "--", *command, env=env)
+    p = librun.run(*options, "-o", path, "--", *command, env=env, cwd=cwd)
     if not os.path.exists(path):
         raise RuntimeError("tacho run " + name + ": " + librun.said(p))
     return path
@@ -167,11 +167,13 @@ def node(folder):
         skip("node_names", "there is no node here")
         return
     script = librun.script(folder, "handler.js", NODE)
-    before = set(os.listdir("."))
-    says_so("node", record(folder, "node_plain", program, script), "node", "tacho run --names")
-    path = record(folder, "node_names", program, script, options=("--names",))
+    cwd = os.path.join(folder, "node")
+    os.mkdir(cwd)
+    plain = record(folder, "node_plain", program, script, cwd=cwd)
+    says_so("node", plain, "node", "tacho run --names")
+    path = record(folder, "node_names", program, script, options=("--names",), cwd=cwd)
     names_it("node", path, "burnCpu")
-    left = set(os.listdir(".")) - before
+    left = os.listdir(cwd)
     check("node_leaves_no_files_behind", not left, left)
     callers = {w["function"] for f in findings(path) for w in f["where"]}
     check("node_interpreted_functions_have_names", any("onTick" in c for c in callers), callers)

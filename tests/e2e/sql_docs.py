@@ -5,7 +5,7 @@ import os
 import re
 import sys
 
-from libsql import BUILD, record_demo, record_redis, record_uv, rows, sql
+from libsql import BUILD, record_tasks, record_redis, record_uv, rows, sql
 from librun import check, folder, said, skip
 
 ROOT = os.environ.get("TACHO_SOURCE") or os.path.dirname(os.path.dirname(os.path.dirname(
@@ -64,7 +64,7 @@ def main():
     with folder() as base:
         paths = {"demo": os.path.join(base, "demo.tacho"), "uv": os.path.join(base, "uv.tacho"),
                  "redis": os.path.join(base, "redis.tacho")}
-        p = record_demo(paths["demo"])
+        p = record_tasks(paths["demo"])
         check("sql_docs_records_demo", p.returncode == 0, said(p))
         if os.access(os.path.join(BUILD, "tests/e2e/export_uv"), os.X_OK):
             record_uv(paths["uv"])

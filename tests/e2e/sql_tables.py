@@ -7,7 +7,7 @@ import subprocess
 import sys
 from collections import Counter, defaultdict
 
-from libsql import BUILD, cat, one, record_demo, record_redis, record_uv, rows, table
+from libsql import BUILD, cat, one, record_tasks, record_redis, record_uv, rows, table
 from librun import BIN, check, folder, is_tachos, said, skip
 
 
@@ -154,7 +154,7 @@ def joins(name, path, events):
 
 def demo(base):
     path = os.path.join(base, "demo.tacho")
-    p = record_demo(path)
+    p = record_tasks(path)
     check("sql_demo_is_recorded", p.returncode == 0, said(p))
     events = cat(path)
     common("demo", path, events)

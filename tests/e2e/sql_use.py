@@ -15,7 +15,7 @@ import time
 
 import cli_trace
 from cli_trace import BIG, HOSTILE, Recording, full_recording, name_payload
-from libsql import cat, one, record_demo, rows, sql, table
+from libsql import cat, one, record_tasks, rows, sql, table
 from librun import BIN, check, environment, folder, said
 
 
@@ -346,13 +346,13 @@ def folders(base, path):
     got = {r["comm"]: r["n"] for r in rows(both, "SELECT comm, count(p.rowid) AS n FROM processes "
                                                  "LEFT JOIN polls p USING (process) GROUP BY 1")}
     check("sql_folder_is_one_trace", got.get("other") == 1 and
-          got.get("demo") == one(path, "SELECT count(*) FROM polls")[0], got)
+          got.get("tasks") == one(path, "SELECT count(*) FROM polls")[0], got)
 
 
 def main():
     with folder() as base:
         path = os.path.join(base, "demo.tacho")
-        p = record_demo(path)
+        p = record_tasks(path)
         check("sql_use_has_a_recording", p.returncode == 0, said(p))
         forms(path)
         schema(path)

@@ -59,13 +59,25 @@ def test_threads():
           len(clients(events)) == CLIENTS * (REQUESTS + 2), len(clients(events)))
 
 
+def test_polls():
+    events, told = observe('polls')
+    check('polls: a wait for the only client is one', len(clients(events)) ==
+          CLIENTS * (REQUESTS + 1) + CLIENTS, len(clients(events)))
+    check('polls: no other loop is there', len(of_type(events, 'park')) == len(clients(events)),
+          of_type(events, 'park')[:4])
+    check('polls: no loop is compared with others', 'worker-imbalance' not in
+          [f['rule'] for f in told['findings'] + told['considered']], told['findings'])
+
+
 def test_others():
-    for how, accepts in (('peeks', CLIENTS), ('spins', CLIENTS), ('epoll', CLIENTS)):
+    for how, accepts in (('peeks', CLIENTS), ('spins', CLIENTS), ('proxies', CLIENTS),
+                         ('epoll', CLIENTS)):
         events, _ = observe(how)
         check(f'{how}: what cannot wait, or has another loop, does not wait for clients',
               len(clients(events)) == accepts, len(clients(events)))
 
 
 test_threads()
+test_polls()
 test_others()
 finish()

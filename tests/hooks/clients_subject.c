@@ -5,12 +5,15 @@
  *	one       one thread, that accepts, and receives until that client is done
  *	peeks     as threads, but looks whether there is something with MSG_DONTWAIT
  *	spins     as threads, of descriptors that do not block
+ *	polls     as spins, but waits for the client with poll, and at its end until the others are done
+ *	proxies   as polls, but polls two at a time
  *	epoll     one thread with a loop of epoll, that receives from one that blocks
  */
 #include <arpa/inet.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <pthread.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -23,7 +26,9 @@
 #define REQUESTS 20
 
 static const char *how;
-static int listener, backend[2];
+static int listener, backend[2], done;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pthread_cond_t all_done = PTHREAD_COND_INITIALIZER;
 static struct sockaddr_in address = {.sin_family = AF_INET};
 
 static int is(const char *name)
@@ -46,12 +51,19 @@ __attribute__((noinline)) static void ask(void)
 	     recv(backend[0], &c, 1, 0) < 0);
 }
 
+static int polls(void)
+{
+	return is("polls") || is("proxies");
+}
+
 /* 0: the client is done. */
 static int receive(int fd)
 {
+	struct pollfd p[2] = {{.fd = fd, .events = POLLIN}, {.fd = backend[1], .events = POLLIN}};
 	char c;
 	ssize_t n;
 
+	must(!polls() || poll(p, is("polls") ? 1 : 2, -1) == 1);
 	while ((n = recv(fd, &c, 1, is("peeks") ? MSG_DONTWAIT : 0)) < 0) {
 		must(errno == EAGAIN);
 		usleep(100);
@@ -68,6 +80,12 @@ static void *serve(void *arg)
 	while (receive(fd))
 		;
 	close(fd);
+	pthread_mutex_lock(&lock);
+	if (++done == CLIENTS)
+		pthread_cond_broadcast(&all_done);
+	while (polls() && done < CLIENTS)
+		pthread_cond_wait(&all_done, &lock);
+	pthread_mutex_unlock(&lock);
 	return NULL;
 }
 
@@ -89,7 +107,7 @@ static void *accept_all(void *arg)
 	for (int i = 0; i < CLIENTS; i++) {
 		int fd = accept(listener, NULL, NULL);
 
-		must(fd >= 0 && (!is("spins") || !fcntl(fd, F_SETFL, O_NONBLOCK)));
+		must(fd >= 0 && (!(is("spins") || polls()) || !fcntl(fd, F_SETFL, O_NONBLOCK)));
 		if (is("one"))
 			serve((void *)(intptr_t)fd);
 		else

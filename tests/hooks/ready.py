@@ -16,6 +16,7 @@ PRELOAD = BUILD + '/src/hooks/libtacho-preload.so'
 PROGRAM = '''
 import os, select
 loop = select.epoll()
+loop.register(os.eventfd(0), select.EPOLLIN)
 for _ in range(20):
     r, w = os.pipe()
     os.write(w, b"x")
@@ -33,6 +34,8 @@ try:
     boxes = [f'{folder}/{f}' for f in os.listdir(folder)]
     out = subprocess.run([BIN, 'cat', '--json', *boxes], env=env, capture_output=True, text=True,
                          timeout=60)
+    told = subprocess.run([BIN, 'info', '--json', *boxes], env=env, capture_output=True, text=True,
+                          timeout=60)
     events = [json.loads(line) for line in out.stdout.splitlines()]
 finally:
     shutil.rmtree(folder)
@@ -50,3 +53,5 @@ check('each wait is there', unparks == 500, f'{unparks} of 500')
 check('each descriptor is there', ready == 500 * 20, f'{ready} of 10000')
 # Where a new chunk begins among them, what is in it cannot be older than the chunk.
 check('they are of the time of the unpark', apart <= 100 and not late, f'{apart} are not')
+definitions = json.loads(told.stdout)['processes'][0]['definitions']
+check('what a program wakes itself with is known', definitions.get('descriptor') == 1, definitions)

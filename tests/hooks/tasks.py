@@ -107,6 +107,22 @@ def waits_for_work(run):
     check(f'{run.name}: what a worker waits for work with is no blocking call', not calls, calls)
 
 
+def waits_in_its_park(run):
+    """A worker that waits in epoll between park and unpark: its park is told once, on its own loop, and
+    the wait ends where the call returned."""
+    parked, wrong = {}, []
+    for e in run.of('park', 'unpark'):
+        if (e['type'] == 'park') == parked.get(e['thread'], False):
+            wrong.append(e)
+        parked[e['thread']] = e['type'] == 'park'
+    check(f'{run.name}: each park has one end', not wrong, wrong[:2])
+    others = {e['loop']['name'] for e in run.of('park') if e['loop']['level'] != 'api'}
+    check(f'{run.name}: parks are those of the loop that the worker says', not others, others)
+    before = [e['type'] for e in run.before('ready')]
+    check(f'{run.name}: what is ready is told where the wait ends',
+          before and set(before) <= {'unpark', 'ready'}, set(before))
+
+
 CASES = [(sleeps, ('sleep', way, workers)) for way, workers in (
     ('cond', 1), ('cond', 2), ('epoll', 2), ('bare', 1), ('late', 2), ('polls', 1),
     ('packed', 1))]
@@ -121,6 +137,7 @@ if b'fault_holds_cpp' in open(PROGRAM, 'rb').read():
 else:
     skip('locks of C++', 'there was no compiler for it when tacho was built')
 CASES += [(waits_for_work, ('none', way, 2)) for way in ('nap', 'epoll', 'cond')]
+CASES += [(waits_in_its_park, ('none', 'epoll', 2))]
 
 with concurrent.futures.ThreadPoolExecutor(4) as pool:
     runs = {}

@@ -2,10 +2,12 @@
  * Asks a server at a rate, or as fast as it answers, and tells what each request took.
  *
  *	servers-client PORT REQUEST ANSWER-BYTES SECONDS RATE CONNECTIONS
+ *	servers-client PORT REQUEST ANSWER-BYTES - - CONNECTIONS
  *
  * REQUEST is a file. ANSWER-BYTES 0: each request has a connection of its own, and its answer ends
  * with that. RATE 0: each connection asks again when it is answered.
  * A request is counted from when it is sent; where all connections are busy, from when it was due.
+ * With "-" it reads lines of SECONDS and RATE, and asks so each time, on the same connections.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -170,10 +172,35 @@ static void tell(double seconds)
 	       (unsigned long long)took[answered - 1], (unsigned long long)waited);
 }
 
+static void load(double seconds, int count)
+{
+	answered = asked = failed = 0;
+	waits_for_free = 0;
+	next_due = now_ns();
+	end = next_due + (uint64_t)(seconds * 1e9);
+	for (int i = 0; i < count && !rate; i++)
+		ask(&connections[i], 0);
+	run(count);
+	must(answered > 0, "answers");
+	tell(seconds);
+}
+
+/* What is not answered at the end of one load would be counted in the next. */
+static void load_by_lines(int count)
+{
+	double seconds;
+
+	while (scanf("%lf %lf", &seconds, &rate) == 2) {
+		load(seconds, count);
+		fflush(stdout);
+		for (int i = 0; i < count; i++)
+			must(!connections[i].since, "answers are missing");
+	}
+}
+
 int main(int argc, char **argv)
 {
 	FILE *f = argc == 7 ? fopen(argv[2], "re") : NULL;
-	double seconds = argc == 7 ? atof(argv[4]) : 0;
 	int count = argc == 7 ? atoi(argv[6]) : 0;
 
 	must(f && count > 0 && count <= MAX_CONNECTIONS, "arguments");
@@ -182,18 +209,16 @@ int main(int argc, char **argv)
 	request_size = fread(request, 1, sizeof(request), f);
 	fclose(f);
 	answer_size = (size_t)atol(argv[3]);
-	rate = atof(argv[5]);
 	took = calloc(MAX_REQUESTS, sizeof(*took));
 	set = epoll_create1(EPOLL_CLOEXEC);
 	must(took && set >= 0 && request_size, "begin");
 	for (int i = 0; i < count && answer_size; i++)
 		open_connection(&connections[i]);
-	next_due = now_ns();
-	end = next_due + (uint64_t)(seconds * 1e9);
-	for (int i = 0; i < count && !rate; i++)
-		ask(&connections[i], 0);
-	run(count);
-	must(answered > 0, "answers");
-	tell(seconds);
+	if (argv[4][0] == '-') {
+		load_by_lines(count);
+		return 0;
+	}
+	rate = atof(argv[5]);
+	load(atof(argv[4]), count);
 	return 0;
 }

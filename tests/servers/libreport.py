@@ -22,7 +22,7 @@ UNITS = {'ns': 1, 'us': 1000, 'ms': 1000000, 's': 1000000000}
 def report(path):
     done = subprocess.run([TACHO, 'report', '--json', '--all', '--ledger', path],
                           capture_output=True, text=True, timeout=600)
-    if done.returncode not in (0, 1):
+    if done.returncode not in (0, 1) or not done.stdout:
         raise Failed(f'tacho report: {done.stderr.strip()[-300:]}')
     return json.loads(done.stdout)
 
@@ -78,6 +78,8 @@ class Options:
         rows = []
         os.makedirs(out, exist_ok=True)
         os.chmod(out, 0o755)
+        # Some change their user, and could make no box in a folder that is root's.
+        os.environ.pop('TACHO_BOX_DIR', None)
         with group_or_none() as group:
             for name in self.only or names:
                 folder = os.path.join(out, name)

@@ -74,6 +74,7 @@ static int connected(uint16_t port)
 
 	must(fd >= 0 && !connect(fd, (struct sockaddr *)&a, sizeof(a)), "connect");
 	setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+	setsockopt(fd, SOL_SOCKET, SO_TIMESTAMPNS, &one, sizeof(one));
 	return fd;
 }
 
@@ -89,13 +90,42 @@ static void send_due(int connections, uint64_t now)
 	}
 }
 
+/* When what was just received had come, by the kernel: this process may have lacked a CPU since. */
+static uint64_t arrived_ns(struct msghdr *m)
+{
+	struct timespec real, stamp;
+	uint64_t now;
+	int64_t ago;
+
+	clock_gettime(CLOCK_REALTIME, &real);
+	now = now_ns();
+	for (struct cmsghdr *c = CMSG_FIRSTHDR(m); c; c = CMSG_NXTHDR(m, c)) {
+		if (c->cmsg_level != SOL_SOCKET || c->cmsg_type != SCM_TIMESTAMPNS)
+			continue;
+		memcpy(&stamp, CMSG_DATA(c), sizeof(stamp));
+		ago = (int64_t)(real.tv_sec - stamp.tv_sec) * 1000000000 +
+		      (real.tv_nsec - stamp.tv_nsec);
+		return ago > 0 && (uint64_t)ago < now ? now - (uint64_t)ago : now;
+	}
+	return now;
+}
+
 static void take_answer(int i)
 {
-	uint64_t number;
-	ssize_t n = recv(fds[i], &number, sizeof(number), MSG_DONTWAIT);
+	uint64_t number, control[16];
+	struct iovec part = {&number, sizeof(number)};
+	struct msghdr m = {.msg_iov = &part,
+			   .msg_iovlen = 1,
+			   .msg_control = control,
+			   .msg_controllen = sizeof(control)};
+	ssize_t n = recvmsg(fds[i], &m, MSG_DONTWAIT);
 
-	if (n == sizeof(number) && number < count)
-		requests[number].answered = now_ns();
+	if (n == sizeof(number) && number < count) {
+		uint64_t ns = arrived_ns(&m);
+
+		requests[number].answered =
+			ns > requests[number].sent ? ns : requests[number].sent + 1;
+	}
 	if (n == sizeof(number))
 		busy[i] = 0;
 }

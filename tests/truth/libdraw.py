@@ -76,6 +76,9 @@ def log_uniform(rng, low, high):
 class Draw:
     """One server and its fault."""
 
+    visible = True  # in what is recorded
+    alone = False  # it records itself, without tacho run
+
     def __init__(self, seed):
         self.seed = seed
         rng = random.Random(seed)
@@ -135,8 +138,17 @@ class Draw:
         self.rate = share * 1e6 / self.work_us
 
     @property
+    def several(self):
+        """Whether others go on while one of its threads is kept."""
+        return self.shape in SEVERAL
+
+    @property
     def program(self):
         return PROGRAMS.get(self.shape, 'shapes') + ('-inlined' if self.inlined else '')
+
+    def path(self, root):
+        """Of the program, in a folder of builds."""
+        return os.path.join(root, 'tests/truth/truth-' + self.program)
 
     def options(self):
         return ['--shape', self.shape, '--fault', self.fault.name,

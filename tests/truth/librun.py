@@ -118,12 +118,20 @@ class Truth:
                 found.append((sent, took))
         return found
 
-    def waited(self):
-        """What all requests took beyond those that waited for nothing."""
+    def waited(self, requests=None):
+        """What requests, or all of them, took beyond those that waited for nothing."""
         healthy = sorted(took for _, took in self.apart())
         base = healthy[len(healthy) // 2] if len(healthy) > 20 and self.draw.fault.sized_by_time \
             else BASE_NS + 1500 * self.draw.work_us
-        return sum(took - base for _, took in self.sent() if took > base + JITTER_NS)
+        return sum(took - base for _, took in (self.sent() if requests is None else requests)
+                   if took > base + JITTER_NS)
+
+    def waited_for_it(self):
+        """The same of those that met a fault, or what it had left, which takes no longer than it did;
+        the others waited for something else."""
+        return self.waited([(sent, took) for sent, took in self.sent()
+                            if any(sent < end + (end - begin) and sent + took > begin
+                                   for begin, end, _ in self.occurrences)])
 
     def percentile(self, share):
         took = sorted((answered or self.end) - due for due, _, answered in self.requests)
@@ -165,9 +173,6 @@ class Run:
     def path(self, name):
         return os.path.join(self.folder, name)
 
-    def program(self, name):
-        return os.path.join(self.situation.place.root, 'tests/truth/truth-' + name)
-
     def start(self, argv, enter, **more):
         process = subprocess.Popen(argv, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
                                    preexec_fn=enter, **more)
@@ -175,20 +180,21 @@ class Run:
         return process
 
     def client(self, *arguments):
-        return self.start([self.program('client'), *map(str, arguments)], self.enter,
-                          stderr=subprocess.DEVNULL)
+        program = os.path.join(self.situation.place.root, 'tests/truth/truth-client')
+        return self.start([program, *map(str, arguments)], self.enter, stderr=subprocess.DEVNULL)
 
     def enter(self):
         if self.group:
             self.group.enter()
 
     def serve(self, enter, more):
-        argv = [self.program(self.draw.program), *self.draw.options(), *more,
+        argv = [self.draw.path(self.situation.place.root), *self.draw.options(), *more,
                 '--truth', self.path('truth'), '--ready', self.path('ready')]
         env = self.situation.environment(UV_THREADPOOL_SIZE=str(self.draw.threads))
+        if not self.draw.alone:
+            argv = self.situation.command(self.path('trace.tacho'), argv)
         with open(self.path('stderr'), 'wb') as err:
-            server = self.start(self.situation.command(self.path('trace.tacho'), argv), enter,
-                                stderr=err, env=env, cwd=self.folder)
+            server = self.start(argv, enter, stderr=err, env=env, cwd=self.folder)
         if not until(lambda: os.path.exists(self.path('ready')) or server.poll() is not None, 30) \
                 or not os.path.exists(self.path('ready')):
             with open(self.path('stderr'), encoding='utf-8', errors='replace') as f:
@@ -222,12 +228,28 @@ class Run:
                 time.sleep(HANGS_FOR)
                 os.kill(pid, signal.SIGKILL)
             self.wait(server, *clients)
+            if d.alone:
+                self.recover(pid)
             self.truth.steal = (steal_ticks() - before) / os.sysconf('SC_CLK_TCK') / d.seconds
         with open(self.path('steal'), 'w', encoding='ascii') as f:
             f.write(str(self.truth.steal))
         with open(self.path('draw'), 'w', encoding='ascii') as f:
             f.write(' '.join(d.options()))
         self.read()
+
+    def recover(self, pid):
+        """The trace of a server that recorded itself, from the box that it left."""
+        boxes = [os.path.join(self.situation.boxes, name)
+                 for name in os.listdir(self.situation.boxes) if name.startswith(f'{pid}-')]
+        if not boxes:
+            raise Failed('it left no box')
+        done = subprocess.run([self.situation.place.tacho, 'recover', *boxes, '-o', self.folder],
+                              capture_output=True, text=True, stdin=subprocess.DEVNULL,
+                              env=self.situation.environment())
+        traces = [name for name in os.listdir(self.folder) if name.endswith('.tacho')]
+        if done.returncode or len(traces) != 1:
+            raise Failed(f'recover: {traces}, {done.stderr.strip()[-300:]}')
+        os.rename(self.path(traces[0]), self.path('trace.tacho'))
 
     def wait(self, *processes):
         for process in processes:

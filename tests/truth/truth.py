@@ -5,6 +5,7 @@
     truth.py --draw SEED [--keep FOLDER]
     truth.py --again FOLDER
     truth.py --own-load 0.3,0.5,0.7,0.9 [--only SHAPES]
+    truth.py --tables ROOT.json UNPRIVILEGED.json ...
 
 The server (shapes.c, uv.c, event.c, tasks.c; its fault in faults.c) writes what really happened
 while it runs, a client of its own process what its requests waited. A fault must be named first, with
@@ -16,6 +17,7 @@ import argparse
 import contextlib
 import itertools
 import json
+import math
 import os
 import shutil
 import sys
@@ -25,10 +27,14 @@ from libdraw import CLASSES, LOOPS, Draw
 from libjudge import Judgement, disturbed
 from librun import MS, Failed, Run, group_or_none
 from libcases import Quota, Situation, Unavailable
-from libresult import check, status
+from libresult import check, skip, status
 
-PASS = 0.97
+# Shares of right answers, as hundreds of draws had them (README.md), and how often a run may fall below
+# what they promise.
+NAMED, SIZED, SILENT = 0.95, 0.93, 0.99
+FLAKES = 1e-4
 TRIES = 4
+AGAIN_S = 2.8  # of each draw: when these are over, what the machine disturbs is not drawn again
 BINS = (5, 10, 20, 50)  # ms, of the curve
 LOADED = ('epoll', 'uv', 'event', 'tasks1', 'shared', 'tasks2', 'two-loops', 'leader')
 
@@ -78,7 +84,7 @@ def judge(draw, situation, group, options):
     """The draw, run until the machine did not disturb it, and not for ever."""
     result = Result(draw)
     kept = os.path.join(options.again, str(draw.seed)) if options.again else None
-    for _ in range(1 if kept else TRIES):
+    for _ in range(1 if kept else TRIES if time.monotonic() < options.until else 1):
         with Run(draw, situation, group, kept) as run:
             try:
                 if kept:
@@ -87,14 +93,16 @@ def judge(draw, situation, group, options):
                     run.run()
                 found = run.report()
             except Failed as error:
+                # Also that of a client that the machine gave no chance; not each time.
                 result.word, result.why, result.right = 'WRONG', str(error), False
-                return result
+                continue
             finally:
                 if options.keep:
                     shutil.copytree(run.folder, os.path.join(options.keep, str(draw.seed)),
                                     dirs_exist_ok=True)
                 if not kept:
                     shutil.rmtree(run.folder, True)
+        result.word, result.right = 'disturbed', None
         result.numbers = numbers_of(run.truth)
         first = next((f for f in found['findings'] if f['severity'] != 'info'), None)
         if first:
@@ -127,6 +135,36 @@ def score(results):
                      f'{share(must, "sized"):>8} {share(below, "right"):>22}')
     lines.append(f'disturbed: {len(results) - len(counted)} of {len(results)}')
     return '\n'.join(lines)
+
+
+def of_json(path):
+    """The results that --json wrote."""
+    results = []
+    with open(path, encoding='utf-8') as f:
+        for row in json.load(f):
+            result = Result(Draw(row['seed']))
+            for name in ('word', 'due', 'right', 'placed', 'sized'):
+                setattr(result, name, row[name])
+            results.append(result)
+    return results
+
+
+def tables(sets):
+    """Scores of several runs side by side, and the curve of all of them, as Markdown."""
+    lines = ['| class | ' + ' | '.join(sets) + ' |', '|---' * (len(sets) + 1) + '|']
+
+    def row(name, wanted, what='right'):
+        cells = [share([r for r in results if r.word != 'disturbed' and wanted(r)], what)
+                 for results in sets.values()]
+        if any(cell != '0/0' for cell in cells):
+            lines.append(f'| {name} | ' + ' | '.join(c.replace('/', ' of ') for c in cells) + ' |')
+    for kind in CLASSES:
+        row(kind, lambda r: r.draw.fault.kind == kind and (r.due or kind == 'healthy'))
+    row('**all that is due**', lambda r: r.due)
+    row('its place', lambda r: r.due, 'placed')
+    row('its sizes', lambda r: r.due, 'sized')
+    row('below that: no wrong cause', lambda r: not r.due and r.draw.fault.kind != 'healthy')
+    return '\n'.join(lines) + '\n\n' + curve([r for results in sets.values() for r in results])
 
 
 def curve(results):
@@ -163,21 +201,47 @@ def loads(results):
     return '\n'.join(lines)
 
 
-def tell(results):
-    """The score as checks."""
+def mark(count, share):
+    """So many of `count` are right in all but one of 10,000 runs, if each is with that probability."""
+    below, least = 0, 0
+    while least < count:
+        below += math.comb(count, least) * share**least * (1 - share)**(count - least)
+        if below >= FLAKES:
+            break
+        least += 1
+    return least
+
+
+def demand(what, results, good, share):
+    least = mark(len(results), share)
+    wrong = [r for r in results if not good(r)]
+    check(f'{len(results) - len(wrong)} of {len(results)} {what} (at least {least})',
+          len(results) - len(wrong) >= least, f'draws {seeds(wrong)}')
+    return wrong
+
+
+def tell(results, options):
+    """The score as checks, and how to see again what was wrong."""
+    wrong = []
     due = [r for r in results if r.due]
-    good = [r for r in due if r.right and r.placed is not False]
-    wrong = [r.draw.seed for r in results if not r.due and r.right is False]
-    true = [r for r in due if r.sized]
     asked = [r for r in due if r.sized is not None]
+    rest = [r for r in results if not r.due and r.word != 'disturbed']
     if due:
-        check(f'{len(good)} of {len(due)} faults are named first, with their places',
-              len(good) >= PASS * len(due), f'draws {seeds(r for r in due if r not in good)}')
+        wrong += demand('faults are named first, with their places', due,
+                        lambda r: r.right and r.placed is not False, NAMED)
     if asked:
-        check(f'{len(true)} of {len(asked)} have their true sizes', len(true) >= PASS * len(asked),
-              f'draws {seeds(r for r in asked if not r.sized)}')
-    check('no wrong cause is named, and healthy servers have no alarm', not wrong,
-          f'draws {wrong}')
+        wrong += demand('have their true sizes', asked, lambda r: r.sized, SIZED)
+    if rest:
+        wrong += demand('that are healthy or cost little have no wrong cause', rest,
+                        lambda r: r.right, SILENT)
+    if len(due) + len(rest) < len(results) / 2:
+        skip('most draws', f'the machine disturbed {len(results) - len(due) - len(rest)} of '
+             f'{len(results)}')
+    if wrong and not options.again:
+        how = ' --unprivileged' if options.unprivileged else \
+            ' --without-perf' if options.without_perf else ''
+        print(f'again: python3 tests/truth/{os.path.basename(sys.argv[0])} --keep traces' + how +
+              ''.join(f' --draw {seed}' for seed in sorted(set(seeds(wrong)))))
 
 
 def seeds(results):
@@ -196,7 +260,8 @@ def arguments():
     parser = argparse.ArgumentParser(description=__doc__,
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--seed', type=int, help='of all draws; else a new one')
-    parser.add_argument('--draws', type=int, default=60)
+    parser.add_argument('--draws', type=int,
+                        default=1000 if os.environ.get('TACHO_SOAK') == '1' else 60)
     parser.add_argument('--draw', type=int, action='append', help='this draw alone, by its seed')
     parser.add_argument('--only', default='', help='faults, classes or shapes, with commas')
     parser.add_argument('--unprivileged', action='store_true')
@@ -206,6 +271,7 @@ def arguments():
     parser.add_argument('--json', help='a file for the results')
     parser.add_argument('--own-load', help='neighbours beside a service that needs these shares of '
                         'its CPU, with commas, in each shape')
+    parser.add_argument('--tables', nargs='+', help='files of --json: their scores side by side')
     parser.add_argument('--curve', action='store_true', help='right answers against the size')
     options = parser.parse_args()
     if options.seed is None:
@@ -243,6 +309,10 @@ def loaded(numbers, wanted):
 
 def main():
     options = arguments()
+    if options.tables:
+        print(tables({os.path.splitext(os.path.basename(path))[0]: of_json(path)
+                      for path in options.tables}))
+        return 0
     only = [name for name in options.only.split(',') if name]
     draws = drawn(options, only)
     name = 'unprivileged' if options.unprivileged else \
@@ -250,6 +320,7 @@ def main():
     print(f'seed {options.seed}, {len(draws)} draws, {name}' +
           (f', only {options.only}' if only else ''), flush=True)
     results = []
+    options.until = time.monotonic() + AGAIN_S * len(draws)
     with contextlib.ExitStack() as stack:
         situation = stack.enter_context(Situation(name))
         group = stack.enter_context(group_or_none())
@@ -265,7 +336,7 @@ def main():
         print(curve(results))
     if options.own_load:
         print(loads(results))
-    tell(results)
+    tell(results, options)
     return status()
 
 

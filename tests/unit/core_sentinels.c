@@ -101,6 +101,29 @@ static void wait_for_more(uint32_t than)
 	assert_true(fired_in_all() > than);
 }
 
+/* The hooks alone look at how threads are scheduled. */
+static int is_seen_here(unsigned sentinel)
+{
+	return sentinel != TACHO_SENTINEL_SCHED;
+}
+
+static int each_was_seen(void)
+{
+	struct tacho_box_control c = control();
+
+	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++)
+		if (is_seen_here(i) && (!c.fired[i] || !c.suppressed[i]))
+			return 0;
+	return 1;
+}
+
+static void wait_for_each(void)
+{
+	for (int i = 0; i < 120000 && !each_was_seen(); i++)
+		usleep(1000);
+	assert_true(each_was_seen());
+}
+
 static void all_at_once(const char *threshold)
 {
 	struct tacho_status_info st = {.size = sizeof(st)};
@@ -127,16 +150,14 @@ static void all_at_once(const char *threshold)
 		}
 	}
 	ask(1);
-	wait_for_more(fired_in_all());
+	wait_for_each();
 	__atomic_store_n(&stop, 1, __ATOMIC_RELAXED);
 	for (unsigned i = 0; i < THREADS; i++)
 		pthread_join(t[i], NULL);
 	c = control();
 	assert_true(fired_in_all() <= armed_in_all);
 	for (unsigned i = 0; i < TACHO_SENTINEL_COUNT; i++)
-		if (i != TACHO_SENTINEL_SCHED) /* of the hooks */
-			assert_true(c.fired[i] && c.fired[i] <= c.armed[i] && c.suppressed[i]);
-	assert_int_equal(c.fired[TACHO_SENTINEL_SCHED], 0);
+		assert_true(is_seen_here(i) ? c.fired[i] <= c.armed[i] : !c.fired[i]);
 	close(fd);
 	tacho_stop();
 }

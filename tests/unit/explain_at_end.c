@@ -238,6 +238,67 @@ static void bad_ends_are_told_from_ordinary_ones(void **state)
 	}
 }
 
+/* Its number is that of work which another thread does by now: the end of the first was lost. */
+static void work_is_that_of_the_thread_that_began_it_last(void **state)
+{
+	struct listed x = {0};
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, WORK_SUBMIT, KIND_B, 77);
+	PUT(&x.m, 1, WORK_BEGIN, KIND_B, 77);
+	trace_stream(&x.m, 2, 0);
+	PUT(&x.m, SECOND, WORK_BEGIN, KIND_B, 77);
+	list(&x, TACHO_END_KILLED);
+	for (uint32_t i = 0; i < x.list.count; i++) {
+		char text[TACHO__AT_END_TEXT];
+
+		tacho__at_end_text(text, x.reader, &x.list.at[i]);
+		assert_int_equal(strstr(text, "kind b") != NULL, x.list.at[i].thread == 2);
+	}
+	done(&x);
+}
+
+/* As after SIGKILL where nothing watched: the box ends with what began last. */
+static void what_was_open_when_nobody_saw_the_end_is_named_and_not_timed(void **state)
+{
+	for (int open = 0; open < 2; open++) {
+		struct tacho__explanation *e;
+		struct listed x = {0};
+		struct tb p = {0};
+		int error, unseen = 0;
+
+		(void)state;
+		begin(&x.m, 1);
+		trace_stream(&x.m, 1, 0);
+		PUT(&x.m, 0, PARK, LOOP_3);
+		PUT(&x.m, 10 * MS, UNPARK, 1);
+		PUT(&x.m, 10 * MS, POLL_BEGIN, KIND_A, 7);
+		if (!open)
+			PUT(&x.m, 11 * MS, POLL_END, TACHO_PENDING);
+		trace_close(&x.m);
+		tb_meta_u64(&p, TACHO_META_STATE, TACHO_STATE_RECORDING);
+		tb_meta_u64(&p, TACHO_META_END_HOW, TACHO_END_GONE);
+		tb_plain(&x.m.t, TACHO_BLOCK_META, p.data, p.size);
+		free(p.data);
+		x.reader = trace_reader(&x.m);
+		assert_int_equal(tacho__at_end_list(x.reader, &x.list), 0);
+		if (open)
+			is_in(&x, 0, 1, "in kind a for at least 0 ns");
+		e = tacho__explain(x.reader, NULL, &error);
+		assert_non_null(e);
+		for (uint32_t i = 0; i < e->coverage_count; i++)
+			unseen |= strcmp(e->coverage[i].rule, "never-yields") == 0 &&
+				  !e->coverage[i].checked &&
+				  strstr(e->coverage[i].why, "kind a had not come back");
+		assert_int_equal(unseen, open);
+		assert_int_equal(e->processes[0].ended_badly, open);
+		tacho__explanation_free(e);
+		done(&x);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -246,6 +307,8 @@ int main(void)
 		cmocka_unit_test(only_what_is_known_of_the_end_is_told),
 		cmocka_unit_test(a_call_of_a_thread_without_a_loop_is_no_fact),
 		cmocka_unit_test(bad_ends_are_told_from_ordinary_ones),
+		cmocka_unit_test(what_was_open_when_nobody_saw_the_end_is_named_and_not_timed),
+		cmocka_unit_test(work_is_that_of_the_thread_that_began_it_last),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -59,28 +59,57 @@ static void callbacks_shorter_than_the_time_between_samples_count_all(void **sta
 	end(&x);
 }
 
-/* A lock that is waited for 11 times for 1.5 ms, while one other thing waits in the same turn; of a
-   second. */
+/* A lock that is waited for 11 times, while one other thing waits in the same turn; of a second. With
+   `peer`, another thread serves meanwhile. */
+static const struct tacho__finding *blocked(struct explained *x, uint64_t ns, int peer)
+{
+	begin(&x->m, 2);
+	trace_stream(&x->m, 1, 0);
+	PUT(&x->m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 11; i++) {
+		uint64_t at = (50 + 80 * i) * MS;
+
+		PUT(&x->m, at, UNPARK, 2);
+		PUT(&x->m, at + 1000, LOCK_WAIT, PLACE, 0x77);
+		PUT(&x->m, at + 1000 + ns, LOCK_WAITED, 1, 0x77);
+		PUT(&x->m, at + 2000 + ns, PARK, LOOP_1);
+		turn(&x->m, at + 40 * MS, at + 40 * MS + 50000);
+	}
+	PUT(&x->m, 1000 * MS, UNPARK, 0);
+	if (peer) {
+		trace_stream(&x->m, 2, 0);
+		PUT(&x->m, 0, PARK, LOOP_1);
+		PUT(&x->m, 1000 * MS, UNPARK, 0);
+	}
+	explain(x);
+	return found(x->e, "lock-contention", 0);
+}
+
 static void who_is_blocked_waits_as_well(void **state)
 {
 	struct explained x;
 
 	(void)state;
-	begin(&x.m, 2);
-	trace_stream(&x.m, 1, 0);
-	PUT(&x.m, 0, PARK, LOOP_1);
-	for (uint64_t i = 0; i < 11; i++) {
-		uint64_t at = (50 + 80 * i) * MS;
+	assert_non_null(blocked(&x, 3 * MS / 2, 0));
+	end(&x);
+}
 
-		PUT(&x.m, at, UNPARK, 2);
-		PUT(&x.m, at + 1000, LOCK_WAIT, PLACE, 0x77);
-		PUT(&x.m, at + 1000 + 3 * MS / 2, LOCK_WAITED, 1, 0x77);
-		PUT(&x.m, at + 2000 + 3 * MS / 2, PARK, LOOP_1);
-		turn(&x.m, at + 40 * MS, at + 40 * MS + 50000);
-	}
-	PUT(&x.m, 1000 * MS, UNPARK, 0);
-	explain(&x);
-	assert_non_null(found(x.e, "lock-contention", 0));
+static void where_others_serve_meanwhile_it_is_a_note(void **state)
+{
+	const struct tacho__finding *f;
+	struct explained x;
+
+	(void)state;
+	/* 1.65 % of the window, 3.3 %, and 5.5 %, which is 2.75 % of the capacity of two. */
+	assert_null(blocked(&x, 3 * MS / 2, 1));
+	end(&x);
+	f = blocked(&x, 3 * MS, 1);
+	assert_non_null(f);
+	assert_int_equal(f->severity, TACHO__SEVERITY_INFO);
+	end(&x);
+	f = blocked(&x, 5 * MS, 1);
+	assert_non_null(f);
+	assert_int_equal(f->severity, TACHO__SEVERITY_WARNING);
 	end(&x);
 }
 
@@ -131,13 +160,75 @@ static void a_loop_that_is_full_comes_before_what_was_long_once(void **state)
 	end(&x);
 }
 
+#define REQUESTS 5u /* that come in while a long one is served */
+
+/* A worker of tasks that serves requests of 100 us, and `long_ones` of 8 ms. What comes meanwhile is in the kernel
+   until the worker asks there: its wait wakes the tasks, and returns at once. */
+static void put_requests(struct trace *m, uint32_t long_ones)
+{
+	trace_stream(m, 1, 0);
+	PUT(m, 0, PARK, LOOP_3);
+	for (uint64_t i = 0; i < 100; i++) {
+		uint64_t at = (10 + 20 * i) * MS, ns = i < long_ones ? 8 * MS : MS / 10;
+
+		PUT(m, at, WAKE, 0, 1);
+		PUT(m, at + 1000, UNPARK, 1);
+		PUT(m, at + 2000, POLL_BEGIN, KIND_A, 1);
+		PUT(m, at += ns, POLL_END, TACHO_PENDING);
+		PUT(m, at + 1000, PARK, LOOP_3);
+		for (uint32_t k = 0; k < REQUESTS; k++)
+			PUT(m, at + 2000 + k, WAKE, 0, 2 + k);
+		PUT(m, at += 3000, UNPARK, REQUESTS);
+		for (uint32_t k = 0; k < REQUESTS; k++) {
+			PUT(m, at += 1000, POLL_BEGIN, KIND_A, 2 + k);
+			PUT(m, at += MS / 10, POLL_END, TACHO_PENDING);
+		}
+		PUT(m, at + 1000, PARK, LOOP_3);
+	}
+}
+
+/* Without samples, nobody knows which function it is in. */
+static void
+polls_that_are_far_longer_than_their_like_count_by_what_waits_in_the_kernel(void **state)
+{
+	const struct tacho__finding *f;
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	put_requests(&x.m, 20);
+	explain(&x);
+	f = found(x.e, "long-callback", 0);
+	assert_true(
+		says(f, "kind a keeps its loop busy for up to 8.00 ms; what it did was not seen"));
+	assert_true(shows(f, "20 times, 160 ms in all"));
+	/* Half of the time for each of those that came meanwhile. */
+	assert_true(shows(f, "what was ready meanwhile waited 40"));
+	end(&x);
+	/* Where samples are taken, and none is in it, it did not run. */
+	begin_sampled(&x.m);
+	put_requests(&x.m, 20);
+	explain(&x);
+	assert_null(found(x.e, "long-callback", 0));
+	end(&x);
+	/* What takes as long each time is load. */
+	begin(&x.m, 2);
+	put_requests(&x.m, 0);
+	explain(&x);
+	assert_null(found(x.e, "long-callback", 0));
+	end(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(callbacks_shorter_than_the_time_between_samples_count_all),
 		cmocka_unit_test(who_is_blocked_waits_as_well),
+		cmocka_unit_test(where_others_serve_meanwhile_it_is_a_note),
 		cmocka_unit_test(a_loop_is_full_though_its_clients_come_late_and_go_early),
 		cmocka_unit_test(a_loop_that_is_full_comes_before_what_was_long_once),
+		cmocka_unit_test(
+			polls_that_are_far_longer_than_their_like_count_by_what_waits_in_the_kernel),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

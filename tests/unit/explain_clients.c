@@ -149,12 +149,38 @@ static void a_client_may_keep_its_thread_busy(void **state)
 	end(&j);
 }
 
+/* Threads share a loop, and have 20 turns each before one of them does not come back. */
+static void one_of_many_threads_hangs_though_it_has_few_turns(void **state)
+{
+	struct judged j;
+
+	(void)state;
+	begin(&j);
+	for (uint32_t t = 1; t <= THREADS; t++) {
+		trace_stream(&j.m, t, 0);
+		PUT(&j.m, 0, PARK, LOOP_1);
+		for (uint64_t i = 0; i < 20; i++) {
+			PUT(&j.m, (50 * i + 10 * t) * MS, UNPARK, 1);
+			PUT(&j.m, (50 * i + 10 * t + 1) * MS, PARK, LOOP_1);
+		}
+		PUT(&j.m, (2000 + t) * MS, UNPARK, 1);
+		if (t > 1)
+			PUT(&j.m, (2001 + t) * MS, PARK, LOOP_1);
+	}
+	trace_stream(&j.m, 9, 0);
+	PUT(&j.m, 9000 * MS, WAKE, 0, 7);
+	judge(&j);
+	assert_non_null(found(&j, "hang"));
+	end(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_client_waits_for_by_itself_is_no_alarm),
 		cmocka_unit_test(clients_that_wait_for_each_other_are_one),
 		cmocka_unit_test(a_client_may_keep_its_thread_busy),
+		cmocka_unit_test(one_of_many_threads_hangs_though_it_has_few_turns),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -178,6 +178,29 @@ static void a_descriptor_that_takes_the_time_of_its_loop_is_a_flood(void **state
 	end(&x);
 }
 
+/* The same descriptor, by which the program itself wakes its loop; then all of them are such. */
+static void what_a_program_wakes_its_loop_with_is_no_flood(void **state)
+{
+	(void)state;
+	for (uint64_t last = 4; last <= 7; last += 3) {
+		struct explained x;
+		uint8_t payload[64];
+		struct tb p = {0};
+
+		begin(&x.m, 2);
+		for (uint64_t fd = 4; fd <= last; fd++)
+			tb_definition(&p, OTHER + fd, TACHO_DEF_DESCRIPTOR, payload,
+				      bb_name(payload, "eventfd", "", 0, fd, 0, ""));
+		tb_plain(&x.m.t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);
+		free(p.data);
+		trace_stream(&x.m, 1, 0);
+		ready_for(&x.m, MS, MS);
+		explain(&x);
+		assert_null(found(x.e, "fd-flood", 0));
+		end(&x);
+	}
+}
+
 /* A wake of the task, and its poll so many ns after it. */
 static void wake(struct trace *m, uint64_t task, uint64_t at, uint64_t ns)
 {
@@ -420,25 +443,49 @@ static void a_lock_whose_holder_does_not_run_is_not_the_cause(void **state)
 	end(&x);
 }
 
-/* A loop that works beside two that idle. */
+/* A loop that has so many things to do and works for that long in 5 ms, beside two that work for this
+   long. */
+static const struct tacho__finding *imbalance(struct explained *x, uint32_t ready, uint64_t ns,
+					      uint64_t others_ns)
+{
+	begin(&x->m, 2);
+	for (uint32_t t = 1; t <= 3; t++) {
+		trace_stream(&x->m, t, 0);
+		PUT(&x->m, 0, PARK, LOOP_1);
+		for (uint64_t i = 0; i < 200; i++) {
+			PUT(&x->m, (5 * i + 1) * MS, UNPARK, t == 1 ? ready : 1);
+			PUT(&x->m, (5 * i + 1) * MS + (t == 1 ? ns : others_ns), PARK, LOOP_1);
+		}
+	}
+	explain(x);
+	return found(x->e, "worker-imbalance", 0);
+}
+
 static void an_imbalance_names_the_loop_and_its_thread(void **state)
 {
 	struct explained x;
 	const struct tacho__finding *f;
 
 	(void)state;
-	begin(&x.m, 2);
-	for (uint32_t t = 1; t <= 3; t++) {
-		trace_stream(&x.m, t, 0);
-		PUT(&x.m, 0, PARK, LOOP_1);
-		for (uint64_t i = 0; i < 200; i++)
-			turn(&x.m, (5 * i + 1) * MS, (5 * i + 1) * MS + (t == 1 ? 4 * MS : 1000));
-	}
-	explain(&x);
-	f = found(x.e, "worker-imbalance", 0);
+	f = imbalance(&x, 8, 4 * MS, 1000);
 	assert_non_null(f);
 	assert_true(says(f, "loop loop 1 on thread "));
 	assert_true(shows(f, "times as busy as the median of its peers"));
+	end(&x);
+	/* What it does is all that there is to do. */
+	assert_null(imbalance(&x, 1, 4 * MS, 1000));
+	end(&x);
+}
+
+static void peers_that_serve_nothing_do_not_explain_a_loop_that_is_full(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	assert_null(imbalance(&x, 8, 5 * MS - 1000, 1000));
+	assert_non_null(found(x.e, "loop-saturated", 0));
+	end(&x);
+	assert_non_null(imbalance(&x, 8, 5 * MS - 1000, MS / 10));
 	end(&x);
 }
 
@@ -538,6 +585,7 @@ int main(void)
 		cmocka_unit_test(many_waits_in_one_turn_are_summed_up),
 		cmocka_unit_test(a_descriptor_that_is_often_ready_for_nothing_is_no_flood),
 		cmocka_unit_test(a_descriptor_that_takes_the_time_of_its_loop_is_a_flood),
+		cmocka_unit_test(what_a_program_wakes_its_loop_with_is_no_flood),
 		cmocka_unit_test(wakes_that_were_late_at_one_time_are_no_latency),
 		cmocka_unit_test(wakes_that_are_late_again_and_again_are_latency),
 		cmocka_unit_test(loops_that_idle_are_said_to_be_fine),
@@ -549,6 +597,7 @@ int main(void)
 		cmocka_unit_test(a_lock_whose_holder_does_not_run_is_not_the_cause),
 		cmocka_unit_test(what_is_being_served_waits_for_a_cpu_as_well),
 		cmocka_unit_test(an_imbalance_names_the_loop_and_its_thread),
+		cmocka_unit_test(peers_that_serve_nothing_do_not_explain_a_loop_that_is_full),
 		cmocka_unit_test(what_is_stuck_is_so_until_the_process_is_killed),
 		cmocka_unit_test(a_signal_of_a_fault_is_a_crash_where_a_callback_was_open),
 	};

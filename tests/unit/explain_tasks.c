@@ -131,9 +131,12 @@ static int is_stuck(const struct server *s)
 	if (f) {
 		assert_string_equal(f->where[0].function, "ask_backend");
 		assert_int_equal(f->task, task_in(s->lost));
-		assert_non_null(strstr(f->summary,
-				       "kind a has waited for the backend for 2.70 s and nobody "
-				       "wakes it: 155 such waits took 1.98 ms at most"));
+		assert_non_null(
+			strstr(f->summary, s->reply ? "kind a has waited for the backend for "
+						      "2.70 s and nobody wakes it: 155 such "
+						      "waits took 1.98 ms at most"
+						    : "kind a has waited for 2.70 s and nobody "
+						      "wakes it: 155 such waits"));
 	}
 	tacho__explanation_free(e);
 	tacho_read_close(reader);
@@ -145,6 +148,15 @@ static void a_wake_that_others_get_and_one_does_not_is_lost(void **state)
 {
 	(void)state;
 	assert_true(is_stuck(&(struct server){.lost = 20, .until = ROUNDS, .reply = REPLY}));
+}
+
+/* As tacho-tokio tells it. */
+static void where_it_went_idle_is_enough(void **state)
+{
+	(void)state;
+	assert_true(is_stuck(&(struct server){.lost = 20, .until = ROUNDS}));
+	assert_false(is_stuck(&(struct server){.quiet = 20, .until = ROUNDS}));
+	assert_false(is_stuck(&(struct server){.lost = 20, .until = ROUNDS, .by_loop = 1}));
 }
 
 /* For its next request, a message of others, what a peer says. */
@@ -170,12 +182,129 @@ static void without_others_to_compare_with_no_wake_is_lost(void **state)
 	assert_false(is_stuck(&(struct server){.lost = 20, .until = 60, .reply = REPLY}));
 }
 
+/* What is said of stuck tasks where a thread of that name runs a loop of that level; "": that they
+   were looked for. */
+static void tells_of_tasks(const char *thread, uint32_t loop, const char *text)
+{
+	struct tacho__explanation *e;
+	struct tacho_reader *reader;
+	struct tacho_box_thread row = {
+		.state = TACHO_THREAD_LIVE, .number = 1, .tid = 1001, .start_ticks = T0};
+	struct trace m;
+	int error, seen = 0;
+
+	trace_begin(&m);
+	strcpy(row.name, thread);
+	trace_threads(&m, &row, 1);
+	trace_stream(&m, 1, 0);
+	for (uint64_t i = 0; i < 100; i++) {
+		PUT(&m, i * 10 * MS, PARK, loop);
+		PUT(&m, i * 10 * MS + 9 * MS, UNPARK, 1);
+	}
+	reader = trace_reader(&m);
+	e = tacho__explain(reader, NULL, &error);
+	assert_non_null(e);
+	for (uint32_t i = 0; i < e->coverage_count; i++)
+		if (strcmp(e->coverage[i].rule, "stuck-task") == 0) {
+			assert_int_equal(e->coverage[i].checked, !text[0]);
+			assert_non_null(strstr(e->coverage[i].why, text));
+			seen++;
+		}
+	assert_int_equal(seen, 1);
+	tacho__explanation_free(e);
+	tacho_read_close(reader);
+	tb_free(&m.t);
+}
+
+static void who_runs_tokio_and_tells_no_tasks_is_told_how(void **state)
+{
+	(void)state;
+	tells_of_tasks("tokio-rt-worker", LOOP_1, "with the crate tacho-tokio");
+	tells_of_tasks("tokio-runtime-w", LOOP_1, "where they were spawned");
+	tells_of_tasks("tokio-rt-worker", LOOP_3, "");
+	tells_of_tasks("tokio", LOOP_1, "");
+	tells_of_tasks("worker", LOOP_1, "");
+}
+
+/* ---------------------------------------------------------------- no waker */
+
+#define SECONDS 3u
+
+enum { LEFT_ALONE, WOKEN_SINCE, POLLED_SINCE, CANCELLED_PEER };
+
+/* The only task of its kind, or one of two, that goes idle and leaves no waker behind. */
+static void forsake(struct trace *m, int what)
+{
+	PUT(m, 0, LOOP, LOOP_3);
+	PUT(m, 1 * MS, SPAWN, KIND_A, 0, 7, 0);
+	PUT(m, 2 * MS, POLL_BEGIN, KIND_A, 7);
+	PUT(m, 3 * MS, POLL_END, TACHO_PENDING);
+	PUT(m, 3 * MS + 1, NO_WAKER, 0, 7);
+	if (what == WOKEN_SINCE)
+		PUT(m, 4 * MS, WAKE, 0, 7);
+	if (what == WOKEN_SINCE || what == POLLED_SINCE) {
+		PUT(m, 5 * MS, POLL_BEGIN, KIND_A, 7);
+		PUT(m, 6 * MS, POLL_END, TACHO_PENDING);
+	}
+	if (what == CANCELLED_PEER) {
+		PUT(m, 7 * MS, SPAWN, KIND_A, 0, 8, 0);
+		PUT(m, 8 * MS, POLL_BEGIN, KIND_A, 8);
+		PUT(m, 9 * MS, POLL_END, TACHO_PENDING);
+		PUT(m, 9 * MS + 1, NO_WAKER, 0, 8);
+		PUT(m, 19 * MS, TASK_END, 0, 8);
+	}
+	for (uint32_t i = 1; i <= SECONDS * 50; i++) {
+		PUT(m, i * 20 * MS, POLL_BEGIN, KIND_B, 9);
+		PUT(m, i * 20 * MS + MS, POLL_END, TACHO_PENDING);
+	}
+}
+
+static int is_forsaken(int what)
+{
+	struct tacho__explanation *e;
+	struct tacho_reader *reader;
+	struct trace m;
+	int error, found = 0;
+
+	trace_begin(&m);
+	trace_stream(&m, 1, 0);
+	forsake(&m, what);
+	reader = trace_reader(&m);
+	e = tacho__explain(reader, NULL, &error);
+	assert_non_null(e);
+	for (uint32_t i = 0; i < e->count; i++)
+		if (strcmp(e->findings[i].rule, "stuck-task") == 0) {
+			assert_non_null(strstr(e->findings[i].summary, "nobody can wake it"));
+			assert_string_equal(e->findings[i].where[0].function, "kind a");
+			assert_int_equal(e->findings[i].task, 7);
+			found = 1;
+		}
+	tacho__explanation_free(e);
+	tacho_read_close(reader);
+	tb_free(&m.t);
+	return found;
+}
+
+static void whom_nobody_can_wake_needs_no_peers_to_be_stuck(void **state)
+{
+	(void)state;
+	assert_true(is_forsaken(LEFT_ALONE));
+	/* What was told before a wake or a poll does not hold after it. */
+	assert_false(is_forsaken(WOKEN_SINCE));
+	assert_false(is_forsaken(POLLED_SINCE));
+	/* It may be meant to stay until it is cancelled. */
+	assert_false(is_forsaken(CANCELLED_PEER));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_wake_that_others_get_and_one_does_not_is_lost),
+		cmocka_unit_test(where_it_went_idle_is_enough),
 		cmocka_unit_test(a_task_may_wait_for_work_for_as_long_as_it_likes),
 		cmocka_unit_test(without_others_to_compare_with_no_wake_is_lost),
+		cmocka_unit_test(whom_nobody_can_wake_needs_no_peers_to_be_stuck),
+		cmocka_unit_test(who_runs_tokio_and_tells_no_tasks_is_told_how),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

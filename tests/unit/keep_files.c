@@ -56,7 +56,7 @@ static void write_file(int number)
 static unsigned add(struct tacho__keep *k, int number, uint64_t bytes)
 {
 	write_file(number);
-	return tacho__keep_add(k, path_of(number), bytes);
+	return tacho__keep_add(k, path_of(number), bytes, 0);
 }
 
 /* `there`: a digit for each file that must be there. */
@@ -168,8 +168,8 @@ static void what_is_no_file_is_never_remembered(void **state)
 
 	(void)state;
 	assert_int_equal(mkdir("sub", 0700), 0);
-	assert_int_equal(tacho__keep_add(k, "sub", 1), 0);
-	assert_int_equal(tacho__keep_add(k, "absent", 1), 0);
+	assert_int_equal(tacho__keep_add(k, "sub", 1, 0), 0);
+	assert_int_equal(tacho__keep_add(k, "absent", 1, 0), 0);
 	assert_int_equal(add(k, 0, 1), 0);
 	assert_int_equal(access("sub", F_OK), 0);
 	files_are("0");
@@ -182,12 +182,34 @@ static void a_relative_path_holds_after_a_change_of_folder(void **state)
 
 	(void)state;
 	write_file(0);
-	assert_int_equal(tacho__keep_add(k, "0", 1), 0);
+	assert_int_equal(tacho__keep_add(k, "0", 1, 0), 0);
 	assert_int_equal(chdir("/"), 0);
 	assert_int_equal(add(k, 1, 1), 1);
 	files_are("1");
 	tacho__keep_free(k);
 	assert_int_equal(chdir(folder), 0);
+}
+
+/* Whoever has most loses first; of several with as much, the oldest. */
+static void of_the_greediest(void **state)
+{
+	static const struct {
+		uint32_t uid;
+		unsigned deleted;
+		int gone;
+	} steps[] = {{7, 0, -1}, {8, 0, -1}, {8, 0, -1}, {8, 1, 1},
+		     {8, 1, 2},	 {7, 1, 0},  {9, 1, 3}};
+	struct tacho__keep *k = tacho__keep_new(3, 0);
+
+	(void)state;
+	assert_non_null(k);
+	for (int i = 0; i < 7; i++) {
+		write_file(i);
+		assert_int_equal(tacho__keep_add(k, path_of(i), 10, steps[i].uid),
+				 steps[i].deleted);
+		assert_true(steps[i].gone < 0 || access(path_of(steps[i].gone), F_OK) < 0);
+	}
+	tacho__keep_free(k);
 }
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
@@ -197,6 +219,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		TEST(the_oldest_go_above_a_number_of_files),
 		TEST(the_oldest_go_above_a_number_of_bytes),
+		TEST(of_the_greediest),
 		TEST(without_limits_all_stay),
 		TEST(a_path_that_became_another_file_is_left_alone),
 		TEST(a_path_that_became_a_link_is_left_alone),

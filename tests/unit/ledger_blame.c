@@ -5,7 +5,9 @@
 #include <cmocka.h>
 
 #include "explain/blame.h"
+#include "explain/line_times.h"
 #include "ledger_help.h"
+#include "read/records.h"
 
 static struct tacho__blame *blame(struct booked *b, const struct tacho__subject *s)
 {
@@ -49,8 +51,45 @@ static void thread_is_as_booked(struct booked *b, uint32_t index)
 	tacho__blame_free(made);
 }
 
+/* The times of a line follow one another, and are what it has; of sampled functions, where they were
+   seen. */
+static void lines_are_as_booked(struct booked *b)
+{
+	for (uint32_t i = 0; i < b->l->line_count; i++) {
+		const struct tacho__ledger_line *line = &b->l->lines[i];
+		struct tacho__line_times times, few;
+		uint64_t ns = 0, longest = 0;
+
+		assert_int_equal(
+			tacho__line_times_make(&times, b->reader, b->l, line, UINT32_MAX / 2), 0);
+		for (uint32_t k = 0; k < times.count; k++) {
+			const struct tacho__line_time *at = &times.at[k];
+
+			assert_true(at->from_ns < at->to_ns);
+			assert_true(!k || at[-1].to_ns <= at->from_ns);
+			ns += at->to_ns - at->from_ns;
+			if (at->to_ns - at->from_ns > longest)
+				longest = at->to_ns - at->from_ns;
+		}
+		assert_int_equal(ns, times.all_ns);
+		assert_int_equal(times.count, times.all);
+		if (!line->function)
+			assert_int_equal(ns, line->ns);
+		/* Of those that do not fit, the longest. */
+		assert_int_equal(tacho__line_times_make(&few, b->reader, b->l, line, 1), 0);
+		assert_int_equal(few.all, times.all);
+		assert_int_equal(few.count, times.count ? 1 : 0);
+		if (few.count)
+			assert_int_equal(few.at[0].to_ns - few.at[0].from_ns, longest);
+		tacho__line_times_free(&times);
+		tacho__line_times_free(&few);
+	}
+	tacho__read_limit(b->reader, 0, 0);
+}
+
 static void end(struct booked *b)
 {
+	lines_are_as_booked(b);
 	for (uint32_t i = 0; i < b->l->thread_count; i++)
 		if (tacho__is_of_interest(&b->l->threads[i]))
 			thread_is_as_booked(b, i);

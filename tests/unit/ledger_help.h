@@ -13,7 +13,8 @@ enum {
 	ACCEPT = 23,
 	SLEEP = 24,
 	TIMER = 25,
-	CLIENTS = 26,  /* the loop of threads that serve one each */
+	CLIENTS = 26, /* the loop of threads that serve one each */
+	CPUS = 27,
 	RECORDER = 30, /* modules */
 	SERVER = 31,
 };
@@ -63,6 +64,8 @@ static inline void book_begin(struct booked *b)
 		      bb_name(payload, "uv_timer", "", 0, 0, 0, ""));
 	tb_definition(&p, CLIENTS, TACHO_DEF_LOOP, payload,
 		      bb_name(payload, "connections", "", 0, 0, TACHO_LEVEL_WAITS, ""));
+	tb_definition(&p, CPUS, TACHO_DEF_GAUGE, payload,
+		      bb_name(payload, TACHO_GAUGE_CPUS, "", 0, 0, 1, ""));
 	put_module(&p, RECORDER, TACHO_CODE, "/usr/lib/libtacho-preload.so.0");
 	put_module(&p, SERVER, SERVER_CODE, "/bin/server");
 	tb_plain(&b->m.t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);

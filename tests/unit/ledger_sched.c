@@ -225,9 +225,102 @@ static void what_one_thing_takes_is_counted_by_things(void **state)
 	book_end(&b);
 }
 
+/* One thread lacks a CPU for 20 ms, in which another of the process runs for 15; what that code has
+   of the cost. Each may run on `cpus`; 0: that is not told. */
+static uint64_t cost_of_code(uint64_t cpus, int ends_first)
+{
+	struct booked b;
+	uint64_t cost;
+
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	if (cpus)
+		PUT(&b.m, 0, COUNTER, CPUS, cpus);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 50 * MS, UNPARK, 1);
+	PUT(&b.m, 50 * MS, SCHED, 0, 20 * MS, 0);
+	PUT(&b.m, 51 * MS, PARK, LOOP_1);
+	PUT(&b.m, 150 * MS, UNPARK, 0);
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 0, PARK, SET_A);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, (ends_first ? 45 : 100) * MS, PARK, SET_A);
+	PUT(&b.m, (ends_first ? 45 : 100) * MS, SCHED, 0, ends_first ? 0 : 18 * MS, 0);
+	PUT(&b.m, 120 * MS, UNPARK, 0);
+	book_make(&b);
+	ALL_MS(&b, 1, LATE, 20);
+	cost = had(&b, 2, TACHO__OWNS_CODE).waiting;
+	assert_int_equal(cost + had(&b, 1, TACHO__OWNS_LATE).waiting, 20 * MS);
+	book_end(&b);
+	return cost;
+}
+
+static void code_of_the_process_that_has_the_cpus_keeps_its_threads_waiting(void **state)
+{
+	(void)state;
+	assert_int_equal(cost_of_code(0, 1), 0);
+	assert_int_equal(cost_of_code(1, 1), 15 * MS);
+	assert_int_equal(cost_of_code(2, 1), 15 * MS / 2);
+	/* It ran for 72 of its 90 ms, and so for 16 of the 20. */
+	assert_int_equal(cost_of_code(1, 0), 16 * MS);
+}
+
+/* A turn in which a quota stopped it twice: nothing was seen of it, and the kernel says why. */
+static void a_stop_that_was_guessed_is_none_if_it_was_ready_to_run(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 15 * MS, SAMPLE_FRAMES, 0, 0, 5 * MS, SERVER_CODE + 0x10);
+	PUT(&b.m, 115 * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x10);
+	PUT(&b.m, 205 * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x10);
+	PUT(&b.m, 210 * MS, PARK, LOOP_1);
+	PUT(&b.m, 210 * MS, SCHED, 0, 175 * MS, 0);
+	PUT(&b.m, 220 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, STOPPED, 0);
+	ALL_MS(&b, 1, DESCHEDULED, 175);
+	ALL_MS(&b, 1, LATE, 0);
+	ALL_MS(&b, 1, CODE, 200 - 175);
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&b.l->owned, o));)
+		if (o->owns == TACHO__OWNS_STOPPED)
+			assert_int_equal(o->count, 0);
+	book_end(&b);
+}
+
+/* What it did before its first wait is not seen: it may have slept, or waited for its peers. */
+static void a_thread_that_has_no_loop_yet_was_not_stopped(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	for (int has_loop = 0; has_loop < 2; has_loop++) {
+		book_begin(&b);
+		trace_stream(&b.m, 1, 0);
+		if (has_loop)
+			PUT(&b.m, 0, LOOP, LOOP_1);
+		else
+			PUT(&b.m, 0, SPAWN, KIND_A, 0, 7, 0);
+		PUT(&b.m, 100 * MS, PARK, LOOP_1);
+		PUT(&b.m, 110 * MS, UNPARK, 1);
+		PUT(&b.m, 115 * MS, SAMPLE_FRAMES, 0, 0, 5 * MS, SERVER_CODE + 0x10);
+		PUT(&b.m, 120 * MS, PARK, LOOP_1);
+		book_make(&b);
+		ALL_MS(&b, 1, STOPPED, has_loop ? 100 : 0);
+		book_end(&b);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_thread_that_has_no_loop_yet_was_not_stopped),
+		cmocka_unit_test(code_of_the_process_that_has_the_cpus_keeps_its_threads_waiting),
+		cmocka_unit_test(a_stop_that_was_guessed_is_none_if_it_was_ready_to_run),
 		cmocka_unit_test(a_call_that_was_preempted_did_not_block),
 		cmocka_unit_test(a_delay_that_a_turn_has_no_room_for_was_in_the_wait_before),
 		cmocka_unit_test(a_turn_is_delayed_outside_of_its_polls),

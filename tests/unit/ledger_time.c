@@ -28,6 +28,30 @@ static void waits_are_idle_and_turns_are_code(void **state)
 	book_end(&b);
 }
 
+/* Two that have one place among those that were looked up last (TACHO__BOOK_KNOWN), in turn. */
+static void threads_of_a_program_with_many_have_their_own_time(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	for (uint32_t thread = 1; thread <= 65; thread += 64) {
+		uint64_t more = thread == 1 ? 0 : 1;
+
+		trace_stream(&b.m, thread, 0);
+		PUT(&b.m, 0, PARK, LOOP_1);
+		PUT(&b.m, (10 + more) * MS, UNPARK, 1);
+		PUT(&b.m, (13 + 2 * more) * MS, PARK, LOOP_1);
+		PUT(&b.m, (30 + more) * MS, UNPARK, 1);
+		PUT(&b.m, (31 + 3 * more) * MS, PARK, LOOP_1);
+	}
+	book_make(&b);
+	assert_int_equal(b.l->thread_count, 2);
+	ALL_MS(&b, 1, CODE, 4);
+	ALL_MS(&b, 65, CODE, 7);
+	book_end(&b);
+}
+
 static void callbacks_calls_and_what_is_between_are_told_apart(void **state)
 {
 	struct booked b;
@@ -227,6 +251,37 @@ static void samples_divide_code_and_show_what_did_not_run(void **state)
 	book_end(&b);
 }
 
+/* What a loop that tells of itself does while nothing is seen: where hooks see calls, it is in none. */
+static void stopped(int sees_calls, uint64_t ms)
+{
+	struct tacho_box_source sources[TACHO_SOURCE_CPU_SAMPLES + 1] = {{0}};
+	struct booked b;
+
+	book_begin(&b);
+	sources[TACHO_SOURCE_CPU_SAMPLES].state = TACHO_SOURCE_ON;
+	sources[TACHO_SOURCE_CALLS].state = sees_calls ? TACHO_SOURCE_ON : TACHO_SOURCE_OFF;
+	tb_array(&b.m.t, TACHO_BLOCK_SOURCES, sources, sizeof(sources[0]),
+		 TACHO_SOURCE_CPU_SAMPLES + 1);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, LOOP, LOOP_3);
+	PUT(&b.m, 1 * MS, PARK, LOOP_3);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 11 * MS, POLL_BEGIN, KIND_A, 1);
+	PUT(&b.m, 111 * MS, POLL_END, 1);
+	PUT(&b.m, 112 * MS, PARK, LOOP_3);
+	PUT(&b.m, 120 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, STOPPED, ms);
+	book_end(&b);
+}
+
+static void a_loop_that_tells_of_itself_is_stopped_if_its_calls_are_seen(void **state)
+{
+	(void)state;
+	stopped(0, 0);
+	stopped(1, 100);
+}
+
 static void pages_from_a_disk_are_faulting(void **state)
 {
 	struct booked b;
@@ -420,6 +475,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(waits_are_idle_and_turns_are_code),
+		cmocka_unit_test(threads_of_a_program_with_many_have_their_own_time),
 		cmocka_unit_test(callbacks_calls_and_what_is_between_are_told_apart),
 		cmocka_unit_test(a_call_that_has_not_returned_lasts_until_the_end),
 		cmocka_unit_test(a_lock_has_its_holder_and_what_that_did),
@@ -428,6 +484,7 @@ int main(void)
 		cmocka_unit_test(a_delay_that_is_counted_is_taken_from_code_and_call_alike),
 		cmocka_unit_test(a_quota_has_its_part_of_that),
 		cmocka_unit_test(samples_divide_code_and_show_what_did_not_run),
+		cmocka_unit_test(a_loop_that_tells_of_itself_is_stopped_if_its_calls_are_seen),
 		cmocka_unit_test(pages_from_a_disk_are_faulting),
 		cmocka_unit_test(holes_pauses_and_edges_are_not_observed),
 		cmocka_unit_test(a_wait_that_ends_late_is_not_idle_to_its_end),

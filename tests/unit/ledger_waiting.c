@@ -237,6 +237,68 @@ static void who_waits_for_the_one_that_waits_is_idle(void **state)
 	book_end(&b);
 }
 
+static void a_condition_that_is_seldom_waited_for_is_work(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, SET_A);
+	PUT(&b.m, 500 * MS, UNPARK, 1);
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 0, PARK, SET_B);
+	for (uint64_t i = 0; i < 9; i++) {
+		uint64_t at = (50 * i + 1) * MS;
+
+		PUT(&b.m, at, UNPARK, 1);
+		PUT(&b.m, at + 1 * MS, LOCK_WAIT, PLACE, 0x1000);
+		PUT(&b.m, at + 21 * MS, LOCK_WAITED, 3, 0x1000);
+		/* One in three requests asks another thread for something. */
+		if (i % 3 == 0) {
+			PUT(&b.m, at + 22 * MS, LOCK_WAIT, KIND_A, 0x2000);
+			PUT(&b.m, at + 32 * MS, LOCK_WAITED, 3, 0x2000);
+		}
+		PUT(&b.m, at + 40 * MS, PARK, SET_B);
+	}
+	book_make(&b);
+	ALL_MS(&b, 2, LOCK, 3 * 10);
+	book_end(&b);
+}
+
+/* As a worker of Tokio that asks a thread of another kind for something more often than it rests. */
+static void a_condition_is_work_where_it_is_known_that_peers_signal_another(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	for (uint64_t i = 0; i < 9; i++) {
+		PUT(&b.m, 50 * i * MS, PARK, SET_A);
+		PUT(&b.m, (50 * i + 20) * MS, UNPARK, 1);
+		if (i % 3 == 0)
+			PUT(&b.m, (50 * i + 21) * MS, LOCK_RELEASE, PLACE, 0x1000, 1);
+	}
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 0, PARK, SET_B);
+	for (uint64_t i = 0; i < 9; i++) {
+		uint64_t at = (50 * i + 1) * MS;
+
+		PUT(&b.m, at, UNPARK, 1);
+		if (i % 3 == 0) {
+			PUT(&b.m, at + 1 * MS, LOCK_WAIT, PLACE, 0x1000);
+			PUT(&b.m, at + 21 * MS, LOCK_WAITED, 3, 0x1000);
+		}
+		PUT(&b.m, at + 22 * MS, LOCK_WAIT, KIND_A, 0x2000);
+		PUT(&b.m, at + 32 * MS, LOCK_WAITED, 3, 0x2000);
+		PUT(&b.m, at + 40 * MS, PARK, SET_B);
+	}
+	book_make(&b);
+	ALL_MS(&b, 2, LOCK, 9 * 10);
+	book_end(&b);
+}
+
 /* As a worker of Tokio, which another tells now and then that it is to wait in the set. */
 static void who_is_handed_something_by_another_that_serves_had_nothing_to_do(void **state)
 {
@@ -561,6 +623,8 @@ int main(void)
 		cmocka_unit_test(what_is_ready_at_once_became_ready_in_the_turn_before),
 		cmocka_unit_test(a_thread_that_is_parked_at_the_same_set_would_have_served_it),
 		cmocka_unit_test(who_waits_for_the_one_that_waits_is_idle),
+		cmocka_unit_test(a_condition_that_is_seldom_waited_for_is_work),
+		cmocka_unit_test(a_condition_is_work_where_it_is_known_that_peers_signal_another),
 		cmocka_unit_test(who_is_handed_something_by_another_that_serves_had_nothing_to_do),
 		cmocka_unit_test(one_that_is_not_seen_to_wait_and_does_not_run_is_idle_as_well),
 		cmocka_unit_test(the_only_client_of_a_thread_waits_for_what_others_hold),

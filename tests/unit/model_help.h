@@ -30,7 +30,7 @@ enum {
 
 #define MS 1000000ull
 #define T0 (1000 * MS) /* where all of them begin */
-#define STREAMS 64u
+#define STREAMS 80u
 
 struct trace {
 	struct tb t;

@@ -56,6 +56,37 @@ static void polls_nest(void **state)
 	free(f);
 }
 
+/* Nothing of a poll that the thread had before. */
+static void a_turn_without_polls_stands_as_one(void **state)
+{
+	const struct tacho__poll *p;
+	struct trace m;
+	struct facts *f;
+
+	(void)state;
+	trace_begin(&m);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 10, PARK, LOOP_1);
+	PUT(&m, 20, UNPARK, 2);
+	PUT(&m, 25, WAKE, 0, 8);
+	PUT(&m, 30, POLL_BEGIN, KIND_A, 7);
+	PUT(&m, 40, POLL_BEGIN, KIND_B, 8);
+	PUT(&m, 50, POLL_END, 1);
+	PUT(&m, 70, POLL_END, 2);
+	PUT(&m, 80, PARK, LOOP_1);
+	PUT(&m, 90, UNPARK, 1);
+	PUT(&m, 100, PARK, LOOP_1);
+	f = trace_facts(&m);
+	assert_int_equal(f->poll_count, 3);
+	p = poll_at(f, 90, 100);
+	assert_true(!p->kind && !p->task && !p->result && !p->depth && !p->first && !p->inner_ns);
+	assert_true(!p->wake_ns && !p->waker && !p->wakes && !p->at.kind && !p->at.poll_ns);
+	assert_int_equal(p->turn_ns, T0 + 90);
+	p = poll_at(f, 40, 50);
+	assert_true(p->wake_ns == T0 + 25 && p->waker == 1 && p->wakes == 1);
+	free(f);
+}
+
 static void a_switch_ends_one_poll_and_begins_the_next(void **state)
 {
 	struct trace m;
@@ -502,6 +533,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(polls_nest),
+		cmocka_unit_test(a_turn_without_polls_stands_as_one),
 		cmocka_unit_test(a_switch_ends_one_poll_and_begins_the_next),
 		cmocka_unit_test(spans_know_their_poll_and_their_trace),
 		cmocka_unit_test(what_is_cut_at_the_edges_says_so),

@@ -672,6 +672,49 @@ static void tasks_last_seen_before_a_hole_do_not_wait(void **state)
 	summary_end(&m, r, s);
 }
 
+/* Twelve waits, wakes and calls, each in a poll: those of 1 to 12 ms, in this order. */
+static void the_worst_are_the_longest_and_come_first(void **state)
+{
+	static const uint64_t ms[12] = {3, 12, 1, 7, 9, 2, 11, 4, 8, 10, 5, 6};
+	const struct tacho__lock_sum *l;
+	const struct tacho__call_sum *c;
+	struct tacho__summary *s;
+	struct tacho_reader *r;
+	struct trace m;
+
+	(void)state;
+	trace_begin(&m);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 0, PARK, LOOP_3);
+	for (uint64_t i = 0; i < 12; i++) {
+		uint64_t at = (100 * i + 10) * MS;
+
+		PUT(&m, at, UNPARK, 1);
+		PUT(&m, at, WAKE, 0, 7);
+		PUT(&m, at + ms[i] * MS, POLL_BEGIN, KIND_A, 7);
+		PUT(&m, at + 20 * MS, LOCK_WAIT, PLACE, 0x1000);
+		PUT(&m, at + (20 + ms[i]) * MS, LOCK_WAITED, 1, 0x1000);
+		PUT(&m, at + 50 * MS, CALL, NAME, 0, ms[i] * MS, 5, 0);
+		PUT(&m, at + 60 * MS, POLL_END, 1);
+		PUT(&m, at + 61 * MS, PARK, LOOP_3);
+	}
+	s = summary_of(&m, &r);
+	l = tacho__table_next(&s->locks, NULL);
+	c = tacho__table_next(&s->calls, NULL);
+	assert_true(l->worst.count == 8 && l->worst_any.count == 8 && c->worst.count == 8 &&
+		    s->process[0].wakes.worst.count == 8);
+	for (uint32_t i = 0; i < 8; i++) {
+		const struct tacho__wake *w = &s->process[0].wakes.worst.at[i];
+		uint64_t ns = (12 - i) * MS;
+
+		assert_int_equal(l->worst.at[i].end_ns - l->worst.at[i].begin_ns, ns);
+		assert_int_equal(l->worst_any.at[i].end_ns - l->worst_any.at[i].begin_ns, ns);
+		assert_int_equal(c->worst.at[i].end_ns - c->worst.at[i].begin_ns, ns);
+		assert_int_equal(w->begin_ns - w->ns, ns);
+	}
+	summary_end(&m, r, s);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -684,6 +727,7 @@ int main(void)
 		cmocka_unit_test(short_polls_that_were_counted_are_in_the_sum),
 		cmocka_unit_test(tasks_that_are_left_say_what_they_wait_for),
 		cmocka_unit_test(tasks_last_seen_before_a_hole_do_not_wait),
+		cmocka_unit_test(the_worst_are_the_longest_and_come_first),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

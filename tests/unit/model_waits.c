@@ -197,6 +197,26 @@ static void a_number_that_is_used_again_is_another_task(void **state)
 	free(f);
 }
 
+static void a_handle_is_of_the_kind_that_takes_longest(void **state)
+{
+	struct trace m;
+	struct facts *f;
+
+	(void)state;
+	trace_begin(&m);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 10, POLL_BEGIN, KIND_B, 5);
+	PUT(&m, 11, POLL_END, 0);
+	PUT(&m, 20, POLL_BEGIN, KIND_A, 5);
+	PUT(&m, 30, POLL_END, 0);
+	PUT(&m, 40, POLL_BEGIN, KIND_B, 5);
+	PUT(&m, 41, POLL_END, 0);
+	f = trace_facts(&m);
+	assert_int_equal(f->task_count, 1);
+	assert_int_equal(f->tasks[0].kind, KIND_A);
+	free(f);
+}
+
 static void a_task_that_moves_between_threads_is_one(void **state)
 {
 	struct trace m;
@@ -560,6 +580,7 @@ int main(void)
 		cmocka_unit_test(a_thread_of_which_no_begin_is_known_hides_no_polls),
 		cmocka_unit_test(a_thread_whose_records_begin_long_after_it_hides_polls),
 		cmocka_unit_test(a_number_that_is_used_again_is_another_task),
+		cmocka_unit_test(a_handle_is_of_the_kind_that_takes_longest),
 		cmocka_unit_test(a_task_that_moves_between_threads_is_one),
 		cmocka_unit_test(a_poll_that_outlives_its_task_counts_for_nobody),
 		cmocka_unit_test(a_lock_is_known_by_who_released_it),

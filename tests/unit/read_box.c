@@ -177,6 +177,37 @@ static void a_bad_record_ends_its_chunk_only(void **state)
 	bb_free(&b);
 }
 
+/* Commits that cut the last record by a word, and by none. */
+static void a_record_ends_within_its_chunk(void **state)
+{
+	static const uint64_t words[4] = {4, 1, 2, 3};
+	static const struct {
+		unsigned type, words;
+	} records[] = {{TACHO_REC_WAKE, 1},
+		       {TACHO_REC_LOCK_RELEASE, 2},
+		       {TACHO_REC_SPAWN, 4},
+		       {TACHO_REC_TIME, 1}};
+	struct tacho_reader *r;
+	struct bb b;
+
+	(void)state;
+	for (unsigned i = 0; i < 8; i++) {
+		unsigned type = records[i / 2].type, cut = i % 2;
+		struct tacho_chunk *c;
+
+		bb_init(&b);
+		c = bb_chunk(&b, 1, 0, 30000000);
+		bb_record(c, 30000003, TACHO_REC_PAUSE, 1, NULL, 0);
+		bb_record(c, 30000006, type, 1, words, records[i / 2].words);
+		c->commit -= 8 * cut;
+		r = open_bytes(b.data, b.size, NULL);
+		assert_int_equal(count_events(r), 1 + (!cut && type != TACHO_REC_TIME));
+		assert_int_equal(problems_named(r, "bad-record"), cut);
+		tacho_read_close(r);
+		bb_free(&b);
+	}
+}
+
 static void define_all(struct bb *b)
 {
 	uint8_t p[TACHO_DEF_PAYLOAD_MAX];
@@ -758,6 +789,7 @@ int main(void)
 		cmocka_unit_test(small_chunks_count_when_they_are_taken),
 		cmocka_unit_test(chunks_made_after_reading_began_are_not_wanted),
 		cmocka_unit_test(a_bad_record_ends_its_chunk_only),
+		cmocka_unit_test(a_record_ends_within_its_chunk),
 		cmocka_unit_test(packed_records_are_the_events_that_they_stand_for),
 		cmocka_unit_test(definitions_are_found_by_id),
 		cmocka_unit_test(fields_and_texts_are_taken_from_payloads),

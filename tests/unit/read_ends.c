@@ -319,6 +319,53 @@ static void kills_are_counted_in_the_cgroup_before_the_host(void **state)
 	assert_false(tacho__kills_rose(&k));
 }
 
+/* A part of a recording, whose process exited. */
+static void put_process(struct tb *to, uint32_t part)
+{
+	struct tb t, meta = {0};
+	struct tacho_trace_file *file;
+
+	tb_init(&t);
+	t.tag = TB_TAG + part;
+	file = (struct tacho_trace_file *)t.data;
+	file->tag = t.tag;
+	file->crc = tacho__crc32c(0, file, 60);
+	tb_meta(&t, 100 + part, 9000 + part);
+	tb_meta_u64(&meta, TACHO_META_END_HOW, TACHO_END_EXITED);
+	tb_plain(&t, TACHO_BLOCK_META, meta.data, meta.size);
+	tb_end(&t, 1);
+	tb_put(to, t.data, t.size);
+	free(meta.data);
+	tb_free(&t);
+}
+
+static void of_many_ends_some_are_told_and_the_others_counted(void **state)
+{
+	(void)state;
+	for (uint32_t count = 8; count <= 10; count++) {
+		struct tacho_reader *r;
+		struct tb t = {0};
+		char *text, more[100];
+		size_t size, lines = 0;
+		FILE *out = open_memstream(&text, &size);
+
+		for (uint32_t i = 0; i < count; i++)
+			put_process(&t, i);
+		r = open_bytes(t.data, t.size, NULL);
+		assert_int_equal(tacho_read_process_count(r), count);
+		text_put_ends(out, r);
+		fclose(out);
+		for (const char *at = text; (at = strchr(at, '\n')); at++)
+			lines++;
+		snprintf(more, sizeof(more), "and %u more processes", count - 8);
+		assert_int_equal(lines, count > 8 ? 9 : 8);
+		assert_int_equal(strstr(text, more) != NULL, count > 8);
+		free(text);
+		tacho_read_close(r);
+		tb_free(&t);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -330,6 +377,7 @@ int main(void)
 		cmocka_unit_test(a_wait_status_is_an_end),
 		cmocka_unit_test(the_status_of_a_process_is_known_without_being_its_parent),
 		cmocka_unit_test(kills_are_counted_in_the_cgroup_before_the_host),
+		cmocka_unit_test(of_many_ends_some_are_told_and_the_others_counted),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

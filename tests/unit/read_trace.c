@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include "events_builder.h"
+#include "read/block.h"
 #include "read_help.h"
 
 /* A file with two threads, four blocks of 50 records each, names, a trigger. */
@@ -298,6 +299,23 @@ static void a_block_that_lies_about_its_size_takes_no_memory(void **state)
 	tb_free(&s.t);
 }
 
+static int is_block(uint32_t stored, uint32_t raw)
+{
+	struct tacho_trace_block head = {
+		.magic = TACHO_BLOCK_MAGIC, .stored_size = stored, .raw_size = raw, .tag = 5};
+
+	head.crc = tacho__crc32c(0, &head, offsetof(struct tacho_trace_block, crc));
+	return tacho__block_check(&head, &(uint32_t){5});
+}
+
+static void blocks_have_a_largest_size(void **state)
+{
+	(void)state;
+	assert_true(is_block(TACHO_BLOCK_MAX, TACHO_BLOCK_MAX));
+	assert_false(is_block(TACHO_BLOCK_MAX + 1, TACHO_BLOCK_MAX));
+	assert_false(is_block(TACHO_BLOCK_MAX, TACHO_BLOCK_MAX + 1));
+}
+
 /* What a crash handler writes: chunks as they stand in the box. */
 static void chunks_are_read_from_files_too(void **state)
 {
@@ -458,6 +476,7 @@ int main(void)
 		cmocka_unit_test(an_index_that_lies_is_not_used),
 		cmocka_unit_test(newer_files_are_refused),
 		cmocka_unit_test(a_block_that_lies_about_its_size_takes_no_memory),
+		cmocka_unit_test(blocks_have_a_largest_size),
 		cmocka_unit_test(chunks_are_read_from_files_too),
 		cmocka_unit_test(a_file_cut_anywhere_opens_up_to_the_cut),
 		cmocka_unit_test(every_flipped_bit_is_reported_and_costs_one_block),

@@ -60,6 +60,26 @@ static void a_loop_that_unparked_is_stalled_since_then(void **state)
 	subject_end(&s);
 }
 
+/* A lock is nothing that a loop may wait for. */
+static void a_wait_for_a_lock_is_part_of_the_turn(void **state)
+{
+	struct subject s;
+	struct tacho__stalled out;
+	uint64_t from, to;
+
+	(void)state;
+	subject_start(&s, NULL);
+	say(&s, "PU");
+	from = s.before, to = s.after;
+	say(&s, "m");
+	out = look(&s, 10000000);
+	found_since(&out, from, to);
+	say(&s, "M");
+	out = look(&s, 10000000);
+	found_since(&out, from, to);
+	subject_end(&s);
+}
+
 /* A lookup of a name waits a few times, and what comes after it may take as long as it likes. */
 static void a_thread_that_waits_now_and_then_is_no_loop(void **state)
 {
@@ -477,6 +497,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_parked_loop_is_idle),
 		cmocka_unit_test(a_loop_that_unparked_is_stalled_since_then),
+		cmocka_unit_test(a_wait_for_a_lock_is_part_of_the_turn),
 		cmocka_unit_test(a_thread_that_waits_now_and_then_is_no_loop),
 		cmocka_unit_test(the_open_callback_is_named),
 		cmocka_unit_test(a_loop_of_the_api_comes_back_with_each_poll),

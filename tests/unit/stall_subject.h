@@ -42,6 +42,7 @@ static struct tacho_name callbacks = TACHO__NAME(3, 2, "callbacks", 0, 0);
 static struct tacho_name api = TACHO_LOOP("api");
 static struct tacho_name kind_one = TACHO_KIND("one");
 static struct tacho_name kind_two = TACHO_KIND("two");
+static struct tacho_name place = TACHO_PLACE("place");
 static struct tacho_name span = TACHO_SPAN_NAME("span");
 
 struct subject {
@@ -195,6 +196,10 @@ static inline void obey(char command)
 		return tacho_span_begin(&span);
 	case ']':
 		return tacho_span_end(&span);
+	case 'm':
+		return tacho_lock_wait(&api, &place);
+	case 'M':
+		return tacho_lock_waited(&api, 1);
 	case 'z':
 		return tacho_pause();
 	case 'Z':

@@ -1,0 +1,3 @@
+module beside
+
+go 1.25

@@ -1,0 +1,3 @@
+module tacho/examples/go-guess
+
+go 1.25

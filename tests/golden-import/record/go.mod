@@ -1,0 +1,3 @@
+module tacho/tests/golden-import/record
+
+go 1.22

@@ -1,0 +1,141 @@
+/*
+ * Changes a box under whoever reads it, as its owner may, until it is killed:
+ *
+ *   attacker triggers BOX        makes triggers faster than they can be read, and calls for attention
+ *   attacker noise BOX SEED      numbers of the head, of the control area and of what lies behind
+ *   attacker cut BOX SEED        makes the file short and long again
+ *   attacker user BOX UID        says now that it is that user's, now that it is the owner's
+ *
+ * It knows docs/format.md and nothing else of tacho.
+ */
+#include <fcntl.h>
+#include <linux/futex.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { UID = 36, SLOTS_USED = 120, TRIGGER_COUNT = 140, REGIONS = 192, REGION_SIZE = 24 };
+enum { CONTROL, TRIGGERS = 2, REGION_COUNT = 12, TRIGGER_SIZE = 256, TRIGGER_RING = 64 };
+
+static uint8_t *box;
+static uint64_t size, state;
+
+/* xorshift: the same for the same seed. */
+static uint64_t draw(void)
+{
+	state ^= state << 13;
+	state ^= state >> 7;
+	state ^= state << 17;
+	return state;
+}
+
+static uint64_t offset_of(int region)
+{
+	uint64_t offset;
+
+	memcpy(&offset, box + REGIONS + region * REGION_SIZE, sizeof(offset));
+	return offset < size - 4096 ? offset : 4096;
+}
+
+static void call(void)
+{
+	uint32_t *wake_seq = (uint32_t *)(box + offset_of(CONTROL));
+
+	__atomic_add_fetch(wake_seq, 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, wake_seq, FUTEX_WAKE, 1000, NULL, NULL, 0);
+}
+
+static void make_triggers(void)
+{
+	uint32_t *count = (uint32_t *)(box + TRIGGER_COUNT);
+	uint8_t *ring = box + offset_of(TRIGGERS);
+
+	for (uint32_t n = *count + 1;; n++) {
+		uint32_t *number = (uint32_t *)(ring + (n - 1) % TRIGGER_RING * TRIGGER_SIZE);
+
+		__atomic_store_n(number, n, __ATOMIC_RELEASE);
+		__atomic_store_n(count, n, __ATOMIC_RELEASE);
+		if (n % 16 == 0)
+			call();
+	}
+}
+
+static uint64_t worst(void)
+{
+	static const uint64_t values[] = {0,	     1,		 UINT32_MAX, UINT64_MAX,
+					  INT64_MAX, 1ull << 40, 4096};
+	unsigned n = (unsigned)(draw() % (sizeof(values) / sizeof(values[0]) + 1));
+
+	return n < sizeof(values) / sizeof(values[0]) ? values[n] : draw();
+}
+
+/* The head says where all else is, and how much of it there is. */
+static void make_noise(void)
+{
+	for (unsigned n = 0;; n++) {
+		uint64_t at = draw() % size, value = worst();
+
+		if (n % 4 == 0)
+			at = SLOTS_USED +
+			     draw() % (REGIONS + REGION_COUNT * REGION_SIZE - SLOTS_USED);
+		else if (n % 4 == 1)
+			at = offset_of(CONTROL) + draw() % 512;
+		at &= ~(uint64_t)(n % 2 ? 3 : 7);
+		memcpy(box + at, &value, n % 2 ? 4 : 8);
+		if (n % 64 == 0)
+			call();
+		if (n % 4096 == 0)
+			usleep(1000);
+	}
+}
+
+static void cut(int fd)
+{
+	for (;;) {
+		if (ftruncate(fd, (off_t)(draw() % size)) || ftruncate(fd, (off_t)size))
+			exit(1);
+		usleep((useconds_t)(draw() % 2000));
+	}
+}
+
+static void change_user(uint32_t other)
+{
+	uint32_t *uid = (uint32_t *)(box + UID), own = *uid;
+
+	for (;;) {
+		__atomic_store_n(uid, other, __ATOMIC_RELEASE);
+		__atomic_store_n(uid, own, __ATOMIC_RELEASE);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	int fd = argc < 3 ? -1 : open(argv[2], O_RDWR | O_CLOEXEC);
+	unsigned long number = argc > 3 ? strtoul(argv[3], NULL, 10) : 1;
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st) || st.st_size < 1 << 16) {
+		fprintf(stderr, "attacker: no box\n");
+		return 1;
+	}
+	size = (uint64_t)st.st_size;
+	state = number * 2654435769u + 1;
+	if (strcmp(argv[1], "cut") == 0)
+		cut(fd);
+	box = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (box == MAP_FAILED)
+		return 1;
+	if (strcmp(argv[1], "triggers") == 0)
+		make_triggers();
+	else if (strcmp(argv[1], "noise") == 0)
+		make_noise();
+	else if (strcmp(argv[1], "user") == 0)
+		change_user((uint32_t)number);
+	return 1;
+}

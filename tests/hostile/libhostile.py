@@ -1,0 +1,197 @@
+"""What attacks share: two users who are nobody, programs that they can run, boxes that lie."""
+import atexit
+import functools
+import glob
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import tempfile
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
+import librun  # noqa: E402
+from libwait import PATIENCE  # noqa: E402
+from librun import BIN, check, environment, finish, fresh, said, skip, traces, until  # noqa: E402,F401
+
+# Others may run these tests on the same host at the same time.
+MALLORY = 61200 + os.getpid() % 2000 * 2
+VICTIM = MALLORY + 1
+SUPER_STATE, SUPER_PID, SUPER_UID, SUPER_START = 24, 32, 36, 40  # docs/format.md
+STATE_OFF = 1
+SERVICE = f"hostile-{os.getpid()}"  # whoever else records on this machine is left alone
+started = []
+
+
+def may_attack():
+    """Whether there are users to be had: only root can be somebody else."""
+    if os.geteuid() != 0:
+        skip("hostile", "only root can run programs as two other users")
+        return False
+    if not librun.watched():
+        skip("hostile", "the program to record was not built")
+        return False
+    os.environ.pop("TACHO_BOX_DIR", None)  # each user's own, as on a host
+    return True
+
+
+@functools.cache
+def programs(tmp):
+    """Copies of the recorded program and the hooks where every user can run them."""
+    place = fresh(tmp, "programs")
+    os.chmod(place, 0o755)
+    hooks = subprocess.run([BIN, "run", "-q", "--", "sh", "-c", "echo $LD_PRELOAD"],
+                           capture_output=True, text=True, cwd=tmp,
+                           env=environment(LD_PRELOAD=None)).stdout.strip()
+    return shutil.copy(librun.watched(), place), shutil.copy(hooks, place)
+
+
+def start_as(user, argv, env=None, **more):
+    p = subprocess.Popen(argv, user=user, group=user, extra_groups=[], cwd="/", env=environment(
+        HOME="/", TMPDIR="/tmp", **(env or {})), stdin=subprocess.DEVNULL, **more)
+    started.append(p)
+    return p
+
+
+def record_as(user, tmp, *steps, env=None, program=None):
+    """The watched program as that user, recording."""
+    watched, hooks = programs(tmp)
+    return start_as(user, [program or watched, *steps],
+                    env=dict(env or {}, LD_PRELOAD=hooks, TACHO_SERVICE=SERVICE))
+
+
+def start_agent(*options):
+    """At work. There is one of root's on a host: others who test are waited for."""
+    def follows():
+        p = librun.agent("--service", SERVICE, *options, cwd="/")
+        started.append(p)
+        until(lambda: p.poll() is not None or "anon_inode:inotify" in files_of(p.pid))
+        return p if p.poll() is None else None
+    p = until(follows, 10 * PATIENCE)
+    if not p:
+        print(f"not ok the agent starts: {finish(started[-1])}")
+        sys.exit(1)
+    return p
+
+
+def end_agent(agent):
+    """Its exit status and what it said; it ends when it is told to, whatever it does just now."""
+    agent.terminate()
+    return finish(agent, 3 * PATIENCE)
+
+
+def saved(place, process):
+    """Whether its window is there, in the end."""
+    return until(lambda: [t for t in traces(place) if f"-{process.pid}-" in t], 3 * PATIENCE)
+
+
+def crash_as(user, tmp, agent, place):
+    """A program that is followed and then killed: whether its window was saved."""
+    p = record_as(user, tmp, "turns:20", "park:600000")
+    box = box_of(p)
+    followed = until(lambda: box in files_of(agent.pid), 3 * PATIENCE)
+    p.kill()
+    p.wait()
+    return followed and saved(place, p)
+
+
+def attack(user, what, box, *more):
+    """The attacker at work on a box."""
+    return start_as(user, [attacker(), what, box, *map(str, more)])
+
+
+def attacker():
+    return readable(os.path.join(os.environ.get("TACHO_BUILD", ""), "tests/hostile/attacker"))
+
+
+@functools.cache
+def readable(program):
+    """A copy where every user can run it: folders around what was built may be closed."""
+    place = tempfile.mkdtemp(prefix="tacho-hostile-", dir="/tmp")
+    os.chmod(place, 0o755)
+    atexit.register(shutil.rmtree, place, True)
+    return shutil.copy(program, place)
+
+
+def usage(pid):
+    """(memory in KiB, descriptors, threads, CPU in s) of a process; what a child has is not its own."""
+    with open(f"/proc/{pid}/status") as f:
+        memory = int(next(line for line in f if line.startswith("VmRSS")).split()[1])
+    with open(f"/proc/{pid}/stat") as f:
+        fields = f.read().rsplit(")", 1)[1].split()
+    return (memory, len(os.listdir(f"/proc/{pid}/fd")), len(os.listdir(f"/proc/{pid}/task")),
+            (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK"))
+
+
+def end_all():
+    """What was started, and what users left in memory."""
+    for p in started:
+        if p.poll() is None:
+            p.kill()
+        p.communicate()
+    for user in (MALLORY, VICTIM):
+        for path in glob.glob(f"/dev/shm/tacho-{user}*") + glob.glob(f"/tmp/tacho-{user}*"):
+            shutil.rmtree(path, ignore_errors=True)
+
+
+def boxes_of(user):
+    return sorted(glob.glob(f"/dev/shm/tacho-{user}*/*.box"))
+
+
+def box_of(process):
+    """Its box, once that is there."""
+    def found():
+        return [b for b in glob.glob("/dev/shm/tacho-*/*.box")
+                if os.path.basename(b).startswith(f"{process.pid}-")]
+    until(found)
+    return (found() or [""])[0]
+
+
+def start_time(pid):
+    with open(f"/proc/{pid}/stat") as f:
+        return int(f.read().rsplit(")", 1)[1].split()[19])
+
+
+def forge(source, pid, number, owner, size=None, begun=None, state=None):
+    """A copy of a box that says it is another process's."""
+    with open(source, "rb") as f:
+        data = bytearray(f.read(size) if size else f.read())
+    begun = start_time(pid) if begun is None else begun
+    if state is not None:
+        struct.pack_into("<I", data, SUPER_STATE, state)
+    struct.pack_into("<I", data, SUPER_PID, pid)
+    struct.pack_into("<I", data, SUPER_UID, owner)
+    struct.pack_into("<Q", data, SUPER_START, begun)
+    path = f"/dev/shm/tacho-{owner}/{pid}-{begun}-{number}.box"
+    with open(path, "wb") as f:
+        f.write(data)
+    os.chown(path, owner, owner)
+    os.chmod(path, 0o600)
+    return path
+
+
+def tacho(*arguments, env=None, **more):
+    return subprocess.run([BIN, *arguments], capture_output=True, text=True, timeout=300,
+                          env=env or environment(), stdin=subprocess.DEVNULL, **more)
+
+
+def files_of(pid):
+    """What the process has open."""
+    found = []
+    for fd in glob.glob(f"/proc/{pid}/fd/*"):
+        try:
+            found.append(os.readlink(fd))
+        except OSError:
+            pass
+    return found
+
+
+def main(*tests):
+    if may_attack():
+        atexit.register(end_all)
+        with tempfile.TemporaryDirectory(prefix="tacho-hostile-") as tmp:
+            os.chmod(tmp, 0o755)
+            for test in tests:
+                end_all()
+                test(tmp)
+    sys.exit(1 if librun.failures else 0)
