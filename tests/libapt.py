@@ -18,6 +18,15 @@ def must(argv, limit=300, **more):
     return p.stdout
 
 
+def places_of_debian():
+    """Where this system has its packages of Debian from: address, suite and component of each."""
+    found = must(["apt-get", "indextargets", "--format", "$(SITE) $(RELEASE) $(COMPONENT)",
+                  "Created-By: Packages", "Origin: Debian"]).splitlines()
+    if not found:
+        raise Unavailable("apt has no lists of Debian's packages: run apt-get update")
+    return sorted(set(found))
+
+
 class Apt:
     """apt with lists and archives in a folder of its own; the system's are left alone."""
 
@@ -30,11 +39,8 @@ class Apt:
         os.makedirs(f"{folder}/archives/partial")
         key = "/usr/share/keyrings/debian-archive-keyring.gpg"
         with open(f"{folder}/sources.list", "w", encoding="ascii") as f:
-            for where, suite in (("debian", "bookworm"), ("debian", "bookworm-updates"),
-                                 ("debian-security", "bookworm-security")):
-                for what in ("deb", "deb-src"):
-                    f.write(f"{what} [signed-by={key}] http://deb.debian.org/{where} {suite} "
-                            "main\n")
+            for place in places_of_debian():
+                f.write(f"deb [signed-by={key}] {place}\ndeb-src [signed-by={key}] {place}\n")
         self.apt = ["apt-get", "-qq", "-o", f"Dir::Etc::SourceList={folder}/sources.list",
                     "-o", "Dir::Etc::SourceParts=-", "-o", f"Dir::State::Lists={folder}/lists",
                     "-o", "Dir::State::status=/dev/null", "-o", f"Dir::Cache={folder}",
