@@ -22,15 +22,17 @@ struct tacho__herds {
 
 struct tacho__herd {
 	uint32_t process, thread, waker, woken;
-	uint64_t poll_ns; /* of the waker; 0: free */
 	uint64_t from_ns, to_ns, tasks, late;
 	uint64_t others, others_ns;
 };
 
 struct tacho__herding {
 	struct tacho__table herds; /* struct tacho__herds */
+	/* Of the waker, 0: free. For itself, because every wake looks for it. */
+	uint64_t poll_ns[TACHO__HERDS_OPEN];
 	struct tacho__herd open[TACHO__HERDS_OPEN];
-	uint32_t last; /* of these */
+	uint8_t recent
+		[TACHO__HERDS_OPEN]; /* indices of these, the last one that got a task first */
 	uint64_t late_ns;
 };
 

@@ -207,6 +207,10 @@ static int use_item(struct list *l, uint64_t stored, uint32_t *item)
 {
 	uint32_t moved = l->front_count;
 
+	if (stored == 1 && moved) {
+		*item = l->front[0];
+		return 0;
+	}
 	if (stored == 0) {
 		if (l->known == l->values.count)
 			return -EBADMSG;
