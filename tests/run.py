@@ -22,7 +22,8 @@ import time
 from harness import LOGS, ROOT, Interrupted, Runner, clean_environment, say
 
 SOAK = os.environ.get('TACHO_SOAK') == '1'
-FUZZ_SECONDS = int(os.environ.get('TACHO_FUZZ_SECONDS') or (1800 if SOAK else 60))
+FUZZ_SECONDS = int(os.environ.get('TACHO_FUZZ_SECONDS') or (600 if SOAK else 20))
+IMPORT_FUZZ_SECONDS = int(os.environ.get('TACHO_FUZZ_SECONDS') or (600 if SOAK else 60))
 KILLS = os.environ.get('TACHO_KILLS') or ('1000' if SOAK else '50')
 PATIENCE = 12 if SOAK else 1  # factor on time limits of what TACHO_SOAK makes longer
 CPUS = min(2, os.cpu_count() or 1)
@@ -517,7 +518,7 @@ def analysis():
     # How far the analyzer follows a function. Beyond this it finds little, and takes most of its
     # time; a soak goes to the end.
     paths = [] if SOAK else [f'--extra-arg={word}' for word in (
-        '-Xclang', '-analyzer-config', '-Xclang', 'max-nodes=60000')]
+        '-Xclang', '-analyzer-config', '-Xclang', 'max-nodes=20000')]
 
     def one(path):
         runner.check(f'clang-tidy {path.relative_to(ROOT)}',
@@ -528,7 +529,7 @@ def analysis():
 
 
 def fuzz():
-    """libFuzzer on boxes, trace files and what is made of them; a minute each, more in a soak."""
+    """libFuzzer on boxes, trace files, imports and what is made of them; longer in a soak."""
     if not build('build-fuzz', 'fuzz'):
         results.skip('fuzz', 'build-fuzz was not built')
         return
@@ -537,13 +538,15 @@ def fuzz():
         name, command = test['name'], test['cmd']
         grown = ROOT / 'build-fuzz' / 'corpus' / name
         grown.mkdir(parents=True, exist_ok=True)
-        golden = 'golden-import' if name.startswith('fuzz_import') else 'golden'
+        imports = name.startswith('fuzz_import')
+        golden = 'golden-import' if imports else 'golden'
+        seconds = IMPORT_FUZZ_SECONDS if imports else FUZZ_SECONDS
         seeds = [path for path in (ROOT / 'tests/fuzz/corpus' / name, ROOT / 'tests' / golden)
                  if path.is_dir()]
         runner.check(f'fuzz {name}', fixed_addresses() + command + [
-            f'-max_total_time={FUZZ_SECONDS}', '-timeout=20', '-rss_limit_mb=2048',
+            f'-max_total_time={seconds}', '-timeout=20', '-rss_limit_mb=2048',
             '-max_len=262144', '-print_final_stats=1', f'-artifact_prefix={LOGS}/{name}-', grown,
-            *seeds], env=SANITIZERS, limit=FUZZ_SECONDS + 120)
+            *seeds], env=SANITIZERS, limit=seconds + 120)
     runner.each(one, programs('build-fuzz', 'fuzz'), CPUS)
 
 

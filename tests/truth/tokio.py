@@ -52,7 +52,7 @@ def arguments():
     if options.seed is None:
         options.seed = int(time.time() * 1000) % 1000000
     if os.environ.get('TACHO_SOAK') == '1' and not options.draws:
-        options.each = options.each or 5
+        options.each = options.each or 2
     options.short = not (options.draws or options.each or options.draw or options.again
                          or options.only)
     options.mode = options.mode or list(SHORT_MODES if options.short else MODES)
