@@ -69,7 +69,8 @@ function verdictCell(t: Trace): Node[] {
 function program(t: Trace): string {
 	if (!t.program) return "";
 	const others = (t.processes ?? 1) - 1;
-	return `${t.program} (${t.pid ?? "?"})${others > 0 ? ` and ${others} more` : ""}`;
+	const pid = t.pid ? ` (${t.pid})` : ""; // traces of other recorders may not know it
+	return `${t.program}${pid}${others > 0 ? ` and ${others} more` : ""}`;
 }
 
 function when(t: Trace): number {

@@ -23,8 +23,8 @@ struct row {
 	char *name;
 	struct stat st;
 	enum tacho__listed_stage stage;
-	char *json;
-	bool seen; /* by the scan under way */
+	char *json; /* NULL: it is no trace, and not listed */
+	bool seen;  /* by the scan under way */
 };
 
 struct tacho__folder {
@@ -97,7 +97,9 @@ static void add_row(struct tacho__folder *f, const char *name, const struct stat
 		}
 	}
 	if (r.name && f->count < f->capacity &&
-	    describe(f, &r, TACHO__LISTED_NAMED, tacho__listed_json(&source, TACHO__LISTED_NAMED)))
+	    (!tacho__listed_is_trace(f->fd, name) ||
+	     describe(f, &r, TACHO__LISTED_NAMED,
+		      tacho__listed_json(&source, TACHO__LISTED_NAMED))))
 		f->rows[f->count++] = r;
 	else
 		free_row(&r);
@@ -134,8 +136,8 @@ static void forget_unseen(struct tacho__folder *f)
 			f->rows[i].seen = false;
 			f->rows[kept++] = f->rows[i];
 		} else {
+			f->version += f->rows[i].json != NULL;
 			free_row(&f->rows[i]);
-			f->version++;
 		}
 	f->count = kept;
 	if (f->count)
@@ -183,7 +185,7 @@ static struct row *next_work(const struct tacho__folder *f)
 	for (size_t i = 0; i < f->count; i++) {
 		struct row *r = &f->rows[i];
 
-		if (r->stage != TACHO__LISTED_JUDGED &&
+		if (r->json && r->stage != TACHO__LISTED_JUDGED &&
 		    (!best || r->stage < best->stage ||
 		     (r->stage == best->stage && r->st.st_mtim.tv_sec > best->st.st_mtim.tv_sec)))
 			best = r;
@@ -237,6 +239,7 @@ static void answer_list(struct tacho__folder *f, const char *known, struct tacho
 	char *data = NULL;
 	size_t size = 0;
 	FILE *out = open_memstream(&data, &size);
+	const char *comma = "";
 	struct json j;
 
 	if (!out)
@@ -251,8 +254,12 @@ static void answer_list(struct tacho__folder *f, const char *known, struct tacho
 		json_begin(&j, out, false);
 		json_string(&j, f->message);
 		fputs(",\"traces\":[", out);
-		for (size_t i = 0; i < f->count; i++)
-			fprintf(out, "%s%s", i ? "," : "", f->rows[i].json);
+		for (size_t i = 0; i < f->count; i++) {
+			if (!f->rows[i].json)
+				continue;
+			fprintf(out, "%s%s", comma, f->rows[i].json);
+			comma = ",";
+		}
 		fputs("]}\n", out);
 	}
 	pthread_mutex_unlock(&f->mutex);
@@ -262,13 +269,13 @@ static void answer_list(struct tacho__folder *f, const char *known, struct tacho
 
 static void answer_file(const struct tacho__folder *f, const char *name, struct tacho__answer *a)
 {
-	char text[512];
-	int fd = tacho__listed_open(f->fd, name);
+	char text[512], message[256];
+	int fd = tacho__listed_open(f->fd, name, NULL, message, sizeof(message));
 
 	if (fd < 0) {
 		snprintf(text, sizeof(text),
 			 "This folder has no such trace, or none that can be read: %s.\n",
-			 strerror(-fd));
+			 message[0] ? message : strerror(-fd));
 		tacho__answer_text(a, fd == -EACCES ? 403 : 404, text);
 		return;
 	}

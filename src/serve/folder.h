@@ -1,7 +1,8 @@
 /*
- * A folder of trace files, as a list that says of each whose it is and what is wrong. Only regular
- * files *.tacho directly in it: no links, no pipes, nothing below. Verdicts are found out by a thread
- * of its own, once for each file as long as it does not change.
+ * A folder of trace files, as a list that says of each whose it is and what is wrong: *.tacho, and what
+ * other recorders made, which is known by its first bytes and imported when it is looked at. Only
+ * regular files directly in it: no links, no pipes, nothing below. Verdicts are found out by a thread of
+ * its own, once for each file as long as it does not change.
  */
 #ifndef TACHO_SERVE_FOLDER_H
 #define TACHO_SERVE_FOLDER_H

@@ -7,9 +7,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "explain/explain.h"
+#include "import/import.h"
 #include "read/news.h"
 #include "text/end.h"
 #include "text/json.h"
@@ -19,13 +21,17 @@
 
 bool tacho__listed_name(const char *name)
 {
-	size_t size = strlen(name), ending = strlen(ENDING);
-
-	return size > ending && size <= NAME_MAX && name[0] != '.' && !strchr(name, '/') &&
-	       strcmp(name + size - ending, ENDING) == 0;
+	return name[0] && name[0] != '.' && strlen(name) <= NAME_MAX && !strchr(name, '/');
 }
 
-int tacho__listed_open(int folder, const char *name)
+static bool is_own(const char *name)
+{
+	size_t size = strlen(name), ending = strlen(ENDING);
+
+	return size > ending && strcmp(name + size - ending, ENDING) == 0;
+}
+
+static int open_regular(int folder, const char *name)
 {
 	struct stat st;
 	int fd;
@@ -40,6 +46,80 @@ int tacho__listed_open(int folder, const char *name)
 		return fd;
 	close(fd);
 	return -EINVAL;
+}
+
+/* What it was opened as cannot become another file meanwhile. */
+static int find_import(struct tacho__found *found, int fd)
+{
+	char path[32];
+
+	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+	return tacho__import_find(found, path);
+}
+
+bool tacho__listed_is_trace(int folder, const char *name)
+{
+	struct tacho__found found;
+	int fd;
+	bool is;
+
+	if (is_own(name))
+		return true;
+	fd = open_regular(folder, name);
+	if (fd < 0)
+		return false;
+	is = find_import(&found, fd) > 0;
+	tacho__found_free(&found);
+	close(fd);
+	return is;
+}
+
+static void end_if_stopped(const atomic_bool *stop)
+{
+	if (stop && atomic_load(stop))
+		pthread_exit(NULL);
+}
+
+static void on_import_progress(void *arg, uint64_t done, uint64_t total)
+{
+	(void)done;
+	(void)total;
+	end_if_stopped(arg);
+}
+
+/* The trace that is made of it, in memory. */
+static int import_file(int from, const atomic_bool *stop, char *message, size_t message_size)
+{
+	const struct tacho__import_options options = {
+		.progress = on_import_progress, .progress_arg = (void *)(uintptr_t)stop, .once = 1};
+	struct tacho__found found;
+	int is = find_import(&found, from);
+	int error = is < 0 ? is : -EINVAL, fd = -1;
+
+	if (is > 0) {
+		fd = memfd_create("tacho-import", MFD_CLOEXEC);
+		error = fd < 0 ? -errno
+			       : tacho__import(&found, fd, &options, NULL, message, message_size);
+	}
+	tacho__found_free(&found);
+	if (!error)
+		return fd;
+	if (fd >= 0)
+		close(fd);
+	return error;
+}
+
+int tacho__listed_open(int folder, const char *name, const atomic_bool *stop, char *message,
+		       size_t message_size)
+{
+	int file = open_regular(folder, name), trace;
+
+	message[0] = 0;
+	if (file < 0 || is_own(name))
+		return file;
+	trace = import_file(file, stop, message, message_size);
+	close(file);
+	return trace;
 }
 
 /* Names may be any bytes: this is the one that an address can hold. */
@@ -78,11 +158,8 @@ static void put_process(struct json *j, const struct tacho_reader *reader, uint3
 
 static void on_progress(void *arg, uint64_t ns)
 {
-	const atomic_bool *stop = arg;
-
 	(void)ns;
-	if (atomic_load(stop))
-		pthread_exit(NULL);
+	end_if_stopped(arg);
 }
 
 /* 0, or a negative errno. */
@@ -127,7 +204,7 @@ static void put_contents(struct json *j, const struct tacho__listed_source *s, b
 	struct tacho_reader *reader = NULL;
 	const struct tacho_process *p;
 	char message[1024] = "";
-	int fd = tacho__listed_open(s->folder, s->name);
+	int fd = tacho__listed_open(s->folder, s->name, s->stop, message, sizeof(message));
 	int error = fd;
 
 	if (fd >= 0) {

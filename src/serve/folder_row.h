@@ -4,6 +4,7 @@
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <sys/stat.h>
 
 /* How much is known. */
@@ -24,8 +25,14 @@ struct tacho__listed_source {
 
 /* Text to free; NULL: no memory. */
 char *tacho__listed_json(const struct tacho__listed_source *s, enum tacho__listed_stage stage);
-/* A file of the folder that may be shown, by its name: a descriptor, or a negative errno. */
-int tacho__listed_open(int folder, const char *name);
+/* Whether a regular file in the folder is to be listed: one that is called *.tacho, or that another
+   recorder made. */
+bool tacho__listed_is_trace(int folder, const char *name);
+/* The trace in a file of the folder, by its name; that of another recorder is imported, which stops as
+   above (`stop` may be NULL). A descriptor, or a negative errno with a sentence in `message`, or "". */
+int tacho__listed_open(int folder, const char *name, const atomic_bool *stop, char *message,
+		       size_t message_size);
+/* Whether it is the name of a file directly in a folder, and not a hidden one. */
 bool tacho__listed_name(const char *name);
 
 #endif

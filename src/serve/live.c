@@ -310,6 +310,7 @@ static void answer_snapshot(struct tacho__live *l, struct tacho__answer *a)
 
 static void answer_kept(struct tacho__live *l, const char *name, struct tacho__answer *a)
 {
+	char message[256];
 	bool known = false;
 	int fd;
 
@@ -317,7 +318,7 @@ static void answer_kept(struct tacho__live *l, const char *name, struct tacho__a
 	for (uint32_t i = 0; i < l->file_count && i < KEPT_MAX; i++)
 		known = known || strcmp(l->files[i].name, name) == 0;
 	pthread_mutex_unlock(&l->mutex);
-	fd = known ? tacho__listed_open(l->folder, name) : -ENOENT;
+	fd = known ? tacho__listed_open(l->folder, name, NULL, message, sizeof(message)) : -ENOENT;
 	if (fd >= 0)
 		tacho__answer_file(a, fd);
 	else

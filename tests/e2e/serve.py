@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """tacho view and tacho serve over HTTP: who gets what, and who gets nothing."""
 import base64
+import glob
 import hashlib
 import json
 import os
@@ -23,6 +24,8 @@ GOLDEN = os.path.join(os.environ.get("TACHO_SOURCE") or
                       os.path.join(os.path.dirname(os.path.abspath(__file__)), "../.."),
                       "tests/golden")
 TRACE = os.path.join(GOLDEN, "v1-dump.tacho")
+IMPORTED = {os.path.basename(path): path for pattern in ("*.trace*", "dial9/*.bin.gz")
+            for path in glob.glob(os.path.join(GOLDEN + "-import", pattern))}
 STUCK = 400  # more than the server takes
 
 
@@ -276,6 +279,45 @@ def test_following(site, folder):
     check("one that was deleted is gone", until(lambda: "new.tacho" not in listed(site)))
 
 
+def test_imported_folder(tmp):
+    """Traces of other recorders are listed beside tacho's own, whatever they are called."""
+    folder = os.path.join(tmp, "imported")
+    os.mkdir(folder)
+    go, dial9 = IMPORTED["go-leak.trace.gz"], IMPORTED["0.5.7.bin.gz"]
+    shutil.copy(TRACE, os.path.join(folder, "own.tacho"))
+    shutil.copy(go, os.path.join(folder, "snapshot"))
+    shutil.copy(dial9, os.path.join(folder, "trace.0.bin.gz"))
+    with open(os.path.join(folder, "cut.trace"), "wb") as f:
+        f.write(bytes_of(IMPORTED["go1.22.trace"])[:40])
+    with open(os.path.join(folder, "notes.txt"), "w") as f:
+        f.write("no trace\n")
+    os.symlink(go, os.path.join(folder, "link.trace"))
+    os.mkfifo(os.path.join(folder, "pipe.trace"))
+    with Site("serve", "--dir", folder) as site:
+        before = site.descriptors()
+        rows = listed(site)
+        check("a folder lists traces of other recorders", sorted(rows) ==
+              ["cut.trace", "own.tacho", "snapshot", "trace.0.bin.gz"], sorted(rows))
+        for name, path in (("snapshot", go), ("trace.0.bin.gz", dial9)):
+            verdict = json.loads(tacho("report", "--json", path).stdout)["verdict"]
+            check(f"the verdict on {name} is that of the report",
+                  rows.get(name, {}).get("verdict", {}).get("summary") == verdict["summary"],
+                  (rows.get(name), verdict))
+            a = site.ask("traces/" + name)
+            again = os.path.join(tmp, "fetched.tacho")
+            with open(again, "wb") as f:
+                f.write(a.body)
+            told = [json.loads(tacho("stats", "--json", p).stdout)["threads"] for p in (again, path)]
+            check(f"{name} is fetched as a trace of tacho", a.status == 200 and told[0] == told[1],
+                  (a.status, told))
+        check("one of which nothing can be made is listed with the reason",
+              rows.get("cut.trace", {}).get("error"), rows.get("cut.trace"))
+        for name in ("notes.txt", "link.trace", "pipe.trace", "cut.trace"):
+            check(f"traces/{name} is not served", site.ask("traces/" + name).status == 404)
+        check("imports leave no descriptor behind",
+              until(lambda: site.descriptors() <= before), (before, site.descriptors()))
+
+
 def test_empty_folder(tmp):
     folder = os.path.join(tmp, "empty")
     os.mkdir(folder)
@@ -374,6 +416,7 @@ def main():
             check("the folder's server ends, too", site.end()[0] == 0)
         with Site("view", folder) as site:
             check("tacho view of a folder is the same", "good.tacho" in listed(site))
+        test_imported_folder(tmp)
         test_empty_folder(tmp)
         test_html(tmp)
         test_refusals(tmp)
