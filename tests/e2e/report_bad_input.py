@@ -78,8 +78,11 @@ def test_samples(out):
 
 
 def test_short(out):
-    path = record(out, "short", WORK, "0.1")
-    r = found(path)
+    # That the machine did not run it would be told of any window.
+    for _ in range(10):
+        r = found(record(out, "short", WORK, "0.1"))
+        if r["verdict"]["category"] != "scheduling":
+            break
     check("a tenth of a second tells nothing", r["verdict"]["category"] == "not-enough-data",
           r["verdict"])
     path = record(out, "second", WORK, "1")
