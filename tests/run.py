@@ -499,6 +499,9 @@ def crates():
         runner.check('crates format', ['cargo', 'fmt', '--all', '--check'], **more)
     else:
         results.skip('crates format', 'there is no cargo fmt here')
+    # So that drawn services need not be compiled when nothing else may run.
+    runner.run('crates services', [sys.executable, ROOT / 'tests/truth/tokio.py', '--build'],
+               limit=900)
 
 
 def analysis():

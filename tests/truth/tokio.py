@@ -6,6 +6,7 @@
     tokio.py --again FOLDER
     tokio.py --each N                           N draws of each fault
     tokio.py                                    what make test runs: a few, in two ways
+    tokio.py --build                            builds what that needs, and runs nothing
 
 As truth.py, for one program of Rust (tokio/) that is recorded in up to five ways: unchanged, with
 `tacho run` alone; by the crate, without and with Tokio's hooks (tokio_unstable); by both together.
@@ -28,7 +29,7 @@ from libtokio import FAULTS, MODES, TokioDraw
 Place.PARTS += tuple(os.path.join(libtokio.folder(mode), 'release/truth-tokio') for mode in MODES)
 # Shares of right answers, as two runs had them on a machine that many others used (README.md).
 truth.NAMED, truth.SILENT = 0.88, 0.9
-# In make test: one of each of these, of two modes. In a soak, five of all.
+# In make test: one of each of these, of two modes. In a soak, two of all.
 SHORT = ('healthy', 'sleep', 'condvar', 'cpu', 'lock-sleep', 'lock-shared', 'spin', 'herd', 'leak',
          'async-lock')
 SHORT_MODES = ('run', 'unstable+run')
@@ -45,6 +46,7 @@ def arguments():
     parser.add_argument('--mode', action='append', choices=MODES)
     parser.add_argument('--unprivileged', action='store_true')
     parser.add_argument('--without-perf', action='store_true')
+    parser.add_argument('--build', action='store_true', help='what it needs, and nothing else')
     parser.add_argument('--keep', help='a folder for traces and truths, by mode')
     parser.add_argument('--again', help='a folder of --keep: what is in it is judged again')
     parser.add_argument('--json', help='a file for the results')
@@ -143,7 +145,7 @@ def main():
         if why:
             skip(f'services of Tokio, {mode}', why)
             options.mode.remove(mode)
-    if not options.mode:
+    if options.build or not options.mode:
         return status()
     draws = seeds(options, only)
     print(f'seed {options.seed}, {len(draws)} draws, {", ".join(options.mode)}', flush=True)
