@@ -58,7 +58,8 @@ AREAS = {
             'e2e/cli_bad_input.py e2e/cli_live.py e2e/threads_at_end.py e2e/report_bad_input.py '
             'e2e/names.py e2e/ends.py',
     'kernel': 'perf_records kernel_symbols trace_write_kernel kernel',
-    'symbols': 'symbols_blocks e2e/symbols.py e2e/symbols_debuginfod.py e2e/names.py',
+    'symbols': 'symbols_blocks e2e/symbols.py e2e/symbols_debuginfod.py e2e/names.py '
+               'e2e/threads_at_end.py',
     'write': 'new_file trace_write_* columns_* symbols_blocks read_trace read_files keep_files '
              'e2e/format_reader.py e2e/cli_trace.py e2e/run_recording.py e2e/symbols.py '
              'e2e/cli_bad_input.py',

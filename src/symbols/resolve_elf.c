@@ -331,19 +331,26 @@ static void call_place(Dwarf_Die *inlined, Dwarf_Files *files, struct tacho__res
 		out->line = (uint32_t)value;
 }
 
-static Dwarf_Die *find_unit(struct tacho__elf *e, uint64_t address, Dwarf_Addr *bias)
-{
-	Dwarf_Die *unit = dwfl_module_addrdie(e->module, address, bias);
+/* The unit of the program that an address is in. */
+struct unit {
+	Dwarf_Die *die; /* NULL: there is none */
+	Dwarf_Addr bias;
+};
 
-	/* Not every compiler writes the table that this uses. */
-	for (Dwarf_Die *next = NULL; !unit;) {
-		next = dwfl_module_nextcu(e->module, next, bias);
+static struct unit find_unit(struct tacho__elf *e, uint64_t address)
+{
+	struct unit u = {0};
+
+	u.die = dwfl_module_addrdie(e->module, address, &u.bias);
+	/* Not every compiler writes the table that this uses: clang does not. */
+	for (Dwarf_Die *next = NULL; !u.die;) {
+		next = dwfl_module_nextcu(e->module, next, &u.bias);
 		if (!next)
 			break;
-		if (dwarf_haspc(next, address - *bias) > 0)
-			unit = next;
+		if (dwarf_haspc(next, address - u.bias) > 0)
+			u.die = next;
 	}
-	return unit;
+	return u;
 }
 
 /* Of scopes around an address: no code nests deeper. */
@@ -399,17 +406,16 @@ static uint32_t find_scopes(Dwarf_Die *parent, uint64_t address, Dwarf_Die *out,
 	return n;
 }
 
-static uint32_t by_dwarf(struct tacho__elf *e, uint64_t address, struct tacho__resolved *out,
+static uint32_t by_dwarf(struct unit unit, uint64_t address, struct tacho__resolved *out,
 			 uint32_t most)
 {
-	Dwarf_Addr bias = 0;
-	Dwarf_Die *unit = find_unit(e, address, &bias), scopes[SCOPES_MAX];
-	int count = unit ? (int)find_scopes(unit, address - bias, scopes, SCOPES_MAX) : 0;
+	Dwarf_Die scopes[SCOPES_MAX];
+	int count = (int)find_scopes(unit.die, address - unit.bias, scopes, SCOPES_MAX);
 	Dwarf_Files *files = NULL;
 	size_t file_count;
 	uint32_t n = 0;
 
-	if (unit && dwarf_getsrcfiles(unit, &files, &file_count))
+	if (dwarf_getsrcfiles(unit.die, &files, &file_count))
 		files = NULL;
 	for (int i = count - 1, before = -1; i >= 0 && n < most; i--) {
 		if (!is_function(&scopes[i]))
@@ -425,20 +431,22 @@ static uint32_t by_dwarf(struct tacho__elf *e, uint64_t address, struct tacho__r
 	return n;
 }
 
-static void take_line(struct tacho__elf *e, uint64_t address, struct tacho__resolved *out)
+static void take_line(struct unit unit, uint64_t address, struct tacho__resolved *out)
 {
-	Dwfl_Line *line = dwfl_module_getsrc(e->module, address);
+	Dwarf_Line *line = dwarf_getsrc_die(unit.die, address - unit.bias);
 	int number = 0;
 
 	if (!line)
 		return;
-	out->file = dwfl_lineinfo(line, NULL, &number, NULL, NULL, NULL);
-	out->line = number > 0 ? (uint32_t)number : 0;
+	out->file = dwarf_linesrc(line, NULL, NULL);
+	if (dwarf_lineno(line, &number) == 0 && number > 0)
+		out->line = (uint32_t)number;
 }
 
 uint32_t tacho__elf_resolve(struct tacho__elf *e, uint64_t offset, int quick,
 			    struct tacho__resolved *out, uint32_t most)
 {
+	struct unit unit = {0};
 	uint64_t address = 0;
 	uint32_t n = 0;
 	int found = 0;
@@ -450,7 +458,9 @@ uint32_t tacho__elf_resolve(struct tacho__elf *e, uint64_t offset, int quick,
 	if (!found)
 		return 0;
 	if (!quick)
-		n = by_dwarf(e, address, out, most);
+		unit = find_unit(e, address);
+	if (unit.die)
+		n = by_dwarf(unit, address, out, most);
 	if (!n) {
 		GElf_Off into;
 		GElf_Sym symbol;
@@ -461,8 +471,8 @@ uint32_t tacho__elf_resolve(struct tacho__elf *e, uint64_t offset, int quick,
 		};
 		n = out[0].function != NULL;
 	}
-	if (n && !quick)
-		take_line(e, address, &out[0]);
+	if (n && unit.die)
+		take_line(unit, address, &out[0]);
 	return n;
 }
 

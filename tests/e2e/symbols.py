@@ -49,6 +49,34 @@ int main() {
 }
 '''
 
+UNIT = r'''
+#include <sys/epoll.h>
+#include <time.h>
+volatile unsigned sink;
+static double cpu(void)
+{
+	struct timespec t;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+	return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+static __attribute__((noinline)) void burn(double end)
+{
+	while (cpu() < end)
+		for (unsigned i = 0; i < 100000; i++)
+			sink += i;
+}
+int main(void)
+{
+	struct epoll_event event;
+	int loop = epoll_create1(0);
+
+	epoll_wait(loop, &event, 1, 1);
+	burn(cpu() + 0.3);
+	return epoll_wait(loop, &event, 1, 1);
+}
+'''
+
 JIT = r'''
 #define _GNU_SOURCE
 #include <stdio.h>
@@ -167,6 +195,24 @@ def inlined(folder):
     check('nor is what is no file', dump(box, trace).returncode == 0)
 
 
+def without_table(folder):
+    """clang writes no table of which unit has which address: they are asked one by one."""
+    program, trace = folder + '/units', folder + '/units.tacho'
+    parts = {'first.c': 'int unused(int n) { return n + 1; }\n', 'second.c': UNIT}
+    for name, text in parts.items():
+        pathlib.Path(folder, name).write_text(text)
+    subprocess.run(['clang', '-O1', '-g', '-o', program, *(f'{folder}/{name}' for name in parts)],
+                   check=True)
+    tables = subprocess.run(['readelf', '-SW', program], capture_output=True, text=True).stdout
+    box, _ = record(folder, program)
+    dump(box, trace)
+    found = [s['at']['frames'][0] for s in samples(trace)]
+    inner = [f for f in found if f.get('function') == 'burn' and f['line'] and
+             f['file'].endswith('second.c')]
+    check('without a table of units, most samples have function, file and line',
+          '.debug_aranges' not in tables and len(inner) > len(found) / 2 > 5, found[:2])
+
+
 def jit(folder):
     source, program, trace = folder + '/jit.c', folder + '/jit', folder + '/jit.tacho'
     if os.uname().machine != 'x86_64':
@@ -203,6 +249,7 @@ def main():
             print('skip symbols: tacho was built without libdw')
             return 0
         inlined(folder)
+        without_table(folder)
         jit(folder)
     finally:
         shutil.rmtree(folder, ignore_errors=True)

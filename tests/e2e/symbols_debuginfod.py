@@ -199,10 +199,12 @@ def silent_server(folder, box):
 
 def bad_input(folder, box):
     out = f"{folder}/nowhere.tacho"
-    p = run(folder, ["dump", box, "-o", out, "--debuginfod"])
-    check("without servers: one sentence, and the trace all the same", p.returncode == 0 and
-          p.stderr.count("\n") == 1 and "DEBUGINFOD_URLS" in p.stderr and os.path.exists(out),
-          said(p))
+    for name, env in (("without servers", {}), ("with an empty list of servers",
+                                                {"DEBUGINFOD_URLS": ""})):
+        p = run(folder, ["dump", box, "-o", out, "--force", "--debuginfod"], **env)
+        check(f"{name}: one sentence, and the trace all the same", p.returncode == 0 and
+              p.stderr.count("\n") == 1 and "DEBUGINFOD_URLS" in p.stderr and
+              os.path.exists(out), said(p))
     p = run(folder, ["dump", box, "--debuginfod", "--no-symbols"])
     check("--debuginfod and --no-symbols contradict each other",
           p.returncode == 2 and "contradict" in p.stderr, said(p))
