@@ -36,6 +36,7 @@ mod idle;
 mod name;
 mod runtime;
 mod site;
+mod spare;
 mod spawn;
 mod task;
 mod thread;
