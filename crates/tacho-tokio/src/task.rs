@@ -1,7 +1,7 @@
 //! A future that tells of itself: when it is polled, who wakes it, where it goes idle, its end.
 //!
-//! The waker that it hands on tells of each wake before it passes it on. It is one allocation for each
-//! task, made at its first poll; a poll or a wake allocates nothing.
+//! The waker that it hands on tells of each wake before it passes it on. It is at most one allocation for
+//! each task, made at its first poll; a poll or a wake allocates nothing.
 //!
 //! Where a task goes idle is seen without polling it again: what makes it wait keeps a clone of its
 //! waker, so the stack of the call that clones it is the place. Whoever has one already does not clone
