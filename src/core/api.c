@@ -25,6 +25,22 @@ static inline int watches(uint32_t what)
 	return (tacho__load(&tacho__watching) & what) != 0;
 }
 
+/* Whether there is nothing to do but to store a record, with the time of the counter. What else there
+   may be is in functions that are called last: so the way to here is short, in code and in stack. */
+static inline int is_plain(void)
+{
+	return tacho__likely(!tacho__load(&tacho__watching)) != 0;
+}
+
+/* One record without words, plainly. */
+static inline __attribute__((always_inline)) uint64_t plain(unsigned type, uint32_t arg,
+							    uintptr_t frame)
+{
+	return tacho__record_by(tacho_record_head(type, arg), NULL, 0, 0, TACHO__COUNTER, frame);
+}
+
+#define OTHERWISE static __attribute__((noinline))
+
 void tacho__loop(uint32_t loop)
 {
 	tacho__record(tacho_record_head(TACHO_REC_LOOP, loop), NULL, 0);
@@ -32,12 +48,20 @@ void tacho__loop(uint32_t loop)
 		tacho__watched_loop(loop);
 }
 
-void tacho__park(uint32_t loop)
+OTHERWISE void park_otherwise(uint32_t loop, uintptr_t frame)
 {
-	if (tacho__unlikely(watches(TACHO__WATCH(LAG))))
-		tacho__watched_park(loop, tacho__frame());
+	if (watches(TACHO__WATCH(LAG)))
+		tacho__watched_park(loop, frame);
 	else
-		tacho__record(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0);
+		tacho__record_from(tacho_record_head(TACHO_REC_PARK, loop), NULL, 0, 0, frame);
+}
+
+TACHO__HOT_CODE void tacho__park(uint32_t loop)
+{
+	if (is_plain())
+		plain(TACHO_REC_PARK, loop, tacho__frame());
+	else
+		park_otherwise(loop, tacho__frame());
 }
 
 /* Whether hooks have told already that the thread is back from its park. */
@@ -50,7 +74,7 @@ static inline int was_told(void)
 }
 
 /* Its ticks, or 0. */
-static inline uint64_t unpark(uint32_t loop, uint32_t ready, uintptr_t frame)
+OTHERWISE uint64_t unpark(uint32_t loop, uint32_t ready, uintptr_t frame)
 {
 	uint64_t t;
 
@@ -68,9 +92,14 @@ static inline uint64_t unpark(uint32_t loop, uint32_t ready, uintptr_t frame)
 	return t;
 }
 
-void tacho__unpark(uint32_t loop, uint32_t ready)
+TACHO__HOT_CODE void tacho__unpark(uint32_t loop, uint32_t ready)
 {
-	unpark(loop, ready, tacho__frame());
+	if (is_plain() && tacho__likely(tacho__self->now.loop == loop && ready <= TACHO_ARG_MAX)) {
+		plain(TACHO_REC_UNPARK, ready, tacho__frame());
+		tacho__unparked();
+	} else {
+		unpark(loop, ready, tacho__frame());
+	}
 }
 
 void tacho__unpark_poll(uint32_t loop, uint32_t ready, uint32_t kind, uint64_t task)
@@ -80,23 +109,28 @@ void tacho__unpark_poll(uint32_t loop, uint32_t ready, uint32_t kind, uint64_t t
 	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))))
 		tacho__watched_poll_begin(kind, task, tacho__frame());
 	else
-		tacho__record_poll_begin(kind, task, t, tacho__frame());
+		tacho__record_poll_begin(kind, task, t, TACHO__ANY_CLOCK, tacho__frame());
 }
 
-void tacho__poll_begin(uint32_t kind, uint64_t task)
+OTHERWISE void poll_begin_otherwise(uint32_t kind, uint64_t task, uintptr_t frame)
 {
-	if (tacho__unlikely(tacho__load(&tacho__watching))) {
-		/* The clock need not be read to look: the last record was just now. */
-		uint64_t last = tacho__self->stream[0].last;
+	/* The clock need not be read to look: the last record was just now. */
+	uint64_t last = tacho__self->stream[0].last;
 
-		if (watches(TACHO__WATCH_HOOKS) && tacho__look_is_due(last))
-			tacho__watched_look(last, 1);
-		if (watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE))) {
-			tacho__watched_poll_begin(kind, task, tacho__frame());
-			return;
-		}
-	}
-	tacho__record_poll_begin(kind, task, 0, tacho__frame());
+	if (watches(TACHO__WATCH_HOOKS) && tacho__look_is_due(last))
+		tacho__watched_look(last, 1);
+	if (watches(TACHO__WATCH_SHORT | TACHO__WATCH(WAKE)))
+		tacho__watched_poll_begin(kind, task, frame);
+	else
+		tacho__record_poll_begin(kind, task, 0, TACHO__ANY_CLOCK, frame);
+}
+
+TACHO__HOT_CODE void tacho__poll_begin(uint32_t kind, uint64_t task)
+{
+	if (is_plain())
+		tacho__record_poll_begin(kind, task, 0, TACHO__COUNTER, tacho__frame());
+	else
+		poll_begin_otherwise(kind, task, tacho__frame());
 }
 
 void tacho__poll_switch(uint32_t kind, uint64_t task)
@@ -108,16 +142,16 @@ void tacho__poll_switch(uint32_t kind, uint64_t task)
 		tacho__record(tacho_record_head(TACHO_REC_POLL_SWITCH, kind), &task, 1);
 }
 
-void tacho__poll_end(uint32_t result)
+OTHERWISE void poll_end_otherwise(uint32_t result, uintptr_t frame)
 {
 	uint64_t t;
 
-	if (tacho__unlikely(watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL)))) {
-		tacho__watched_poll_end(result & 3, tacho__frame());
+	if (watches(TACHO__WATCH_SHORT | TACHO__WATCH(POLL))) {
+		tacho__watched_poll_end(result, frame);
 		return;
 	}
-	t = tacho__record(tacho_record_head(TACHO_REC_POLL_END, result & 3), NULL, 0);
-	if (tacho__unlikely(watches(TACHO__WATCH_HOOKS))) {
+	t = tacho__record_from(tacho_record_head(TACHO_REC_POLL_END, result), NULL, 0, 0, frame);
+	if (watches(TACHO__WATCH_HOOKS)) {
 		/* It is not open any more, but still where it was. */
 		const struct tacho_underway *now = &tacho__self->now;
 		const struct tacho_open *poll = &now->open[now->depth % TACHO_OPEN_MAX];
@@ -125,6 +159,14 @@ void tacho__poll_end(uint32_t result)
 		if (tacho__is_slow(poll->since, t))
 			tacho__watched_slow(t - poll->since, poll->id);
 	}
+}
+
+TACHO__HOT_CODE void tacho__poll_end(uint32_t result)
+{
+	if (is_plain())
+		plain(TACHO_REC_POLL_END, result & 3, tacho__frame());
+	else
+		poll_end_otherwise(result & 3, tacho__frame());
 }
 
 void tacho__poll_end_park(uint32_t result, uint32_t loop)
@@ -149,16 +191,26 @@ void tacho__span_end(uint32_t name)
 	tacho__record(tacho_record_head(TACHO_REC_SPAN_END, name), NULL, 0);
 }
 
-void tacho__put1(uint32_t type, uint32_t arg, uint64_t a)
+OTHERWISE void put1_otherwise(uint32_t type, uint32_t arg, uint64_t a, uintptr_t frame)
 {
-	if (tacho__unlikely(watches(TACHO__WATCH(WAKE) | TACHO__WATCH(QUEUE))))
-		tacho__watched_put1(type, arg, a, tacho__frame());
+	if (watches(TACHO__WATCH(WAKE) | TACHO__WATCH(QUEUE)))
+		tacho__watched_put1(type, arg, a, frame);
 	else
 		tacho__record_word(tacho_record_head(type, arg), a,
 				   type == TACHO_REC_WAKE	? TACHO_REC_WAKE_SMALL
 				   : type == TACHO_REC_TASK_END ? TACHO_REC_TASK_END_SMALL
 								: 0,
-				   tacho__frame());
+				   TACHO__ANY_CLOCK, frame);
+}
+
+/* Most are wakes. */
+TACHO__HOT_CODE void tacho__put1(uint32_t type, uint32_t arg, uint64_t a)
+{
+	if (is_plain() && tacho__likely(type == TACHO_REC_WAKE))
+		tacho__record_word(tacho_record_head(TACHO_REC_WAKE, arg), a, TACHO_REC_WAKE_SMALL,
+				   TACHO__COUNTER, tacho__frame());
+	else
+		put1_otherwise(type, arg, a, tacho__frame());
 }
 
 void tacho__put2(uint32_t type, uint32_t arg, uint64_t a, uint64_t b)

@@ -18,6 +18,7 @@
 #include "tacho.h"
 
 TACHO__HOT int tacho__on;
+TACHO__HOT uint32_t tacho__watching; /* here, beside what is looked at before it */
 TACHO__HOT struct tacho__recorder *tacho__rec;
 struct tacho__writer *tacho__writers;
 TACHO__HOT uint32_t tacho__clock_kind = TACHO_CLOCK_MONOTONIC;

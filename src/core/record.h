@@ -30,6 +30,12 @@ uint64_t tacho__record_slow(uint32_t head, const uint64_t *words, uint32_t count
 /* For something that happened at ticks `at`, or 0: now. */
 uint64_t tacho__record_slow_at(uint32_t head, const uint64_t *words, uint32_t count, uint64_t at,
 			       uintptr_t frame);
+/* With one word, which need not be in memory: what calls it last needs no room on the stack. */
+uint64_t tacho__record_slow_word(uint32_t head, uint64_t word, uint64_t at, uintptr_t frame);
+
+/* How a hot path reads the clock: as the box wants it, or the counter, as is right where nothing is
+   watched (TACHO__WATCH_CLOCK). Then it has no call in its middle, and saves no registers for one. */
+enum tacho__clock { TACHO__ANY_CLOCK, TACHO__COUNTER };
 
 /* The frame of the function that a program calls. A signal handler that interrupts it calls from
    deeper in the stack; a call from as deep or less deep means that it is gone. */
@@ -58,8 +64,10 @@ tacho__apply(struct tacho__writer *w, uint32_t head, uint64_t task, uint64_t t)
  * and the slow path is to be taken. 1: *t is when it happened; what is stored at s->cur is to be
  * handed to tacho__commit.
  */
-static inline __attribute__((always_inline)) int
-tacho__claim(struct tacho__stream *s, uint32_t bytes, uint64_t at, uintptr_t frame, uint64_t *t)
+static inline __attribute__((always_inline)) int tacho__claim(struct tacho__stream *s,
+							      uint32_t bytes, uint64_t at,
+							      enum tacho__clock clock,
+							      uintptr_t frame, uint64_t *t)
 {
 	if (tacho__unlikely(tacho__load(&s->busy)))
 		return 0;
@@ -67,7 +75,7 @@ tacho__claim(struct tacho__stream *s, uint32_t bytes, uint64_t at, uintptr_t fra
 	tacho__signal_fence();
 	if (tacho__unlikely((uintptr_t)s->cur + bytes > (uintptr_t)tacho__load(&s->end)))
 		goto slow;
-	*t = at ? at : tacho__ticks();
+	*t = at ? at : clock == TACHO__COUNTER ? tacho__counter() : tacho__ticks();
 	/* A handler may have recorded since `at`: ticks never run backwards. */
 	if (at && tacho__unlikely(*t < s->last))
 		*t = s->last;
@@ -100,8 +108,8 @@ static inline __attribute__((always_inline)) void tacho__unclaim(struct tacho__s
 
 /* Stores a record with `count` payload words; the ticks at which it happened, or 0. */
 static inline __attribute__((always_inline)) uint64_t
-tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, uint64_t at,
-		   uintptr_t frame)
+tacho__record_by(uint32_t head, const uint64_t *words, uint32_t count, uint64_t at,
+		 enum tacho__clock clock, uintptr_t frame)
 {
 	struct tacho__writer *w = tacho__self;
 	struct tacho__stream *s = &w->stream[0];
@@ -109,7 +117,7 @@ tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, uint64_
 	uint64_t *p;
 	uint64_t t;
 
-	if (tacho__unlikely(!tacho__claim(s, 8 + 8 * count, at, frame, &t)))
+	if (tacho__unlikely(!tacho__claim(s, 8 + 8 * count, at, clock, frame, &t)))
 		return tacho__record_slow_at(head, words, count, at, frame);
 	p = (uint64_t *)s->cur;
 	p[0] = head | (t - s->last) << 32;
@@ -124,6 +132,13 @@ tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, uint64_
 }
 
 static inline __attribute__((always_inline)) uint64_t
+tacho__record_from(uint32_t head, const uint64_t *words, uint32_t count, uint64_t at,
+		   uintptr_t frame)
+{
+	return tacho__record_by(head, words, count, at, TACHO__ANY_CLOCK, frame);
+}
+
+static inline __attribute__((always_inline)) uint64_t
 tacho__record(uint32_t head, const uint64_t *words, uint32_t count)
 {
 	return tacho__record_from(head, words, count, 0, tacho__frame());
@@ -132,15 +147,16 @@ tacho__record(uint32_t head, const uint64_t *words, uint32_t count)
 /* A record with one payload word, or where that is small the `packed` one that has it as its
    argument; 0: there is none. The ticks, or 0. */
 static inline __attribute__((always_inline)) uint64_t
-tacho__record_word(uint32_t head, uint64_t word, uint32_t packed, uintptr_t frame)
+tacho__record_word(uint32_t head, uint64_t word, uint32_t packed, enum tacho__clock clock,
+		   uintptr_t frame)
 {
 	struct tacho__stream *s = &tacho__self->stream[0];
 	uint32_t small = packed && word - 1 < TACHO_ARG_MAX;
 	uint64_t *p;
 	uint64_t t;
 
-	if (tacho__unlikely(!tacho__claim(s, 16, 0, frame, &t)))
-		return tacho__record_slow(head, &word, 1, frame);
+	if (tacho__unlikely(!tacho__claim(s, 16, 0, clock, frame, &t)))
+		return tacho__record_slow_word(head, word, 0, frame);
 	p = (uint64_t *)s->cur;
 	p[0] = (small ? tacho_record_head(packed, (uint32_t)word) : head) | (t - s->last) << 32;
 	TACHO_TESTPOINT("hot-word-begun");
@@ -152,7 +168,8 @@ tacho__record_word(uint32_t head, uint64_t word, uint32_t packed, uintptr_t fram
 
 /* The begin of a poll, in one word where that holds it. */
 static inline __attribute__((always_inline)) uint64_t
-tacho__record_poll_begin(uint32_t kind, uint64_t task, uint64_t at, uintptr_t frame)
+tacho__record_poll_begin(uint32_t kind, uint64_t task, uint64_t at, enum tacho__clock clock,
+			 uintptr_t frame)
 {
 	struct tacho__writer *w = tacho__self;
 	struct tacho__stream *s = &w->stream[0];
@@ -161,8 +178,8 @@ tacho__record_poll_begin(uint32_t kind, uint64_t task, uint64_t at, uintptr_t fr
 	uint64_t t, delta;
 	uint32_t small;
 
-	if (tacho__unlikely(!tacho__claim(s, 16, at, frame, &t)))
-		return tacho__record_slow_at(head, &task, 1, at, frame);
+	if (tacho__unlikely(!tacho__claim(s, 16, at, clock, frame, &t)))
+		return tacho__record_slow_word(head, task, at, frame);
 	p = (uint64_t *)s->cur;
 	delta = t - s->last;
 	small = !(task >> TACHO_SMALL_TASK_BITS | kind >> TACHO_SMALL_KIND_BITS |

@@ -30,6 +30,8 @@
 /* Variables that nearly every record reads and hardly anything changes: beside each other, so that
    they take two or three lines of the cache and not one each. */
 #define TACHO__HOT __attribute__((section("tacho_hot")))
+/* The same of functions. */
+#define TACHO__HOT_CODE __attribute__((section(".text.tacho_hot")))
 
 #define tacho__load(p) __atomic_load_n((p), __ATOMIC_RELAXED)
 #define tacho__store(p, v) __atomic_store_n((p), (v), __ATOMIC_RELAXED)

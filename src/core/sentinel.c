@@ -22,7 +22,6 @@ _Static_assert(offsetof(struct tacho_box_control, config) % 8 == 0 &&
 	       "config and idle are one word");
 
 #define NONE UINT64_MAX
-TACHO__HOT uint32_t tacho__watching;
 TACHO__HOT uint64_t tacho__limit[TACHO_SENTINEL_COUNT] = {NONE, NONE, NONE, NONE, NONE};
 static uint64_t given[TACHO_SENTINEL_COUNT] = {NONE, NONE, NONE, NONE, NONE}; /* as asked for */
 static uint32_t applied;  /* `config` that they are of */
@@ -34,7 +33,8 @@ static uint32_t applying; /* a thread is at it */
 static uint32_t always_watched(void)
 {
 	return (tacho__load(&tacho__threshold_ticks) ? TACHO__WATCH_SHORT : 0) |
-	       (tacho__hooks ? TACHO__WATCH_HOOKS : 0);
+	       (tacho__hooks ? TACHO__WATCH_HOOKS : 0) |
+	       (tacho__clock_kind == TACHO_CLOCK_MONOTONIC ? TACHO__WATCH_CLOCK : 0);
 }
 
 /* Takes over the limits; 0 when the rate of the clock is not known yet. */

@@ -18,7 +18,10 @@
 #define TACHO__WATCH_SHORT (1u << 31) /* there is a poll threshold */
 #define TACHO__WATCH_HOOKS (1u << 30) /* hooks look at threads that call the API (core/watched.h) */
 
-/* What calls of the API have to look at besides storing their record; 0: nothing. */
+#define TACHO__WATCH_CLOCK (1u << 29) /* the clock of the box is not the counter */
+
+/* What calls of the API have to look at besides storing their record; 0: nothing, and the clock is
+   the counter. Set when a box is made, before its first record. */
 extern uint32_t tacho__watching;
 /* What is above is of interest: ticks, of QUEUE a depth; UINT64_MAX: nothing is. */
 extern uint64_t tacho__limit[TACHO_SENTINEL_COUNT];

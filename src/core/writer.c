@@ -555,3 +555,8 @@ uint64_t tacho__record_slow_at(uint32_t head, const uint64_t *words, uint32_t co
 	tacho__store(&w->stream[level].busy, (uintptr_t)0);
 	return t;
 }
+
+uint64_t tacho__record_slow_word(uint32_t head, uint64_t word, uint64_t at, uintptr_t frame)
+{
+	return tacho__record_slow_at(head, &word, 1, at, frame);
+}

@@ -71,7 +71,8 @@ uint64_t tacho__watched_begins(uint32_t kind, tacho__word task, int whole, uint6
 {
 	uint64_t t = tacho__watches(TACHO__WATCH_SHORT) && !whole
 			     ? tacho__short_poll_begin(kind, task, tacho__frame())
-			     : tacho__record_poll_begin(kind, task, shared, tacho__frame());
+			     : tacho__record_poll_begin(kind, task, shared, TACHO__ANY_CLOCK,
+							tacho__frame());
 
 	if (tacho__watches(TACHO__WATCH(WAKE)))
 		tacho__wake_polled(task, t, kind);

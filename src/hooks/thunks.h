@@ -126,7 +126,7 @@ tacho__original_begins(uint32_t kind, tacho__word task, int whole)
 	uint64_t shared = tacho__shared_last();
 
 	tacho__hook.callbacks++;
-	if (tacho__unlikely(tacho__watches(~TACHO__WATCH_HOOKS)))
+	if (tacho__unlikely(tacho__watches(~(TACHO__WATCH_HOOKS | TACHO__WATCH_CLOCK))))
 		return tacho__watched_begins(kind, task, whole, shared);
 	return tacho__record_from(tacho_record_head(TACHO_REC_POLL_BEGIN, kind), &task, 1, shared,
 				  tacho__frame());
@@ -138,7 +138,7 @@ tacho__original_ended(uint32_t kind, uint64_t begin, uint32_t result, int in_loo
 {
 	uint64_t t;
 
-	if (tacho__unlikely(tacho__watches(~TACHO__WATCH_HOOKS))) {
+	if (tacho__unlikely(tacho__watches(~(TACHO__WATCH_HOOKS | TACHO__WATCH_CLOCK)))) {
 		tacho__watched_ended(kind, begin, result, in_loop);
 		return;
 	}

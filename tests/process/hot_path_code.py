@@ -13,10 +13,12 @@ LIBRARY = os.path.join(BUILD, 'src/core/libtacho.so')
 HOT = ['tacho__put1', 'tacho__put2', 'tacho__loop', 'tacho__park', 'tacho__poll_begin',
        'tacho__poll_switch', 'tacho__poll_end', 'tacho__poll_end_park', 'tacho__span_begin',
        'tacho__span_end']
+# Of polls and wakes: what else there is to do is jumped to last, so that nothing is saved for a call.
+PLAIN = ['tacho__put1', 'tacho__park', 'tacho__poll_begin', 'tacho__poll_end']
 # Slow path; what runs while a sentinel or a poll threshold is set; clock_gettime for machines without
 # a usable TSC; memcpy into a record.
 MAY_CALL = re.compile(r'tacho__record_slow(_at)?|tacho__watched_\w+|tacho__recorder_ready|'
-                      r'tacho__poll_end|tacho__park|'
+                      r'tacho__poll_end|tacho__park|\w+_otherwise|'
                       r'clock_gettime|memcpy|__stack_chk_fail|tacho__count')
 
 
@@ -52,6 +54,8 @@ def problems(name, code):
         if call and call.group(1).split('@')[0].split('.')[0] != name \
                 and not MAY_CALL.match(call.group(1)):
             yield f'call of {call.group(1)}'
+        if name in PLAIN and re.match(r'call\b', c) and '__stack_chk_fail' not in c:
+            yield f'a call in the middle: {c}'
         if re.match(r'call\s+\*', c):
             yield f'call through a pointer: {c}'
 

@@ -24,7 +24,7 @@
 //! go idle, and their end. With the feature `unstable` and `--cfg tokio_unstable`, Tokio's own hooks
 //! tell of every task, but not who wakes it: nobody but the task's waker sees that.
 //!
-//! COST. A poll is two records, a wake is one, each about 10 ns; a task is one allocation. Nothing is
+//! COST. A poll is two records, a wake is one, each about 10 ns; a task is at most one allocation. Nothing is
 //! locked, nothing allocates in a poll or wake, nothing waits. When recording is off, a poll is one
 //! predictable branch more. Nothing here panics, except where Tokio's own function of the same name does.
 #![warn(missing_docs)]
@@ -36,6 +36,7 @@ mod idle;
 mod name;
 mod runtime;
 mod site;
+mod spare;
 mod spawn;
 mod task;
 mod thread;

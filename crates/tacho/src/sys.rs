@@ -152,6 +152,13 @@ pub struct tacho__event {
 #[repr(C)]
 pub struct Calls {
     pub on: *const AtomicI32,
+    pub poll_begin: unsafe extern "C" fn(u32, u64),
+    pub poll_end: unsafe extern "C" fn(u32),
+    pub put1: unsafe extern "C" fn(u32, u32, u64),
+    pub park: unsafe extern "C" fn(u32),
+    pub unpark: unsafe extern "C" fn(u32, u32),
+    pub put: unsafe extern "C" fn(u32, u32, u64, *const u64, u32),
+    pub span_begin: unsafe extern "C" fn(u32),
     pub start: unsafe extern "C" fn(*const tacho_options) -> c_int,
     pub stop: unsafe extern "C" fn(),
     pub pause: unsafe extern "C" fn(),
@@ -168,24 +175,20 @@ pub struct Calls {
     pub define: unsafe extern "C" fn(*const tacho_name) -> u32,
     pub define_schema: unsafe extern "C" fn(*const tacho__schema) -> u32,
     pub loop_: unsafe extern "C" fn(u32),
-    pub park: unsafe extern "C" fn(u32),
-    pub unpark: unsafe extern "C" fn(u32, u32),
-    pub poll_begin: unsafe extern "C" fn(u32, u64),
     pub poll_switch: unsafe extern "C" fn(u32, u64),
-    pub poll_end: unsafe extern "C" fn(u32),
     pub poll_end_park: unsafe extern "C" fn(u32, u32),
     pub unpark_poll: unsafe extern "C" fn(u32, u32, u32, u64),
-    pub span_begin: unsafe extern "C" fn(u32),
     pub span_end: unsafe extern "C" fn(u32),
-    pub put1: unsafe extern "C" fn(u32, u32, u64),
     pub put2: unsafe extern "C" fn(u32, u32, u64, u64),
-    pub put: unsafe extern "C" fn(u32, u32, u64, *const u64, u32),
     pub log: unsafe extern "C" fn(u32, *const c_char, usize),
     pub stack: unsafe extern "C" fn() -> u32,
     pub stack_of: unsafe extern "C" fn(*const u64, u32) -> u32,
     pub event_string: unsafe extern "C" fn(*mut tacho__event, *const c_char),
     pub event_put: unsafe extern "C" fn(*mut tacho__event),
 }
+
+// What a poll, a wake and a park need is in the first line of the cache.
+const _: () = assert!(core::mem::offset_of!(Calls, unpark) < 64);
 
 // SAFETY: filled before main, and not changed afterwards.
 unsafe impl Sync for Calls {}
