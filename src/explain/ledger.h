@@ -146,6 +146,14 @@ struct tacho__function {
 	uint8_t is_recorder;
 };
 
+/* In callbacks and turns of 10 ms and more that one function had most of: what another had, or (both are
+   the same) all of them. */
+struct tacho__beside {
+	struct tacho__entry entry; /* key: the two */
+	uint32_t most, other;	   /* indexes in `functions` */
+	uint64_t ns;
+};
+
 /*
  * Threads that wait for work at a condition of the program's own, and what loops gave them while all
  * of them were busy, counted from the first time that something waited.
@@ -237,6 +245,7 @@ struct tacho__ledger {
 	uint32_t pool_count, pool_capacity;
 	struct tacho__table owned;     /* struct tacho__owned */
 	struct tacho__table functions; /* struct tacho__function */
+	struct tacho__table beside;    /* struct tacho__beside */
 	struct tacho__ledger_line *lines;
 	uint32_t line_count, line_capacity;
 	struct tacho__ledger_owner *owners;

@@ -78,8 +78,10 @@ static int was_seen(const struct tacho__explaining *x, const struct tacho__cause
 	       (g->size[3].count && (g->worst->kind || has_several(x, g)));
 }
 
-static void find_code(struct tacho__explaining *x, const struct tacho__cause *g)
+static void find_code(struct tacho__explaining *x, const struct tacho__cause *causes,
+		      uint32_t count, uint32_t index)
 {
+	const struct tacho__cause *g = &causes[index];
 	char ns[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
 	const struct tacho__function *hot = g->function;
 	struct tacho__finding *f;
@@ -89,7 +91,7 @@ static void find_code(struct tacho__explaining *x, const struct tacho__cause *g)
 		return;
 	}
 	f = begin(x, g, "long-callback");
-	if (hot)
+	if (hot && !(g->is_joined && tacho__where_joined(x, f, causes, count, index)))
 		tacho__where_function(x, f, hot);
 	if (!f->where_count && g->worst->kind)
 		tacho__where_id(x, f, g->worst->kind, g->worst->last_ns);
@@ -333,7 +335,7 @@ void tacho__rules_ledger(struct tacho__explaining *x)
 		if (!g->severity)
 			continue;
 		if (g->owns == TACHO__OWNS_CODE)
-			find_code(x, g);
+			find_code(x, causes, n, i);
 		else if (g->owns == TACHO__OWNS_CALL)
 			find_call(x, g);
 		else if (g->owns == TACHO__OWNS_LOCK && g->worst->is_signal)

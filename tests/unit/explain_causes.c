@@ -187,6 +187,51 @@ static void put_requests(struct trace *m, uint32_t long_ones)
 	}
 }
 
+/* Callbacks of 40 ms, each in one of two functions for three quarters of its time, and for the rest in that
+   function (`apart`) or in the other. Both are called by one. */
+static void put_two_functions(struct trace *m, int apart)
+{
+	begin_sampled(m);
+	trace_stream(m, 1, 0);
+	PUT(m, 0, PARK, LOOP_2);
+	for (uint64_t i = 0; i < 10; i++) {
+		uint64_t at = (10 + 100 * i) * MS;
+
+		PUT(m, at, UNPARK, 2);
+		PUT(m, at, POLL_BEGIN, KIND_A, 1);
+		for (uint64_t k = 0; k < 4; k++)
+			PUT(m, at + (5 + 10 * k) * MS, SAMPLE_FRAMES, 0, 0, 10 * MS,
+			    CODE + 0x1000 + k,
+			    CODE + ((i + (k == 3 && !apart)) % 2 ? 0x5000 : 0x6000), CODE + 0x7000,
+			    CODE + 0x9000);
+		PUT(m, at + 40 * MS, POLL_END, 0);
+		PUT(m, at + 40 * MS, POLL_BEGIN, KIND_A, 2);
+		PUT(m, at + 40 * MS + 10000, POLL_END, 0);
+		PUT(m, at + 41 * MS, PARK, LOOP_2);
+	}
+}
+
+static void functions_that_take_turns_in_the_same_callbacks_are_one_cause(void **state)
+{
+	const struct tacho__finding *f;
+	struct explained x;
+
+	(void)state;
+	put_two_functions(&x.m, 0);
+	explain(&x);
+	f = found(x.e, "long-callback", 0);
+	assert_non_null(f);
+	assert_null(found(x.e, "long-callback", 1));
+	assert_true(shows(f, "10 times, 400 ms in all"));
+	assert_int_equal(f->where[0].address, CODE + 0x7000);
+	end(&x);
+	put_two_functions(&x.m, 1);
+	explain(&x);
+	assert_non_null(found(x.e, "long-callback", 1));
+	assert_true(shows(found(x.e, "long-callback", 0), "5 times, 200 ms in all"));
+	end(&x);
+}
+
 /* Without samples, nobody knows which function it is in. */
 static void
 polls_that_are_far_longer_than_their_like_count_by_what_waits_in_the_kernel(void **state)
@@ -227,6 +272,7 @@ int main(void)
 		cmocka_unit_test(where_others_serve_meanwhile_it_is_a_note),
 		cmocka_unit_test(a_loop_is_full_though_its_clients_come_late_and_go_early),
 		cmocka_unit_test(a_loop_that_is_full_comes_before_what_was_long_once),
+		cmocka_unit_test(functions_that_take_turns_in_the_same_callbacks_are_one_cause),
 		cmocka_unit_test(
 			polls_that_are_far_longer_than_their_like_count_by_what_waits_in_the_kernel),
 	};
