@@ -115,8 +115,10 @@ void tacho__condition_waits(const pthread_cond_t *c)
 	if (tacho__on_loop_thread()) {
 		struct queue *q = queue_of(c, 1);
 
-		if (q && !tacho__load(&q->is_no_queue))
+		if (q && !tacho__load(&q->is_no_queue)) {
 			tacho__store(&q->is_no_queue, 1);
+			is_empty(q);
+		}
 		return;
 	}
 	if (p->condition == c) {
@@ -135,12 +137,24 @@ void tacho__condition_waited(const pthread_cond_t *c, const pthread_mutex_t *m, 
 {
 	struct place_of_work *p = &work_place;
 
-	if (p->condition != c || !p->queue || !tacho__load(&p->queue->is_fed))
+	if (p->condition != c || !p->queue || !tacho__load(&p->queue->is_fed) ||
+	    tacho__load(&p->queue->is_no_queue))
 		return;
 	tacho__hook.work_mutex = m;
 	p->code = code;
 	p->elsewhere = 0;
 	tacho__serves();
+}
+
+int tacho__leaves_pool(void)
+{
+	const struct queue *q = work_place.queue;
+
+	if (!q || !tacho__load(&q->is_no_queue))
+		return 0;
+	tacho__hook.serves = 0;
+	tacho__hook.work_mutex = NULL;
+	return 1;
 }
 
 void tacho__comes_for_work(const void *code)

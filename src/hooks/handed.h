@@ -32,6 +32,9 @@ void tacho__hands_over(const pthread_cond_t *c, uint64_t waiters, const void *ca
 /* It locks the mutex of its condition, tacho__hook.work_mutex. */
 void tacho__comes_for_work(const void *code) __attribute__((cold, noinline));
 
+/* 1: what it was taken to wait for work at is no queue after all, so that it is of no pool. */
+int tacho__leaves_pool(void);
+
 static inline int tacho__may_hand_over(void)
 {
 	return tacho__load(&tacho__handed_count) != 0 && tacho__on_loop_thread();
