@@ -179,6 +179,7 @@ static int taken_at_once(sem_t *s)
 	pthread_testcancel();
 	if (!REAL(sem_trywait)(s)) {
 		takes(s);
+		tacho__semaphore_taken(s);
 		return 1;
 	}
 	errno = saved;
@@ -208,9 +209,13 @@ static int is_time(const struct timespec *t)
                                                                               \
 		if (taken_at_once(s))                                         \
 			return 0;                                             \
+		if (!is_lock(s))                                              \
+			tacho__condition_waits(s);                            \
 		WAIT(s, result, call, must_go_on(result, saved), is_lock(s)); \
-		if (!(result))                                                \
+		if (!(result)) {                                              \
 			takes(s);                                             \
+			tacho__condition_waited(s, NULL, NULL);               \
+		}                                                             \
 	} while (0)
 
 /* What is taken while nothing is recorded may be given back when something is. */
@@ -259,9 +264,13 @@ TACHO_HOOK int sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *u
 
 TACHO_HOOK int sem_post(sem_t *s)
 {
+	uint64_t waiters = 0;
+
 	learn(s, gives_back(s));
 	if (tacho__unlikely(tacho__maybe_awaited(s)))
-		signalled(s, is_lock(s) ? TACHO__FOR_LOCK : TACHO__FOR_SIGNAL,
-			  __builtin_return_address(0));
+		waiters = signalled(s, is_lock(s) ? TACHO__FOR_LOCK : TACHO__FOR_SIGNAL,
+				    __builtin_return_address(0));
+	if (tacho__unlikely(tacho__may_hand_over()) && !is_lock(s))
+		tacho__hands_over(s, waiters, __builtin_return_address(0));
 	return REAL(sem_post)(s);
 }

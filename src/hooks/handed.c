@@ -10,7 +10,7 @@
 #define ELSEWHERE 8u
 #define RECORDS 8u /* of one queue, in a millisecond */
 
-/* A condition that threads wait for work at. */
+/* A condition or semaphore that threads wait for work at. */
 struct queue {
 	uint64_t address; /* 0: free */
 	uint32_t given;	  /* by loops, when nobody waited for it */
@@ -87,7 +87,7 @@ static void tell(struct queue *q, const void *caller)
 		      words, 2);
 }
 
-void tacho__hands_over(const pthread_cond_t *c, uint64_t waiters, const void *caller)
+void tacho__hands_over(const void *c, uint64_t waiters, const void *caller)
 {
 	struct queue *q = queue_of(c, 0);
 
@@ -108,7 +108,7 @@ static void is_empty(struct queue *q)
 	tell(q, NULL);
 }
 
-void tacho__condition_waits(const pthread_cond_t *c)
+void tacho__condition_waits(const void *c)
 {
 	struct place_of_work *p = &work_place;
 
@@ -133,7 +133,7 @@ void tacho__condition_waits(const pthread_cond_t *c)
 		is_empty(p->queue);
 }
 
-void tacho__condition_waited(const pthread_cond_t *c, const pthread_mutex_t *m, const void *code)
+void tacho__condition_waited(const void *c, const pthread_mutex_t *m, const void *code)
 {
 	struct place_of_work *p = &work_place;
 
@@ -144,6 +144,16 @@ void tacho__condition_waited(const pthread_cond_t *c, const pthread_mutex_t *m, 
 	p->code = code;
 	p->elsewhere = 0;
 	tacho__serves();
+}
+
+void tacho__semaphore_taken(const void *s)
+{
+	struct queue *q = work_place.condition == s ? work_place.queue : NULL;
+
+	if (!q || !waiting(q))
+		return;
+	__atomic_add_fetch(&q->taken, 1, __ATOMIC_RELAXED);
+	tell(q, NULL);
 }
 
 int tacho__leaves_pool(void)
