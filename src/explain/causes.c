@@ -393,6 +393,15 @@ void tacho__cause_add(struct tacho__cause *to, struct tacho__cause *from)
 	memset(from->size, 0, sizeof(from->size));
 }
 
+/* What threads of a pool do may take long: that is what they are for. They are not there to wait for what
+   others hold. */
+int tacho__may_be_cause(const struct tacho__ledger *l, const struct tacho__owned *o)
+{
+	const struct tacho__ledger_thread *t = &l->threads[o->thread];
+
+	return t->is_loop || (t->is_pool && o->owns == TACHO__OWNS_LOCK && !o->is_signal);
+}
+
 /* Whether there are long ones of which no function had most. */
 static int has_unsampled(const struct counted *c, const struct tacho__owned *o)
 {
@@ -415,8 +424,7 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 		enum tacho__owns owns = kind_of(o);
 		struct tacho__cause *g;
 
-		/* What threads of a pool do may take long: that is what they are for. */
-		if (o->process != x->process || !owns || !l->threads[o->thread].is_loop)
+		if (o->process != x->process || !owns || !tacho__may_be_cause(l, o))
 			continue;
 		if (owns == TACHO__OWNS_CODE && !has_unsampled(c, o))
 			continue;
@@ -448,11 +456,16 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 static uint32_t peers(const struct tacho__explaining *x, const struct tacho__cause *g)
 {
 	const struct tacho__ledger *l = x->out->ledger;
+	const struct tacho__ledger_thread *of = &l->threads[g->worst->thread];
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < l->thread_count; i++)
-		n += l->threads[i].process == x->process && l->threads[i].is_loop &&
-		     l->threads[i].loop == g->worst->loop;
+	for (uint32_t i = 0; i < l->thread_count; i++) {
+		const struct tacho__ledger_thread *t = &l->threads[i];
+
+		n += t->process == x->process &&
+		     (of->is_loop ? t->is_loop && t->loop == g->worst->loop
+				  : t->is_pool && !t->is_loop && t->pool == of->pool);
+	}
 	return n ? n : 1;
 }
 

@@ -46,6 +46,8 @@ struct tacho__cause {
 /* Those of the process that is looked at, into `causes`, which has room for TACHO__CAUSES; how many.
    Without memory the error is noted, and there are none. */
 uint32_t tacho__causes(struct tacho__explaining *x, struct tacho__cause *causes);
+/* Whether what it owns may keep others waiting without need. */
+int tacho__may_be_cause(const struct tacho__ledger *l, const struct tacho__owned *o);
 /* What is in one belongs to the other. */
 void tacho__cause_add(struct tacho__cause *to, struct tacho__cause *from);
 /* A function and line as a number. */

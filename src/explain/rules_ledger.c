@@ -39,6 +39,8 @@ static const char *callback(const struct tacho__explaining *x, char out[TACHO__T
 
 	if (tacho__serves_one(tacho_read_definition(x->reader, x->process, g->worst->loop)))
 		return strcpy(out, "a request");
+	if (!x->out->ledger->threads[g->worst->thread].is_loop && !g->worst->kind)
+		return strcpy(out, "work of a pool");
 	return tacho__callback_text(x, out, &p);
 }
 
