@@ -112,6 +112,7 @@ struct tacho__owned {
 	uint64_t own_ns; /* descheduled, late: of its time, threads of the process had the CPUs */
 	uint64_t holder_off_ns; /* lock: of its time, the kernel ran others instead of the holder */
 	uint64_t handed_ns;	/* lock: that one of those who serve the same queue signalled */
+	uint64_t gave_up_ns;	/* lock: of its time, until a time-out */
 	uint64_t code;		/* call that has not returned: where it was called; 0 */
 	uint64_t ns;
 	uint64_t count; /* occurrences: of code, callbacks or turns */
