@@ -7,8 +7,6 @@
 #include "base/hash.h"
 
 #define LOOPS 4096u
-#define WAITERS 64u		     /* of one lock that are looked at */
-#define FUNCTION (UINT64_C(1) << 63) /* in keys of code: by function */
 /* Code that is no longer than usual is load: longer than all shorter ones by so much is not. */
 #define OUTLYING 5
 #define USUAL 2 /* times as many as are far longer: what most callbacks take is usual */
@@ -21,8 +19,8 @@
 
 /* -------------------------------------------------------------------- groups */
 
-static uint64_t hash_place(const struct tacho__explaining *x, const struct tacho__owned *o,
-			   uint32_t id)
+uint64_t tacho__cause_place(const struct tacho__explaining *x, const struct tacho__owned *o,
+			    uint32_t id)
 {
 	struct tacho__place p = tacho__own_place(x, o->process, id, o->last_ns);
 
@@ -62,10 +60,10 @@ uint64_t tacho__cause_key(const struct tacho__explaining *x, const struct tacho_
 	case TACHO__OWNS_CODE:
 		return o->kind ? o->kind : (uint64_t)o->loop << 32;
 	case TACHO__OWNS_CALL:
-		return tacho__hash_words(o->name, o->place ? hash_place(x, o, o->place) : o->code,
-					 0);
+		return tacho__hash_words(
+			o->name, o->place ? tacho__cause_place(x, o, o->place) : o->code, 0);
 	case TACHO__OWNS_LOCK:
-		return o->is_signal ? hash_place(x, o, o->place) : o->lock;
+		return o->is_signal ? tacho__cause_place(x, o, o->place) : o->lock;
 	default:
 		return owns_stop(o) ? o->reason : 0;
 	}
@@ -366,60 +364,26 @@ static void group_code(const struct tacho__explaining *x, const struct counted *
 		if (!o || o->process != x->process || !l->threads[o->thread].is_loop ||
 		    f->is_recorder || !is_long(f->size))
 			continue;
-		g = group_of(groups, count, TACHO__OWNS_CODE, f->entry.key[1] | FUNCTION);
+		g = group_of(groups, count, TACHO__OWNS_CODE, f->entry.key[1] | TACHO__BY_FUNCTION);
 		if (g)
 			add_function(x, c, g, o, f);
 	}
 }
 
-/* Whether one of these is the holder of another, and waits for half as long at least. */
-static int holder_waits(const struct tacho__ledger *l, const struct tacho__owned *const *waiters,
-			uint32_t count, const struct tacho__owned *o)
-{
-	int waits = 0;
-
-	for (uint32_t i = 0; i < count; i++)
-		waits |= l->threads[waiters[i]->thread].thread == o->holder &&
-			 waiters[i]->longest_ns >= o->longest_ns / 2;
-	return waits;
-}
-
-const struct tacho__owned *tacho__keeper(const struct tacho__explaining *x,
-					 const struct tacho__cause *g)
-{
-	const struct tacho__ledger *l = x->out->ledger;
-	const struct tacho__owned *waiters[WAITERS], *best = NULL;
-	uint32_t n = 0;
-	int best_waits = 1;
-
-	for (const struct tacho__owned *o = NULL;
-	     n < WAITERS && (o = tacho__table_next(&l->owned, o));)
-		if (o->process == x->process && o->owns == TACHO__OWNS_LOCK &&
-		    o->lock == g->worst->lock && !o->is_signal)
-			waiters[n++] = o;
-	for (uint32_t i = 0; i < n; i++) {
-		const struct tacho__owned *o = waiters[i];
-		int waits = holder_waits(l, waiters, n, o);
-
-		if (o->holder &&
-		    (!best || waits < best_waits || (waits == best_waits && o->ns > best->ns))) {
-			best = o;
-			best_waits = waits;
-		}
-	}
-	return best;
-}
-
 /* What is in one group belongs to the other. */
-static void add_group(struct tacho__cause *to, struct tacho__cause *from)
+void tacho__cause_add(struct tacho__cause *to, struct tacho__cause *from)
 {
 	if (from->longest_ns > to->longest_ns) {
 		to->worst = from->worst;
+		to->function = from->function;
 		to->longest_ns = from->longest_ns;
 		to->longest_at_ns = from->longest_at_ns;
 	}
 	to->several |= from->several;
 	to->estimated_ns += from->estimated_ns;
+	to->samples += from->samples;
+	to->cpu_ns += from->cpu_ns;
+	to->function_ns += from->function_ns;
 	reach(to, from->first_ns, from->last_ns);
 	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
 		to->size[i].count += from->size[i].count;
@@ -429,49 +393,13 @@ static void add_group(struct tacho__cause *to, struct tacho__cause *from)
 	memset(from->size, 0, sizeof(from->size));
 }
 
-/* What is held in one place is one cause, however many locks it is: a lock for each bucket, say. */
-static void join_locks(const struct tacho__explaining *x, struct tacho__cause *groups,
-		       uint32_t count)
+/* What threads of a pool do may take long: that is what they are for. They are not there to wait for what
+   others hold. */
+int tacho__may_be_cause(const struct tacho__ledger *l, const struct tacho__owned *o)
 {
-	uint64_t held[TACHO__CAUSES] = {0};
+	const struct tacho__ledger_thread *t = &l->threads[o->thread];
 
-	for (uint32_t i = 0; i < count; i++) {
-		const struct tacho__owned *k = NULL;
-		uint32_t to = 0;
-
-		if (groups[i].owns == TACHO__OWNS_LOCK && !groups[i].worst->is_signal)
-			k = tacho__keeper(x, &groups[i]);
-		if (!k || !k->held_place)
-			continue;
-		held[i] = hash_place(x, k, k->held_place) | 1;
-		while (held[to] != held[i])
-			to++;
-		if (to < i)
-			add_group(&groups[to], &groups[i]);
-	}
-}
-
-/* A lock is waited for because its holder does not run: the cause is that. */
-static void join_unscheduled(struct tacho__cause *groups, uint32_t count)
-{
-	struct tacho__cause *off = NULL;
-
-	for (uint32_t i = 0; i < count; i++)
-		if (groups[i].owns == TACHO__OWNS_DESCHEDULED)
-			off = &groups[i];
-	for (uint32_t i = 0; i < count && off; i++) {
-		struct tacho__cause *g = &groups[i];
-		uint64_t ns = 0;
-
-		for (uint32_t k = 0; k < TACHO__SIZES; k++)
-			ns += g->size[k].ns;
-		if (g->owns != TACHO__OWNS_LOCK || g->holder_off_ns <= ns / 2)
-			continue;
-		for (uint32_t k = 1; k < TACHO__SIZES; k++)
-			off->kept_waiting_ns += g->size[k].waiting_ns;
-		off->several |= g->several;
-		memset(g->size, 0, sizeof(g->size));
-	}
+	return t->is_loop || (t->is_pool && o->owns == TACHO__OWNS_LOCK && !o->is_signal);
 }
 
 /* Whether there are long ones of which no function had most. */
@@ -496,8 +424,7 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 		enum tacho__owns owns = kind_of(o);
 		struct tacho__cause *g;
 
-		/* What threads of a pool do may take long: that is what they are for. */
-		if (o->process != x->process || !owns || !l->threads[o->thread].is_loop)
+		if (o->process != x->process || !owns || !tacho__may_be_cause(l, o))
 			continue;
 		if (owns == TACHO__OWNS_CODE && !has_unsampled(c, o))
 			continue;
@@ -505,8 +432,7 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 		if (g)
 			add_owned(x, c, g, o);
 	}
-	join_unscheduled(groups, n);
-	join_locks(x, groups, n);
+	tacho__causes_join(x, groups, n);
 	for (uint32_t i = 0; i < n; i++) {
 		groups[i].from = counts_from(x, &groups[i]);
 		for (uint32_t k = groups[i].from; k < TACHO__SIZES; k++) {
@@ -530,11 +456,16 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 static uint32_t peers(const struct tacho__explaining *x, const struct tacho__cause *g)
 {
 	const struct tacho__ledger *l = x->out->ledger;
+	const struct tacho__ledger_thread *of = &l->threads[g->worst->thread];
 	uint32_t n = 0;
 
-	for (uint32_t i = 0; i < l->thread_count; i++)
-		n += l->threads[i].process == x->process && l->threads[i].is_loop &&
-		     l->threads[i].loop == g->worst->loop;
+	for (uint32_t i = 0; i < l->thread_count; i++) {
+		const struct tacho__ledger_thread *t = &l->threads[i];
+
+		n += t->process == x->process &&
+		     (of->is_loop ? t->is_loop && t->loop == g->worst->loop
+				  : t->is_pool && !t->is_loop && t->pool == of->pool);
+	}
 	return n ? n : 1;
 }
 

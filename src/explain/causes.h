@@ -15,6 +15,7 @@
 #include "explain/rules.h"
 
 #define TACHO__CAUSES 256u
+#define TACHO__BY_FUNCTION (UINT64_C(1) << 63) /* in keys of code */
 
 /* Owners that are one to a person. */
 struct tacho__cause {
@@ -25,6 +26,8 @@ struct tacho__cause {
 	const struct tacho__function *function;
 	uint64_t cpu_ns, function_ns; /* of these; of the function in all */
 	uint32_t samples;
+	uint32_t into;	   /* index + 1 of the one that it is a part of; 0: none */
+	uint8_t is_joined; /* others are a part of it */
 	uint64_t longest_ns, longest_at_ns;
 	uint64_t first_ns, last_ns;
 	int several; /* clients wait for it, or may */
@@ -43,6 +46,19 @@ struct tacho__cause {
 /* Those of the process that is looked at, into `causes`, which has room for TACHO__CAUSES; how many.
    Without memory the error is noted, and there are none. */
 uint32_t tacho__causes(struct tacho__explaining *x, struct tacho__cause *causes);
+/* Whether what it owns may keep others waiting without need. */
+int tacho__may_be_cause(const struct tacho__ledger *l, const struct tacho__owned *o);
+/* What is in one belongs to the other. */
+void tacho__cause_add(struct tacho__cause *to, struct tacho__cause *from);
+/* A function and line as a number. */
+uint64_t tacho__cause_place(const struct tacho__explaining *x, const struct tacho__owned *o,
+			    uint32_t id);
+/* causes_join.c: those that are one cause, whose parts are left empty. */
+void tacho__causes_join(const struct tacho__explaining *x, struct tacho__cause *groups,
+			uint32_t count);
+/* Of such a cause, the place that its parts have in common. 0: there is none. */
+int tacho__where_joined(const struct tacho__explaining *x, struct tacho__finding *f,
+			const struct tacho__cause *causes, uint32_t count, uint32_t cause);
 /* considered.c: it is no finding; because it is small: of the window, and of the capacity, in %. */
 void tacho__drop_cause(const struct tacho__explaining *x, const struct tacho__cause *g,
 		       const char *format, ...) __attribute__((format(printf, 3, 4)));

@@ -163,8 +163,10 @@ void tacho__drop_small(const struct tacho__explaining *x, const struct tacho__ca
 }
 
 /* Why an owner is no cause, whatever it costs; NULL: it is one, or has nothing to say. */
-static const char *no_cause(const struct tacho__ledger_thread *t, const struct tacho__owned *o)
+static const char *no_cause(const struct tacho__ledger *l, const struct tacho__owned *o)
 {
+	const struct tacho__ledger_thread *t = &l->threads[o->thread];
+
 	if (o->work_place_ns)
 		return "it is where its thread waits for work";
 	switch (o->owns) {
@@ -185,7 +187,7 @@ static const char *no_cause(const struct tacho__ledger_thread *t, const struct t
 	default:
 		break;
 	}
-	return t->is_pool && !t->is_loop && o->owns != TACHO__OWNS_IDLE
+	return t->is_pool && !tacho__may_be_cause(l, o) && o->owns != TACHO__OWNS_IDLE
 		       ? "threads of a pool are there for what takes long; pool-exhausted tells "
 			 "when "
 			 "work waits for them"
@@ -197,8 +199,7 @@ void tacho__consider_owners(const struct tacho__explaining *x)
 	const struct tacho__ledger *l = x->out->ledger;
 
 	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
-		const char *why =
-			o->process == x->process ? no_cause(&l->threads[o->thread], o) : NULL;
+		const char *why = o->process == x->process ? no_cause(l, o) : NULL;
 		char what[TACHO__SUMMARY_MAX];
 
 		if (!why || (!o->ns && !o->work_place_ns))

@@ -276,8 +276,11 @@ const char *tacho__ns_text(char out[TACHO__TEXT], double ns)
 
 const char *tacho__place_text(char out[2 * TACHO__TEXT], const struct tacho__place *p)
 {
+	char name[TACHO__TEXT + TACHO__TEXT / 2];
+
 	if (p->function[0] && p->file[0])
-		snprintf(out, 2 * TACHO__TEXT, "%s (%s:%u)", p->function, tacho__place_file(p),
+		snprintf(out, 2 * TACHO__TEXT, "%s (%s:%u)",
+			 tacho__short_name(name, sizeof(name), p->function), tacho__place_file(p),
 			 p->line);
 	else
 		tacho__place_name(out, 2 * TACHO__TEXT, p);

@@ -12,6 +12,7 @@
 #define WORKERS 8192u
 #define OWNED (1u << 16)
 #define FUNCTIONS (1u << 15)
+#define BESIDE (1u << 14)
 #define RESOLVED (1u << 15)
 #define MOVES 65536u
 
@@ -65,6 +66,7 @@ struct tacho__ledger *tacho__ledger_new(struct tacho_reader *reader)
 	b->process_count = processes;
 	tacho__table_init(&l->owned, sizeof(struct tacho__owned), OWNED);
 	tacho__table_init(&l->functions, sizeof(struct tacho__function), FUNCTIONS);
+	tacho__table_init(&l->beside, sizeof(struct tacho__beside), BESIDE);
 	open_page(b);
 	return l;
 }
@@ -81,6 +83,7 @@ void tacho__ledger_free(struct tacho__ledger *l)
 	}
 	tacho__table_free(&l->owned);
 	tacho__table_free(&l->functions);
+	tacho__table_free(&l->beside);
 	free(l->threads);
 	for (uint32_t i = 0; i < l->pool_count; i++)
 		tacho__hist_free(&l->pools[i].wait);

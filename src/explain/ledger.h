@@ -112,6 +112,7 @@ struct tacho__owned {
 	uint64_t own_ns; /* descheduled, late: of its time, threads of the process had the CPUs */
 	uint64_t holder_off_ns; /* lock: of its time, the kernel ran others instead of the holder */
 	uint64_t handed_ns;	/* lock: that one of those who serve the same queue signalled */
+	uint64_t gave_up_ns;	/* lock: of its time, until a time-out */
 	uint64_t code;		/* call that has not returned: where it was called; 0 */
 	uint64_t ns;
 	uint64_t count; /* occurrences: of code, callbacks or turns */
@@ -144,6 +145,14 @@ struct tacho__function {
 	uint64_t at_ns;
 	uint32_t line_votes;
 	uint8_t is_recorder;
+};
+
+/* In callbacks and turns of 10 ms and more that one function had most of: what another had, or (both are
+   the same) all of them. */
+struct tacho__beside {
+	struct tacho__entry entry; /* key: the two */
+	uint32_t most, other;	   /* indexes in `functions` */
+	uint64_t ns;
 };
 
 /*
@@ -237,6 +246,7 @@ struct tacho__ledger {
 	uint32_t pool_count, pool_capacity;
 	struct tacho__table owned;     /* struct tacho__owned */
 	struct tacho__table functions; /* struct tacho__function */
+	struct tacho__table beside;    /* struct tacho__beside */
 	struct tacho__ledger_line *lines;
 	uint32_t line_count, line_capacity;
 	struct tacho__ledger_owner *owners;

@@ -489,8 +489,8 @@ static inline struct tacho__paid *tacho__book_open(struct tacho__ledger_book *b,
 /* ledger_code.c */
 void tacho__book_sample(void *arg, const struct tacho__sample *s);
 /* A callback or turn, which counts as of this size, belongs to the function that had most of it. */
-void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__paid *p,
-			   uint64_t size_ns);
+void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			   const struct tacho__paid *p, uint64_t size_ns);
 /* One of that length was none. */
 void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting_ns);
 void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,

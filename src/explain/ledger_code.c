@@ -175,8 +175,39 @@ void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker
 	}
 }
 
-void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__paid *p,
-			   uint64_t size_ns)
+static void add_beside(struct tacho__ledger_book *b, uint32_t most, uint32_t other, uint64_t ns)
+{
+	struct tacho__beside *s = tacho__table_get(&b->l->beside, most, other, &b->error);
+
+	if (!s)
+		return;
+	s->most = most;
+	s->other = other;
+	s->ns = tacho__add(s->ns, ns);
+}
+
+/* Which functions ran in a long one, beside that which had most of it. */
+static void count_beside(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			 const struct tacho__paid *p)
+{
+	uint32_t kept =
+		w->sample_count < TACHO__BOOK_SAMPLES ? w->sample_count : TACHO__BOOK_SAMPLES;
+	uint32_t most = p->function - 1;
+
+	for (uint32_t i = 0; i < kept; i++) {
+		const struct tacho__recent_sample *r = &w->samples[i];
+
+		if (r->owned != p->owned || r->function == TACHO__NONE || r->at <= p->from_ns ||
+		    r->at > p->end_ns)
+			continue;
+		add_beside(b, most, most, r->ns);
+		if (r->function != most)
+			add_beside(b, most, r->function, r->ns);
+	}
+}
+
+void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__worker *w,
+			   const struct tacho__paid *p, uint64_t size_ns)
 {
 	uint32_t size = tacho__size_of(size_ns);
 	struct tacho__function *f =
@@ -184,6 +215,8 @@ void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__pai
 
 	if (!f)
 		return;
+	if (size > 1)
+		count_beside(b, w, p);
 	f->size[size].count++;
 	f->size[size].ns = tacho__add(f->size[size].ns, p->ns);
 	f->size[size].waiting_ns = tacho__add(f->size[size].waiting_ns, p->waiting_ns);

@@ -113,7 +113,7 @@ void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
 		tacho__book_note_as(tacho__owned_at(b->l, e->owned), e->ns, size, e->waiting_ns,
 				    e->begin_ns + e->ns);
 		if (size >= LONG_NS)
-			tacho__book_dominated(b, e, size);
+			tacho__book_dominated(b, w, e, size);
 		if (e->ns >= LONG_NS)
 			tacho__book_ran(b, w, e, size);
 	}

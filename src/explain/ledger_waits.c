@@ -96,6 +96,8 @@ static void know_signal(struct tacho__ledger_book *b, struct tacho__worker *w,
 
 	if (l->stack)
 		o->place = l->stack;
+	if (!l->got && !l->cut)
+		o->gave_up_ns += l->end_ns - l->begin_ns;
 	if (!l->release_ns)
 		return;
 	know_woken(w, w->signal_owned, l);

@@ -207,8 +207,25 @@ int tacho__find_hottest(const struct tacho__explaining *x, uint32_t process,
 	return h->stack != NULL;
 }
 
-/* Of more functions than there is room for, those with most of the time. */
-static void add_function(struct tacho__samples *to, const struct tacho__function *f)
+int tacho__where_common(const struct tacho__explaining *x, struct tacho__finding *f,
+			const struct tacho__samples *samples, uint64_t ns)
+{
+	struct tacho__hottest h;
+	uint64_t all = 0;
+
+	memset(&h, 0, sizeof(h));
+	for (uint32_t i = 0; i < samples->count; i++) {
+		all += samples->at[i].ns;
+		if (!h.stack || samples->at[i].ns > h.stack->ns)
+			h.stack = &samples->at[i];
+	}
+	if (!h.stack || !find_common(x, f->process, samples, all, ns, &h))
+		return 0;
+	tacho__where_hottest(x, f, &h, ns);
+	return 1;
+}
+
+void tacho__samples_add(struct tacho__samples *to, const struct tacho__function *f)
 {
 	uint32_t at = to->count;
 
@@ -241,7 +258,7 @@ static int find_hot(const struct tacho__explaining *x, const struct tacho__loop_
 
 		if (o && o->process == l->process && o->loop == l->loop &&
 		    (!kind || o->kind == kind))
-			add_function(samples, f);
+			tacho__samples_add(samples, f);
 	}
 	/* All that a loop does has the loop in common. */
 	return samples->all >= HOT_SAMPLES &&

@@ -103,6 +103,11 @@ struct tacho__place tacho__own_place(const struct tacho__explaining *x, uint32_t
 int tacho__find_hottest(const struct tacho__explaining *x, uint32_t process,
 			const struct tacho__samples *samples, uint64_t ns, int common,
 			struct tacho__hottest *h);
+/* Samples of a function; of more functions than there is room for, those with most of the time. */
+void tacho__samples_add(struct tacho__samples *to, const struct tacho__function *f);
+/* The innermost function of the program that most of the samples go through. 0: there is none. */
+int tacho__where_common(const struct tacho__explaining *x, struct tacho__finding *f,
+			const struct tacho__samples *samples, uint64_t ns);
 /* What callbacks of the kind do on the loop: the place that was sampled most in them, else what is
    called. */
 void tacho__where_kind(const struct tacho__explaining *x, struct tacho__finding *f,

@@ -1,5 +1,6 @@
 /* Who keeps things waiting: what is said of the causes that the ledger has. */
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -39,6 +40,8 @@ static const char *callback(const struct tacho__explaining *x, char out[TACHO__T
 
 	if (tacho__serves_one(tacho_read_definition(x->reader, x->process, g->worst->loop)))
 		return strcpy(out, "a request");
+	if (!x->out->ledger->threads[g->worst->thread].is_loop && !g->worst->kind)
+		return strcpy(out, "work of a pool");
 	return tacho__callback_text(x, out, &p);
 }
 
@@ -78,8 +81,10 @@ static int was_seen(const struct tacho__explaining *x, const struct tacho__cause
 	       (g->size[3].count && (g->worst->kind || has_several(x, g)));
 }
 
-static void find_code(struct tacho__explaining *x, const struct tacho__cause *g)
+static void find_code(struct tacho__explaining *x, const struct tacho__cause *causes,
+		      uint32_t count, uint32_t index)
 {
+	const struct tacho__cause *g = &causes[index];
 	char ns[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
 	const struct tacho__function *hot = g->function;
 	struct tacho__finding *f;
@@ -89,7 +94,7 @@ static void find_code(struct tacho__explaining *x, const struct tacho__cause *g)
 		return;
 	}
 	f = begin(x, g, "long-callback");
-	if (hot)
+	if (hot && !(g->is_joined && tacho__where_joined(x, f, causes, count, index)))
 		tacho__where_function(x, f, hot);
 	if (!f->where_count && g->worst->kind)
 		tacho__where_id(x, f, g->worst->kind, g->worst->last_ns);
@@ -112,11 +117,24 @@ static const char *blocked_advice(const struct tacho__cause *g, const char *advi
 		       : "Its only client waits for it; nobody else does.";
 }
 
+/* A loop that is run in the middle of another's turn waits as a call does. */
+static const char *call_text(const struct tacho__explaining *x, char out[2 * TACHO__TEXT],
+			     uint32_t id)
+{
+	const struct tacho_definition *d = tacho_read_definition(x->reader, x->process, id);
+	char name[TACHO__TEXT];
+	int is_loop = d && d->def_class == TACHO_DEF_LOOP;
+
+	snprintf(out, 2 * TACHO__TEXT, is_loop ? "a wait of another loop (%s)" : "%s",
+		 tacho__id_text(x, name, x->process, id));
+	return out;
+}
+
 static void find_call(struct tacho__explaining *x, const struct tacho__cause *g)
 {
 	const struct tacho__owned *o = g->worst;
 	struct tacho__finding *f = begin(x, g, "blocking-call");
-	char ns[TACHO__TEXT], name[TACHO__TEXT], call[TACHO__TEXT], where[2 * TACHO__TEXT];
+	char ns[TACHO__TEXT], name[TACHO__TEXT], call[2 * TACHO__TEXT], where[2 * TACHO__TEXT];
 
 	if (o->place)
 		tacho__where_id(x, f, o->place, o->last_ns);
@@ -124,7 +142,7 @@ static void find_call(struct tacho__explaining *x, const struct tacho__cause *g)
 		tacho__where_code(x, f, o->code, o->last_ns);
 	if (!f->where_count && o->kind)
 		tacho__where_id(x, f, o->kind, o->last_ns);
-	tacho__id_text(x, call, x->process, o->name);
+	call_text(x, call, o->name);
 	tacho__say_summary(f, "%s blocks its loop for up to %s in %s%s%s", callback(x, name, g),
 			   tacho__ns_text(ns, (double)o->longest_ns), call,
 			   f->where_count ? ", called by " : "",
@@ -164,23 +182,30 @@ static void find_lock(struct tacho__explaining *x, const struct tacho__cause *g)
 				    tacho__thread_text(x, holder, x->process, k->holder));
 }
 
-/* Nobody holds what it waits for: it asked another thread for something, and waits until then. */
+/*
+ * Nobody holds what it waits for: it asked another thread for something, and waits until then; or it
+ * sleeps, as Java's threads do at a condition that nobody signals.
+ */
 static void find_signal(struct tacho__explaining *x, const struct tacho__cause *g)
 {
 	const struct tacho__owned *o = g->worst;
 	struct tacho__finding *f = begin(x, g, "blocking-call");
 	char ns[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
+	int sleeps = 2 * o->gave_up_ns > o->ns;
 
 	tacho__where_id(x, f, o->place, o->last_ns);
 	tacho__say_summary(
-		f, "%s blocks its loop for up to %s, waiting for another thread to signal it%s%s",
-		callback(x, name, g), tacho__ns_text(ns, (double)o->longest_ns),
+		f, "%s blocks its loop for up to %s, %s%s%s", callback(x, name, g),
+		tacho__ns_text(ns, (double)o->longest_ns),
+		sleeps ? "sleeping until a time-out" : "waiting for another thread to signal it",
 		f->where_count ? ", in " : "", f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_advice(f, "%s",
-			  blocked_advice(g, "Return to the loop, and let the other thread tell it "
-					    "when it is done (uv_async_send, event_active, an "
-					    "eventfd): while it waits, nothing else on this loop "
-					    "runs."));
+			  blocked_advice(g, sleeps ? "Use a timer of the loop instead: while it "
+						     "sleeps, nothing else on this loop runs."
+						   : "Return to the loop, and let the other thread "
+						     "tell it when it is done (uv_async_send, "
+						     "event_active, an eventfd): while it waits, "
+						     "nothing else on this loop runs."));
 	show(f, g, "the longest wait");
 }
 
@@ -333,7 +358,7 @@ void tacho__rules_ledger(struct tacho__explaining *x)
 		if (!g->severity)
 			continue;
 		if (g->owns == TACHO__OWNS_CODE)
-			find_code(x, g);
+			find_code(x, causes, n, i);
 		else if (g->owns == TACHO__OWNS_CALL)
 			find_call(x, g);
 		else if (g->owns == TACHO__OWNS_LOCK && g->worst->is_signal)

@@ -199,6 +199,11 @@ static void find_own_pool(struct tacho__explaining *x, uint32_t index)
 				"its threads did not run: others had their CPU");
 		return;
 	}
+	if (k.most->owns == TACHO__OWNS_LOCK && !k.most->worst->is_signal) {
+		tacho__consider(x, "pool-exhausted", text, 0, k.waiting_ns,
+				"its threads wait for a lock: more of them would wait as well");
+		return;
+	}
 	f = tacho__find(x, "pool-exhausted",
 			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
 			x->process, k.waiting_ns);

@@ -10,13 +10,14 @@
  */
 #include "core/control.h"
 #include "hooks/calls.h"
+#include "hooks/handed.h"
 
 int tacho__is_for_client(int fd, enum tacho__client_wait how)
 {
 	const struct tacho__hook_thread *h = &tacho__hook;
 
-	return tacho__recording() && !h->said && !h->serves && !h->callbacks && !h->base_depth &&
-	       !tacho__is_inside() &&
+	return tacho__recording() && !h->said && (!h->serves || tacho__leaves_pool()) &&
+	       !h->callbacks && !h->base_depth && !tacho__is_inside() &&
 	       (how == TACHO__ACCEPTS || tacho__is_alive(tacho__alive_connection(fd))) &&
 	       (how == TACHO__POLLS || tacho__blocks(fd));
 }

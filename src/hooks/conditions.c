@@ -5,6 +5,10 @@
  * A semaphore is tried first, like a lock. Both waits are points of cancellation, so
  * the table of waiters is left by a cleanup handler as well. (A cancelled wait for a
  * condition has its mutex again by the time that this handler runs.)
+ *
+ * A semaphore may be a lock: Python's are. It is one if each post was by a thread that had taken it,
+ * and had not posted it since. Then who waits is held up by that thread; else it waits for somebody
+ * to give it something, as idle threads do. One post by another thread settles it, for good.
  */
 #include "hooks/hooks.h"
 
@@ -23,7 +27,7 @@ static void cancelled(void *wait)
 
 /* Sets `result` to that of the real `call`, made as a wait for `address`, and made again as long
    as `again` is true. */
-#define WAIT(address, result, call, again)                                                         \
+#define WAIT(address, result, call, again, lock)                                                   \
 	do {                                                                                       \
 		struct tacho__wait w;                                                              \
                                                                                                    \
@@ -33,15 +37,17 @@ static void cancelled(void *wait)
 			(result) = (call);                                                         \
 		while (again);                                                                     \
 		pthread_cleanup_pop(0);                                                            \
+		w.is_lock = (lock);                                                                \
 		tacho__wait_end(&w, !(result) || (result) == EOWNERDEAD);                          \
 	} while (0)
 
-static __attribute__((noinline)) uint64_t signalled(const void *address, const void *caller)
+static __attribute__((noinline)) uint64_t signalled(const void *address, enum tacho__wait_for what,
+						    const void *caller)
 {
 	uint64_t waiters = tacho__recording() ? tacho__waiters_of(address) : 0;
 
 	if (waiters)
-		tacho__released(TACHO__FOR_SIGNAL, address, waiters, caller, NULL);
+		tacho__released(what, address, waiters, caller, NULL);
 	return waiters;
 }
 
@@ -52,7 +58,7 @@ static __attribute__((noinline)) uint64_t signalled(const void *address, const v
 	do {                                                           \
 		tacho__mutex_released(m, __builtin_return_address(0)); \
 		tacho__condition_waits(c);                             \
-		WAIT(c, error, call, 0);                               \
+		WAIT(c, error, call, 0, 0);                            \
 		tacho__condition_waited(c, m, tacho__taken_at(m));     \
 	} while (0)
 
@@ -61,7 +67,7 @@ static inline void signals(pthread_cond_t *c, const void *caller)
 	uint64_t waiters = 0;
 
 	if (tacho__unlikely(tacho__maybe_awaited(c)))
-		waiters = signalled(c, caller);
+		waiters = signalled(c, TACHO__FOR_SIGNAL, caller);
 	if (tacho__unlikely(tacho__may_hand_over()))
 		tacho__hands_over(c, waiters, caller);
 }
@@ -112,14 +118,70 @@ TACHO_HOOK int pthread_cond_broadcast(pthread_cond_t *c)
 
 /* ----------------------------------------------------------- semaphores */
 
+#define HELD 8u	    /* semaphores that one thread has taken */
+#define KNOWN 1024u /* semaphores that are told apart; of others none is a lock */
+enum { IS_LOCK = 1, IS_NO_LOCK = 2 };
+
+static uint64_t known[KNOWN]; /* address | what it is; 0: free */
+static __thread struct held_semaphores {
+	const sem_t *at[HELD];
+	unsigned next;
+} held __attribute__((tls_model("initial-exec")));
+
+static void takes(const sem_t *s)
+{
+	struct held_semaphores *h = &held;
+
+	for (unsigned i = 0; i < HELD; i++)
+		if (h->at[i] == s)
+			return;
+	h->at[h->next++ % HELD] = s;
+}
+
+/* Whether the calling thread has it; then it does not any more. */
+static int gives_back(const sem_t *s)
+{
+	struct held_semaphores *h = &held;
+
+	for (unsigned i = 0; i < HELD; i++)
+		if (h->at[i] == s) {
+			h->at[i] = NULL;
+			return 1;
+		}
+	return 0;
+}
+
+static uint64_t *known_slot(const sem_t *s)
+{
+	return &known[(tacho__mix((uint64_t)(uintptr_t)s >> 3) >> 32) % KNOWN];
+}
+
+static int is_lock(const sem_t *s)
+{
+	return tacho__load(known_slot(s)) == ((uint64_t)(uintptr_t)s | IS_LOCK);
+}
+
+static void learn(const sem_t *s, int had_it)
+{
+	uint64_t address = (uint64_t)(uintptr_t)s, *slot = known_slot(s), found = tacho__load(slot);
+
+	if (!found)
+		tacho__store(slot, address | (had_it ? IS_LOCK : IS_NO_LOCK));
+	else if (found == (address | IS_LOCK) && !had_it)
+		tacho__store(slot, address | IS_NO_LOCK);
+}
+
 /* Takes the semaphore if that needs no wait. Waits are points of cancellation even then. */
 static int taken_at_once(sem_t *s)
 {
 	int saved = errno;
 
 	pthread_testcancel();
-	if (!REAL(sem_trywait)(s))
+	if (!REAL(sem_trywait)(s)) {
+		takes(s);
+		tacho__semaphore_taken(s);
 		return 1;
+	}
 	errno = saved;
 	tacho__hook.interrupted = 0;
 	return 0;
@@ -140,46 +202,75 @@ static int is_time(const struct timespec *t)
 	return t->tv_nsec >= 0 && t->tv_nsec < 1000000000;
 }
 
+/* What it returns: of a wait that the thread was in. */
+#define WAIT_SEMAPHORE(s, result, call)                                       \
+	do {                                                                  \
+		int saved = errno;                                            \
+                                                                              \
+		if (taken_at_once(s))                                         \
+			return 0;                                             \
+		if (!is_lock(s))                                              \
+			tacho__condition_waits(s);                            \
+		WAIT(s, result, call, must_go_on(result, saved), is_lock(s)); \
+		if (!(result)) {                                              \
+			takes(s);                                             \
+			tacho__condition_waited(s, NULL, NULL);               \
+		}                                                             \
+	} while (0)
+
+/* What is taken while nothing is recorded may be given back when something is. */
+static int noted(const sem_t *s, int result)
+{
+	if (!result)
+		takes(s);
+	return result;
+}
+
+TACHO_HOOK int sem_trywait(sem_t *s)
+{
+	return noted(s, REAL(sem_trywait)(s));
+}
+
 TACHO_HOOK int sem_wait(sem_t *s)
 {
-	int result, saved = errno;
+	int result;
 
 	if (!tacho__recording())
-		return REAL(sem_wait)(s);
-	if (taken_at_once(s))
-		return 0;
-	WAIT(s, result, REAL(sem_wait)(s), must_go_on(result, saved));
+		return noted(s, REAL(sem_wait)(s));
+	WAIT_SEMAPHORE(s, result, REAL(sem_wait)(s));
 	return result;
 }
 
 TACHO_HOOK int sem_timedwait(sem_t *s, const struct timespec *until)
 {
-	int result, saved = errno;
+	int result;
 
 	if (!tacho__recording() || !is_time(until))
-		return REAL(sem_timedwait)(s, until);
-	if (taken_at_once(s))
-		return 0;
-	WAIT(s, result, REAL(sem_timedwait)(s, until), must_go_on(result, saved));
+		return noted(s, REAL(sem_timedwait)(s, until));
+	WAIT_SEMAPHORE(s, result, REAL(sem_timedwait)(s, until));
 	return result;
 }
 
 TACHO_HOOK int sem_clockwait(sem_t *s, clockid_t clock, const struct timespec *until)
 {
-	int result, saved = errno;
+	int result;
 
 	if (!tacho__recording() || !is_time(until) ||
 	    (clock != CLOCK_REALTIME && clock != CLOCK_MONOTONIC))
-		return REAL(sem_clockwait)(s, clock, until);
-	if (taken_at_once(s))
-		return 0;
-	WAIT(s, result, REAL(sem_clockwait)(s, clock, until), must_go_on(result, saved));
+		return noted(s, REAL(sem_clockwait)(s, clock, until));
+	WAIT_SEMAPHORE(s, result, REAL(sem_clockwait)(s, clock, until));
 	return result;
 }
 
 TACHO_HOOK int sem_post(sem_t *s)
 {
+	uint64_t waiters = 0;
+
+	learn(s, gives_back(s));
 	if (tacho__unlikely(tacho__maybe_awaited(s)))
-		signalled(s, __builtin_return_address(0));
+		waiters = signalled(s, is_lock(s) ? TACHO__FOR_LOCK : TACHO__FOR_SIGNAL,
+				    __builtin_return_address(0));
+	if (tacho__unlikely(tacho__may_hand_over()) && !is_lock(s))
+		tacho__hands_over(s, waiters, __builtin_return_address(0));
 	return REAL(sem_post)(s);
 }

@@ -10,7 +10,7 @@
 #define ELSEWHERE 8u
 #define RECORDS 8u /* of one queue, in a millisecond */
 
-/* A condition that threads wait for work at. */
+/* A condition or semaphore that threads wait for work at. */
 struct queue {
 	uint64_t address; /* 0: free */
 	uint32_t given;	  /* by loops, when nobody waited for it */
@@ -87,7 +87,7 @@ static void tell(struct queue *q, const void *caller)
 		      words, 2);
 }
 
-void tacho__hands_over(const pthread_cond_t *c, uint64_t waiters, const void *caller)
+void tacho__hands_over(const void *c, uint64_t waiters, const void *caller)
 {
 	struct queue *q = queue_of(c, 0);
 
@@ -108,15 +108,17 @@ static void is_empty(struct queue *q)
 	tell(q, NULL);
 }
 
-void tacho__condition_waits(const pthread_cond_t *c)
+void tacho__condition_waits(const void *c)
 {
 	struct place_of_work *p = &work_place;
 
 	if (tacho__on_loop_thread()) {
 		struct queue *q = queue_of(c, 1);
 
-		if (q && !tacho__load(&q->is_no_queue))
+		if (q && !tacho__load(&q->is_no_queue)) {
 			tacho__store(&q->is_no_queue, 1);
+			is_empty(q);
+		}
 		return;
 	}
 	if (p->condition == c) {
@@ -131,16 +133,38 @@ void tacho__condition_waits(const pthread_cond_t *c)
 		is_empty(p->queue);
 }
 
-void tacho__condition_waited(const pthread_cond_t *c, const pthread_mutex_t *m, const void *code)
+void tacho__condition_waited(const void *c, const pthread_mutex_t *m, const void *code)
 {
 	struct place_of_work *p = &work_place;
 
-	if (p->condition != c || !p->queue || !tacho__load(&p->queue->is_fed))
+	if (p->condition != c || !p->queue || !tacho__load(&p->queue->is_fed) ||
+	    tacho__load(&p->queue->is_no_queue))
 		return;
 	tacho__hook.work_mutex = m;
 	p->code = code;
 	p->elsewhere = 0;
 	tacho__serves();
+}
+
+void tacho__semaphore_taken(const void *s)
+{
+	struct queue *q = work_place.condition == s ? work_place.queue : NULL;
+
+	if (!q || !waiting(q))
+		return;
+	__atomic_add_fetch(&q->taken, 1, __ATOMIC_RELAXED);
+	tell(q, NULL);
+}
+
+int tacho__leaves_pool(void)
+{
+	const struct queue *q = work_place.queue;
+
+	if (!q || !tacho__load(&q->is_no_queue))
+		return 0;
+	tacho__hook.serves = 0;
+	tacho__hook.work_mutex = NULL;
+	return 1;
 }
 
 void tacho__comes_for_work(const void *code)

@@ -112,6 +112,7 @@ struct tacho__wait {
 	uint64_t begun; /* ticks, 0 not recorded */
 	uint64_t *slot; /* NULL: the table was full */
 	enum tacho__wait_for what;
+	int is_lock; /* a semaphore that is used as one */
 };
 
 /* The thread is about to wait; `caller` is where in the program; `owner` the thread that has it, 0:

@@ -274,6 +274,10 @@ void tacho__sched_turn(uint64_t ticks, int waited)
 		tacho__hook.delayed = take(&now);
 		if (waited && is_worth_a_record(&now))
 			record_all(&now);
+		/* A loop with little to do in each turn is stopped in its waits: the quota is used up
+		   when it wants to come back. */
+		if (tacho__hook.delayed >= tacho__slow_poll_ns())
+			tacho__throttle_read();
 	} else {
 		seen.last = now;
 		seen.untold_ns = seen.close = 0;

@@ -2,8 +2,8 @@
  * For how long a CPU quota stopped this process: the counter "cgroup throttled", in microseconds,
  * from cpu.stat of its cgroup (version 1 or 2).
  *
- * It is read when the process begins to run a loop, and at the end of each slow poll, which is
- * when a quota matters; a value that has not changed is not recorded. Where there is no such
+ * It is read when the process begins to run a loop, and at the end of each slow poll or wait that
+ * came back late, which is when a quota matters; a value that has not changed is not recorded. Where there is no such
  * file, or no quota is kept count of, nothing is read again.
  */
 #include <string.h>

@@ -274,6 +274,7 @@ void tacho__wait_begin(struct tacho__wait *w, enum tacho__wait_for what, const v
 	struct tacho_box_underway *u;
 
 	w->what = what;
+	w->is_lock = 0;
 	w->address = (uint64_t)(uintptr_t)address;
 	w->begun = tacho__record(tacho_record_head(TACHO_REC_LOCK_WAIT, tacho__place(caller)),
 				 &w->address, 1);
@@ -290,7 +291,7 @@ void tacho__wait_begin(struct tacho__wait *w, enum tacho__wait_for what, const v
 
 void tacho__wait_end(struct tacho__wait *w, int got)
 {
-	uint32_t arg = (uint32_t)(got != 0) | (w->what == TACHO__FOR_SIGNAL ? 2 : 0);
+	uint32_t arg = (uint32_t)(got != 0) | (w->what == TACHO__FOR_SIGNAL && !w->is_lock ? 2 : 0);
 	uint64_t now;
 
 	leave_table(w);

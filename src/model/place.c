@@ -126,6 +126,8 @@ void tacho__name_of(char *out, size_t size, const struct tacho_reader *reader, u
 		snprintf(out, size, "%s", d->name[0] ? d->name : "(no name)");
 }
 
+#define NAME_LONG 80u /* characters of a name from which on templates are shown without arguments */
+
 /* Names of files that begin so hold code that the program only calls. */
 static const char *const others[] = {
 	"libc.so",	"libc-",	"libpthread",  "ld-linux",     "ld-musl",
@@ -248,10 +250,53 @@ const char *tacho__place_file(const struct tacho__place *place)
 	return tacho__base_name(place->file);
 }
 
+/* How many characters the name of an operator has here, which may be of brackets; 0: there is none. */
+static size_t operator_at(const char *name)
+{
+	static const char word[] = "operator";
+	size_t n = sizeof(word) - 1;
+
+	return strncmp(name, word, n) == 0 ? n + strspn(name + n, "<>=-") : 0;
+}
+
+/* The arguments of a template follow its name; types of Rust in brackets follow none. */
+static int has_arguments(char before)
+{
+	return isalnum((unsigned char)before) || before == '_' || before == ')';
+}
+
+const char *tacho__short_name(char *out, size_t size, const char *name)
+{
+	size_t n = 0, depth = 0, step = 0;
+	char before = 0;
+
+	if (strlen(name) <= NAME_LONG) {
+		snprintf(out, size, "%s", name);
+		return out;
+	}
+	for (; *name && n + sizeof("...>") < size; name += step) {
+		size_t is_operator = operator_at(name);
+		int opens = !is_operator && *name == '<' && (depth || has_arguments(before));
+
+		step = is_operator ? is_operator : 1;
+		if (depth && !is_operator && *name == '>' && before != '-')
+			depth--;
+		for (size_t i = 0; !depth && i < step && n + 1 < size; i++)
+			out[n++] = name[i];
+		if (opens && !depth++) {
+			memcpy(out + n, "...", 3);
+			n += 3;
+		}
+		before = name[step - 1];
+	}
+	out[n] = 0;
+	return out;
+}
+
 const char *tacho__place_name(char *out, size_t size, const struct tacho__place *p)
 {
 	if (p->function[0])
-		snprintf(out, size, "%s", p->function);
+		tacho__short_name(out, size, p->function);
 	else if (p->module[0])
 		snprintf(out, size, "%s+0x%" PRIx64, tacho__base_name(p->module), p->offset);
 	else

@@ -69,7 +69,9 @@ struct tacho__place tacho__places_best(const struct tacho__place *places, uint32
 
 /* The file without its folders; "" when not known. */
 const char *tacho__place_file(const struct tacho__place *place);
-/* What stands for its function: the name, else "server+0x1f30", which is the same in the next run,
+/* The name of a function for people: of a long one, without the arguments of its templates. */
+const char *tacho__short_name(char *out, size_t size, const char *name);
+/* What stands for its function: the short name, else "server+0x1f30", which is the same in the next run,
    else the address. */
 const char *tacho__place_name(char *out, size_t size, const struct tacho__place *place);
 

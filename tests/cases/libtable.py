@@ -79,6 +79,7 @@ FAULTS = [
     Case('epoll_starved', 'kernel-scheduling-delay', alone=True),
     Case('epoll_stopped', 'process-pause'),
     Case('epoll_quota', 'cpu-throttled', alone=True, quota=0.25),
+    Case('epoll_quota_waits', 'cpu-throttled', alone=True, quota=0.25),
     Case('epoll_futile', 'futile-wakeups', 'main', alone=True),
     Case('epoll_flood', 'fd-flood', alone=True, calm=True),
     Case('epoll_imbalance', 'worker-imbalance', alone=True, calm=True),

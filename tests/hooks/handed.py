@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""What loops hand to threads that wait at a condition: how much of it waits, and their calls."""
+"""What loops hand to threads that wait at a condition or semaphore: how much of it waits, and their calls."""
 import json
 import os
 import sys
@@ -61,5 +61,6 @@ def test_none():
 test_full('full', 'nanosleep')
 test_full('relocks', 'nanosleep')
 test_full('polls', 'poll')
+test_full('semaphore', 'nanosleep')
 test_none()
 finish()

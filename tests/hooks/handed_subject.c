@@ -4,6 +4,7 @@
  *	full     a loop gives 60 pieces of 20 ms, one each 4 ms, to two threads
  *	relocks  the same; the threads lock the mutex before the first piece where they never do again
  *	polls    the same; each piece is in poll
+ *	semaphore  the same; the threads wait at a semaphore
  *	free     the same with pieces that take no time
  *	batch    as full, of a thread that has no loop
  *	mutual   as full; the loop waits for the condition as well, once
@@ -12,6 +13,7 @@
  */
 #include <poll.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -23,6 +25,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t there = PTHREAD_COND_INITIALIZER;
+static sem_t items;
 static unsigned given, taken, done;
 static const char *how;
 
@@ -73,8 +76,24 @@ static void *relocks(void *arg)
 	return arg;
 }
 
+static void *waits_at_semaphore(void *arg)
+{
+	for (;;) {
+		sem_wait(&items);
+		__atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+		piece();
+		finished();
+	}
+	return arg;
+}
+
 static void give(void)
 {
+	if (!strcmp(how, "semaphore")) {
+		given++;
+		sem_post(&items);
+		return;
+	}
 	pthread_mutex_lock(&lock);
 	given++;
 	pthread_cond_signal(&there);
@@ -101,8 +120,13 @@ int main(int argc, char **argv)
 	if (argc < 2 || epoll < 0)
 		return 1;
 	how = argv[1];
+	sem_init(&items, 0, 0);
 	for (int i = 0; i < 2; i++)
-		pthread_create(&thread, NULL, strcmp(how, "relocks") ? works : relocks, NULL);
+		pthread_create(&thread, NULL,
+			       !strcmp(how, "semaphore") ? waits_at_semaphore
+			       : !strcmp(how, "relocks") ? relocks
+							 : works,
+			       NULL);
 	/* They must be waiting before there is something to do. */
 	nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
 	for (int i = 0; i < PIECES; i++) {

@@ -6,6 +6,7 @@
 #include <linux/futex.h>
 #include <poll.h>
 #include <pthread.h>
+#include <sched.h>
 #include <semaphore.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -351,6 +352,40 @@ static void semaphores(void)
 	pthread_join(t, NULL);
 }
 
+static uint32_t has_it, wants_it;
+
+static void *hold_for_long(void *arg)
+{
+	for (uint32_t i = 1; i <= 5; i++) {
+		sem_trywait(&sem);
+		__atomic_store_n(&has_it, i, __ATOMIC_RELEASE);
+		until_asleep(*(int *)arg);
+		sem_post(&sem);
+		until(&wants_it, i);
+	}
+	return NULL;
+}
+
+/* One that is used as a lock: who posts it has it. */
+static void semaphore_lock(void)
+{
+	int id = tid();
+	pthread_t t;
+
+	ADDRESS(&sem);
+	sem_init(&sem, 0, 1);
+	pthread_create(&t, NULL, hold_for_long, &id);
+	for (uint32_t i = 1; i <= 5; i++) {
+		/* Asleep it is nowhere but in its wait. */
+		while (__atomic_load_n(&has_it, __ATOMIC_ACQUIRE) != i)
+			sched_yield();
+		sem_wait(&sem);
+		sem_post(&sem);
+		__atomic_store_n(&wants_it, i, __ATOMIC_RELEASE);
+	}
+	pthread_join(t, NULL);
+}
+
 static uint32_t word;
 
 static void *wake_later(void *arg)
@@ -410,17 +445,12 @@ int main(int argc, char **argv)
 		const char *name;
 		void (*run)(void);
 	} modes[] = {
-		{"mutex", handover},
-		{"rwlock", handover},
-		{"quiet", quiet},
-		{"hammer", hammers},
-		{"conditions", conditions},
-		{"cancelled", cancelled},
-		{"forked", forked},
-		{"mutex-of-condition", mutex_of_condition},
-		{"semaphores", semaphores},
-		{"futexes", futexes},
-		{"futex-mutex", futex_mutex},
+		{"mutex", handover},	    {"rwlock", handover},
+		{"quiet", quiet},	    {"hammer", hammers},
+		{"conditions", conditions}, {"cancelled", cancelled},
+		{"forked", forked},	    {"mutex-of-condition", mutex_of_condition},
+		{"semaphores", semaphores}, {"semaphore-lock", semaphore_lock},
+		{"futexes", futexes},	    {"futex-mutex", futex_mutex},
 	};
 
 	sem_init(&sem, 0, 0);

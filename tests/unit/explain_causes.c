@@ -60,8 +60,8 @@ static void callbacks_shorter_than_the_time_between_samples_count_all(void **sta
 }
 
 /* A lock that is waited for 11 times, while one other thing waits in the same turn; of a second. With
-   `peer`, another thread serves meanwhile. */
-static const struct tacho__finding *blocked(struct explained *x, uint64_t ns, int peer)
+   `peer`, another thread serves meanwhile. `waited`: how the waits end, 1 of a lock. */
+static void put_blocked(struct explained *x, uint64_t ns, int peer, uint32_t waited)
 {
 	begin(&x->m, 2);
 	trace_stream(&x->m, 1, 0);
@@ -71,7 +71,7 @@ static const struct tacho__finding *blocked(struct explained *x, uint64_t ns, in
 
 		PUT(&x->m, at, UNPARK, 2);
 		PUT(&x->m, at + 1000, LOCK_WAIT, PLACE, 0x77);
-		PUT(&x->m, at + 1000 + ns, LOCK_WAITED, 1, 0x77);
+		PUT(&x->m, at + 1000 + ns, LOCK_WAITED, waited, 0x77);
 		PUT(&x->m, at + 2000 + ns, PARK, LOOP_1);
 		turn(&x->m, at + 40 * MS, at + 40 * MS + 50000);
 	}
@@ -82,7 +82,27 @@ static const struct tacho__finding *blocked(struct explained *x, uint64_t ns, in
 		PUT(&x->m, 1000 * MS, UNPARK, 0);
 	}
 	explain(x);
+}
+
+static const struct tacho__finding *blocked(struct explained *x, uint64_t ns, int peer)
+{
+	put_blocked(x, ns, peer, 1);
 	return found(x->e, "lock-contention", 0);
+}
+
+/* As threads of Java sleep. */
+static void a_wait_that_nobody_ends_before_its_time_out_is_a_sleep(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	put_blocked(&x, 3 * MS, 0, TACHO_WAITED_SIGNAL);
+	assert_true(says(found(x.e, "blocking-call", 0), "3.00 ms, sleeping until a time-out"));
+	end(&x);
+	put_blocked(&x, 3 * MS, 0, TACHO_WAITED_SIGNAL | TACHO_WAITED_GOT);
+	assert_true(
+		says(found(x.e, "blocking-call", 0), "waiting for another thread to signal it"));
+	end(&x);
 }
 
 static void who_is_blocked_waits_as_well(void **state)
@@ -187,6 +207,51 @@ static void put_requests(struct trace *m, uint32_t long_ones)
 	}
 }
 
+/* Callbacks of 40 ms, each in one of two functions for three quarters of its time, and for the rest in that
+   function (`apart`) or in the other. Both are called by one. */
+static void put_two_functions(struct trace *m, int apart)
+{
+	begin_sampled(m);
+	trace_stream(m, 1, 0);
+	PUT(m, 0, PARK, LOOP_2);
+	for (uint64_t i = 0; i < 10; i++) {
+		uint64_t at = (10 + 100 * i) * MS;
+
+		PUT(m, at, UNPARK, 2);
+		PUT(m, at, POLL_BEGIN, KIND_A, 1);
+		for (uint64_t k = 0; k < 4; k++)
+			PUT(m, at + (5 + 10 * k) * MS, SAMPLE_FRAMES, 0, 0, 10 * MS,
+			    CODE + 0x1000 + k,
+			    CODE + ((i + (k == 3 && !apart)) % 2 ? 0x5000 : 0x6000), CODE + 0x7000,
+			    CODE + 0x9000);
+		PUT(m, at + 40 * MS, POLL_END, 0);
+		PUT(m, at + 40 * MS, POLL_BEGIN, KIND_A, 2);
+		PUT(m, at + 40 * MS + 10000, POLL_END, 0);
+		PUT(m, at + 41 * MS, PARK, LOOP_2);
+	}
+}
+
+static void functions_that_take_turns_in_the_same_callbacks_are_one_cause(void **state)
+{
+	const struct tacho__finding *f;
+	struct explained x;
+
+	(void)state;
+	put_two_functions(&x.m, 0);
+	explain(&x);
+	f = found(x.e, "long-callback", 0);
+	assert_non_null(f);
+	assert_null(found(x.e, "long-callback", 1));
+	assert_true(shows(f, "10 times, 400 ms in all"));
+	assert_int_equal(f->where[0].address, CODE + 0x7000);
+	end(&x);
+	put_two_functions(&x.m, 1);
+	explain(&x);
+	assert_non_null(found(x.e, "long-callback", 1));
+	assert_true(shows(found(x.e, "long-callback", 0), "5 times, 200 ms in all"));
+	end(&x);
+}
+
 /* Without samples, nobody knows which function it is in. */
 static void
 polls_that_are_far_longer_than_their_like_count_by_what_waits_in_the_kernel(void **state)
@@ -224,9 +289,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(callbacks_shorter_than_the_time_between_samples_count_all),
 		cmocka_unit_test(who_is_blocked_waits_as_well),
+		cmocka_unit_test(a_wait_that_nobody_ends_before_its_time_out_is_a_sleep),
 		cmocka_unit_test(where_others_serve_meanwhile_it_is_a_note),
 		cmocka_unit_test(a_loop_is_full_though_its_clients_come_late_and_go_early),
 		cmocka_unit_test(a_loop_that_is_full_comes_before_what_was_long_once),
+		cmocka_unit_test(functions_that_take_turns_in_the_same_callbacks_are_one_cause),
 		cmocka_unit_test(
 			polls_that_are_far_longer_than_their_like_count_by_what_waits_in_the_kernel),
 	};

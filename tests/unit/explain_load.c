@@ -118,7 +118,7 @@ static void a_process_with_one_client_has_its_time_told(void **state)
 	}
 	explain(&x);
 	f = found(x.e, "blocking-call", 0);
-	assert_true(says(f, "for up to 10.0 ms in other loop"));
+	assert_true(says(f, "for up to 10.0 ms in a wait of another loop (other loop)"));
 	assert_int_equal(f->severity, TACHO__SEVERITY_INFO);
 	end(&x);
 }

@@ -153,6 +153,42 @@ static void what_keeps_a_pool_is_named(void **state)
 	book_end(&b);
 }
 
+/* More threads would wait for it as well. */
+static void a_lock_that_a_pool_waits_for_is_the_cause(void **state)
+{
+	const struct tacho__finding *f = NULL;
+	struct tacho__explanation *e;
+	struct booked b;
+	int error;
+
+	(void)state;
+	book_begin(&b);
+	put_loop(&b.m, 20);
+	trace_stream(&b.m, 2, 0);
+	waits(&b.m, 1 * MS, 10 * MS, CONDITION);
+	for (uint64_t at = 20; at < 600; at += 30) {
+		uint32_t given = at < 220 ? (uint32_t)(at - 10) / 10 : 20;
+
+		PUT(&b.m, at * MS, LOCK_WAIT, PLACE, OTHER);
+		PUT(&b.m, (at + 29) * MS, LOCK_WAITED, 1, OTHER);
+		QUEUE(&b.m, (at + 30) * MS, 0, given, 5);
+	}
+	trace_stream(&b.m, 3, 0);
+	for (uint64_t at = 20; at < 600; at += 30)
+		PUT(&b.m, (at + 28) * MS, LOCK_RELEASE, PLACE, OTHER, 1);
+	b.reader = trace_reader(&b.m);
+	b.l = NULL;
+	e = tacho__explain(b.reader, NULL, &error);
+	assert_null(find(e));
+	for (uint32_t i = 0; i < e->count; i++)
+		if (strcmp(e->findings[i].rule, "lock-contention") == 0)
+			f = &e->findings[i];
+	assert_non_null(f);
+	assert_non_null(strstr(f->summary, "work of a pool waits up to 29.0 ms for a lock"));
+	tacho__explanation_free(e);
+	book_end(&b);
+}
+
 /* One of 200 waits for 40 ms. */
 static void a_burst_is_no_full_pool(void **state)
 {
@@ -202,6 +238,7 @@ int main(void)
 		cmocka_unit_test(threads_belong_to_the_condition_that_most_of_their_waits_are_for),
 		cmocka_unit_test(a_pool_with_a_thread_that_waits_for_work_is_not_full),
 		cmocka_unit_test(what_keeps_a_pool_is_named),
+		cmocka_unit_test(a_lock_that_a_pool_waits_for_is_the_cause),
 		cmocka_unit_test(a_burst_is_no_full_pool),
 		cmocka_unit_test(code_keeps_a_pool_if_it_runs),
 	};

@@ -52,6 +52,41 @@ static void what_rust_and_tokio_have_in_every_program_is_not_its_own(void **stat
 			fail_msg("%s (%s) is the program's", own[i][0], own[i][1]);
 }
 
+static void long_names_have_no_arguments_of_templates(void **state)
+{
+	static const char *const names[][2] = {
+		{"std::vector<int>::push_back", "std::vector<int>::push_back"},
+		{"asio::detail::read_op<asio::basic_socket<asio::ip::tcp, asio::any_executor<int> "
+		 ">, "
+		 "long>::operator()<int>",
+		 "asio::detail::read_op<...>::operator()<...>"},
+		{"stream_of_the_whole_library::operator<< "
+		 "<a_type_with_a_very_long_name_that_goes_on, "
+		 "another_type>",
+		 "stream_of_the_whole_library::operator<< "
+		 "<a_type_with_a_very_long_name_that_goes_on, "
+		 "another_type>"},
+		{"<server::sessions::Session as "
+		 "core::future::future::Future>::poll_for_a_very_long_time"
+		 "_in::Next<T, U>",
+		 "<server::sessions::Session as "
+		 "core::future::future::Future>::poll_for_a_very_long_time"
+		 "_in::Next<...>"},
+		{"Connection::go()::{lambda(auto:1, unsigned "
+		 "long)#1}::operator()<boost::system::error_"
+		 "code_of_a_kind>",
+		 "Connection::go()::{lambda(auto:1, unsigned long)#1}::operator()<...>"},
+	};
+	char out[128];
+
+	(void)state;
+	for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++)
+		assert_string_equal(tacho__short_name(out, sizeof(out), names[i][0]), names[i][1]);
+	/* Whatever the room. */
+	for (size_t size = 1; size < sizeof(out); size++)
+		assert_true(strlen(tacho__short_name(out, size, names[1][0])) < size);
+}
+
 static void a_closure_is_called_after_what_it_stands_in(void **state)
 {
 	static const char *const names[][2] = {
@@ -86,6 +121,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_rust_and_tokio_have_in_every_program_is_not_its_own),
+		cmocka_unit_test(long_names_have_no_arguments_of_templates),
 		cmocka_unit_test(a_closure_is_called_after_what_it_stands_in),
 	};
 
