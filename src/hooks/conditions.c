@@ -57,7 +57,7 @@ static __attribute__((noinline)) uint64_t signalled(const void *address, enum ta
 #define WAIT_FOR(c, m, error, call)                                    \
 	do {                                                           \
 		tacho__mutex_released(m, __builtin_return_address(0)); \
-		tacho__condition_waits(c);                             \
+		tacho__condition_waits(c, m);                          \
 		WAIT(c, error, call, 0, 0);                            \
 		tacho__condition_waited(c, m, tacho__taken_at(m));     \
 	} while (0)
@@ -210,7 +210,7 @@ static int is_time(const struct timespec *t)
 		if (taken_at_once(s))                                         \
 			return 0;                                             \
 		if (!is_lock(s))                                              \
-			tacho__condition_waits(s);                            \
+			tacho__condition_waits(s, NULL);                      \
 		WAIT(s, result, call, must_go_on(result, saved), is_lock(s)); \
 		if (!(result)) {                                              \
 			takes(s);                                             \

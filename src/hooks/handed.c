@@ -18,6 +18,7 @@ struct queue {
 	uint32_t told; /* how many wait, as it was recorded last */
 	uint32_t records;
 	uint64_t since; /* ticks: of the first of these records */
+	uint64_t mutex; /* of the condition; 0: not known, or a semaphore */
 	uint32_t is_fed;
 	uint32_t is_no_queue;
 } __attribute__((aligned(64)));
@@ -32,7 +33,16 @@ static __thread struct place_of_work {
 	struct queue *queue;
 	uint32_t waits;	    /* for it, less those for others */
 	uint32_t elsewhere; /* how often other code locked the mutex, since that did */
+	const void *other;  /* the first of that, and how often it did */
+	uint32_t others;
 } work_place __attribute__((tls_model("initial-exec")));
+
+/* Of a loop's thread: the queue that it gave something to last, and what locks its mutex for that. */
+static __thread struct place_of_gift {
+	struct queue *queue;
+	const void *code;
+	uint32_t is_untold; /* it has locked it there, and signalled nobody since */
+} gift __attribute__((tls_model("initial-exec")));
 
 /* NULL: not known, and (`make`) there is no room. */
 static struct queue *queue_of(const void *condition, int make)
@@ -87,6 +97,16 @@ static void tell(struct queue *q, const void *caller)
 		      words, 2);
 }
 
+/* What locked the mutex before this signal gives something each time. */
+static void know_gift(struct queue *q)
+{
+	const void *mutex = (const void *)(uintptr_t)tacho__load(&q->mutex);
+	const void *code = tacho__taken_at(mutex);
+
+	gift = (struct place_of_gift){.queue = code ? q : NULL, .code = code};
+	tacho__hook.work_mutex = code ? mutex : NULL;
+}
+
 void tacho__hands_over(const void *c, uint64_t waiters, const void *caller)
 {
 	struct queue *q = queue_of(c, 0);
@@ -95,10 +115,31 @@ void tacho__hands_over(const void *c, uint64_t waiters, const void *caller)
 		return;
 	if (!tacho__load(&q->is_fed))
 		tacho__store(&q->is_fed, 1);
+	if (tacho__load(&q->mutex))
+		know_gift(q);
 	if (waiters)
 		return;
 	__atomic_add_fetch(&q->given, 1, __ATOMIC_RELAXED);
 	tell(q, caller);
+}
+
+/* While somebody waits there, nothing is put into it without a signal. */
+static void gives_silently(struct queue *q)
+{
+	if (tacho__load(&q->is_no_queue) ||
+	    tacho__waiters_of((const void *)(uintptr_t)tacho__load(&q->address)))
+		return;
+	__atomic_add_fetch(&q->given, 1, __ATOMIC_RELAXED);
+	tell(q, gift.code);
+}
+
+static void comes_to_give(const void *code)
+{
+	if (!gift.queue || code != gift.code)
+		return;
+	if (gift.is_untold)
+		gives_silently(gift.queue);
+	gift.is_untold = 1;
 }
 
 /* Who waits finds nothing to do. */
@@ -108,7 +149,7 @@ static void is_empty(struct queue *q)
 	tell(q, NULL);
 }
 
-void tacho__condition_waits(const void *c)
+void tacho__condition_waits(const void *c, const pthread_mutex_t *m)
 {
 	struct place_of_work *p = &work_place;
 
@@ -129,8 +170,11 @@ void tacho__condition_waits(const void *c)
 		*p = (struct place_of_work){.condition = c, .queue = queue_of(c, 1), .waits = 1};
 		tacho__hook.work_mutex = NULL;
 	}
-	if (p->condition == c && p->queue)
+	if (p->condition == c && p->queue) {
+		if (tacho__load(&p->queue->mutex) != (uint64_t)(uintptr_t)m)
+			tacho__store(&p->queue->mutex, (uint64_t)(uintptr_t)m);
 		is_empty(p->queue);
+	}
 }
 
 void tacho__condition_waited(const void *c, const pthread_mutex_t *m, const void *code)
@@ -146,14 +190,22 @@ void tacho__condition_waited(const void *c, const pthread_mutex_t *m, const void
 	tacho__serves();
 }
 
+static void takes(struct queue *q, uint32_t count)
+{
+	uint32_t n = waiting(q);
+
+	if (!n || !count)
+		return;
+	__atomic_add_fetch(&q->taken, count < n ? count : n, __ATOMIC_RELAXED);
+	tell(q, NULL);
+}
+
 void tacho__semaphore_taken(const void *s)
 {
 	struct queue *q = work_place.condition == s ? work_place.queue : NULL;
 
-	if (!q || !waiting(q))
-		return;
-	__atomic_add_fetch(&q->taken, 1, __ATOMIC_RELAXED);
-	tell(q, NULL);
+	if (q)
+		takes(q, 1);
 }
 
 int tacho__leaves_pool(void)
@@ -167,19 +219,35 @@ int tacho__leaves_pool(void)
 	return 1;
 }
 
+/* What locks it before the first wait may never do so again: then what does instead has taken something
+   each time. Whether this one has. */
+static int learned(struct place_of_work *p, const void *code)
+{
+	if (!p->elsewhere++) {
+		p->other = code;
+		p->others = 0;
+	}
+	p->others += code == p->other;
+	if (p->elsewhere <= ELSEWHERE)
+		return 0;
+	if (p->others > ELSEWHERE / 4)
+		code = p->other;
+	takes(p->queue, code == p->other ? p->others - 1 : 0);
+	p->code = code;
+	return 1;
+}
+
 void tacho__comes_for_work(const void *code)
 {
 	struct place_of_work *p = &work_place;
 	struct queue *q = p->queue;
 
-	/* What locks it before the first wait may never do so again. */
-	if (code != p->code && ++p->elsewhere > ELSEWHERE)
-		p->code = code;
-	if (code != p->code)
+	if (tacho__on_loop_thread()) {
+		comes_to_give(code);
+		return;
+	}
+	if (code != p->code && !learned(p, code))
 		return;
 	p->elsewhere = 0;
-	if (!waiting(q))
-		return;
-	__atomic_add_fetch(&q->taken, 1, __ATOMIC_RELAXED);
-	tell(q, NULL);
+	takes(q, 1);
 }

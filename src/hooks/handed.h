@@ -8,6 +8,9 @@
  * The difference waits; nothing does when a thread finds that it has to wait itself. Changes of
  * that number are recorded as LOCK_QUEUE, 8 in a millisecond at most for one condition.
  *
+ * Some signal only when a thread idles. So what locked the mutex before a signal is known to give
+ * something, and does so as well when no signal follows, as long as nobody waits at the condition.
+ *
  * A semaphore counts by itself: what a loop posts while nobody waits there is taken by who gets it
  * without a wait.
  *
@@ -26,7 +29,7 @@ extern uint32_t tacho__handed_count; /* conditions that are known */
 
 /* The calling thread is about to wait for a condition, or has waited. `code`: what locked the mutex;
    NULL: not known. */
-void tacho__condition_waits(const void *c);
+void tacho__condition_waits(const void *c, const pthread_mutex_t *m);
 void tacho__condition_waited(const void *c, const pthread_mutex_t *m, const void *code);
 /* It got a semaphore without a wait. */
 void tacho__semaphore_taken(const void *s);

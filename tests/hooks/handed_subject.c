@@ -5,6 +5,7 @@
  *	relocks  the same; the threads lock the mutex before the first piece where they never do again
  *	polls    the same; each piece is in poll
  *	semaphore  the same; the threads wait at a semaphore
+ *	frugal   the same; it signals only when a thread waits
  *	free     the same with pieces that take no time
  *	batch    as full, of a thread that has no loop
  *	mutual   as full; the loop waits for the condition as well, once
@@ -26,7 +27,7 @@
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t there = PTHREAD_COND_INITIALIZER;
 static sem_t items;
-static unsigned given, taken, done;
+static unsigned given, taken, done, idle;
 static const char *how;
 
 __attribute__((noinline)) static void piece(void)
@@ -51,8 +52,11 @@ static void *works(void *arg)
 {
 	for (;;) {
 		pthread_mutex_lock(&lock);
-		while (given == taken)
+		while (given == taken) {
+			idle++;
 			pthread_cond_wait(&there, &lock);
+			idle--;
+		}
 		taken++;
 		pthread_mutex_unlock(&lock);
 		piece();
@@ -96,7 +100,8 @@ static void give(void)
 	}
 	pthread_mutex_lock(&lock);
 	given++;
-	pthread_cond_signal(&there);
+	if (strcmp(how, "frugal") || idle)
+		pthread_cond_signal(&there);
 	pthread_mutex_unlock(&lock);
 }
 
