@@ -135,14 +135,21 @@ static uint64_t next_look(const struct agent *a)
 
 static void follow(struct agent *a)
 {
-	while (!a->end) {
-		uint64_t until = next_look(a);
-		bool look = tacho__engine_wait(&a->engine, a->signals, until);
-		bool due = tacho__clock_ns(CLOCK_MONOTONIC) >= until;
+	uint64_t until = UINT64_MAX;
 
+	while (!a->end) {
+		bool look, due;
+
+		/* A program that calls again and again does not put it off. */
+		if (until == UINT64_MAX)
+			until = next_look(a);
+		look = tacho__engine_wait(&a->engine, a->signals, until);
+		due = tacho__clock_ns(CLOCK_MONOTONIC) >= until;
 		a->looks = look ? 0 : a->looks + due;
 		read_signals(a);
 		tacho__engine_work(&a->engine, look || due);
+		if (look || due)
+			until = UINT64_MAX;
 	}
 }
 
