@@ -46,6 +46,7 @@ static int take_lock(struct agent *a)
 	const char *given = getenv("TACHO_BOX_DIR");
 	bool host = geteuid() == 0 && !(given && given[0]);
 	char path[PATH_MAX], other[TEXT_SMALL] = "";
+	struct stat st;
 	ssize_t n;
 
 	tacho__box_folder_make(path, sizeof(path));
@@ -59,6 +60,15 @@ static int take_lock(struct agent *a)
 			     "or name a folder on one in TACHO_BOX_DIR.",
 			     path, strerror(errno));
 		return -EACCES;
+	}
+	/* In a folder that somebody chose, it may be a file that must not be written over. */
+	if (fstat(a->lock, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_nlink != 1) {
+		tacho__error(a->options.voice,
+			     "will not use %s: it is another user's, or has another name as well. "
+			     "Delete it, or name a folder of your own in TACHO_BOX_DIR.",
+			     path);
+		return -EPERM;
 	}
 	if (flock(a->lock, LOCK_EX | LOCK_NB) == 0) {
 		/* The lock is what counts; who holds it is for people. */
