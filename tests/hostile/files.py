@@ -174,6 +174,7 @@ def test_outputs(tmp):
             ("dump, with slashes", ["dump", str(p.pid), "-o", f"{link}//x"]),
             ("import", ["import", dial9, "-o", out]),
             ("export", ["export", trace, "--format", "jsonl", "-o", out]),
+            ("view", ["view", trace, "--html", out]),
             ("recover", ["recover", "-o", link, box_of(p)]),
             ("agents", ["agents", "skills", link]),
             ("sql", ["sql", "--into", database, trace, "CREATE TABLE out.t AS SELECT 1"])):
