@@ -12,6 +12,7 @@ The bugs are in tests/mutations/*.txt:
     @@ src/folder/file.c: what is wrong with it
     - text that is there once
     + what stands there instead; nothing: the text is deleted
+    ? tests that are run instead of those of its folder, each as in AREAS
     = why it makes no difference: such a bug is listed, and not tried
 
 Blanks and ends of lines are alike, so that formatting does no harm. AREAS says which tests are those
@@ -26,6 +27,7 @@ import json
 import os
 import pathlib
 import re
+import resource
 import shutil
 import subprocess
 import sys
@@ -39,8 +41,10 @@ WORK = ROOT / 'build/mutate'
 TREE = WORK / 'tree'
 RESULTS = WORK / 'results.json'
 LIMIT = 300  # seconds for a program, twice that for a script
+MEMORY = 8 << 30  # for each process: some bugs would take all
 NICE = ['nice', '-n', '19']
-# Programs of meson by name, `*` at the end for several, then scripts by path: the quick ones first.
+# Programs of meson by name, `*` at the end for several, then scripts by path: the quick ones first. A
+# script of tests/hostile may have one of its functions behind a colon.
 AREAS = {
     'base': 'core_text text_* sentinels kernel_symbols read_* symbols_blocks signals '
             'e2e/cli_bad_input.py e2e/cli_trace.py e2e/names.py',
@@ -88,10 +92,10 @@ WITH_PAGE = ('serve', 'view')  # the page takes long to build: only where its te
 
 
 class Mutation:
-    def __init__(self, path, what, changes, why_none):
-        self.path, self.what, self.changes = path, what, changes
+    def __init__(self, path, what, changes, tests, why_none):
+        self.path, self.what, self.changes, self.tests = path, what, changes, tests
         self.why_none = ' '.join(why_none)
-        text = json.dumps([path, changes])
+        text = json.dumps([path, changes] + ([tests] if tests else []))
         self.key = hashlib.sha256(text.encode()).hexdigest()[:12]
         self.area = pathlib.Path(path).parts[1]
 
@@ -119,9 +123,11 @@ def read_mutations():
                 if head:
                     found.append(Mutation(*head))
                 where, _, what = text.partition(': ')
-                head = [where, what, [], []]
+                head = [where, what, [], [], []]
+            elif sign == '?':
+                head[3] += text.split()
             elif sign == '=':
-                head[3].append(text)
+                head[4].append(text)
             elif sign == '-':
                 old.append(text)
             elif sign == '+':
@@ -200,16 +206,16 @@ class Copy:
         return self.tests[folder]
 
 
-def tests_of(area, known):
-    """(name, program of meson or None) in the order of AREAS."""
-    for word in AREAS[area].split():
+def tests_of(m, known):
+    """(name, program of meson or None) in the order in which they are named."""
+    for word in m.tests or AREAS[m.area].split():
         if '/' in word:
             yield word, None
             continue
         found = [name for name in sorted(known)
                  if name == word or word.endswith('*') and name.startswith(word[:-1])]
         if not found:
-            sys.exit(f'mutate: there is no test "{word}", which AREAS has for {area}')
+            sys.exit(f'mutate: there is no test "{word}", which {m.path} should have')
         for name in found:
             yield name, known[name]
 
@@ -250,7 +256,8 @@ class Bench:
             limit = LIMIT
         else:
             how = {'.py': sys.executable, '.sh': 'bash', '.mjs': 'node'}
-            argv = [how[pathlib.Path(name).suffix], str(TREE / 'tests' / name)]
+            script, _, function = name.partition(':')
+            argv = [how[pathlib.Path(script).suffix], str(TREE / 'tests' / script)] + function.split()
             is_lines, limit = True, 2 * LIMIT
         outcome = self.runner.run(f'mutate {name}', NICE + argv, limit=limit, env=env, cwd=TREE)
         verdicts = harness.verdicts_of_lines if is_lines else harness.verdicts_of_cmocka
@@ -295,7 +302,7 @@ class Bench:
     def notices(self, m):
         """What noticed it; '' when nothing did."""
         folder, clean = self.copy.begin(m.area)
-        tests = list(tests_of(m.area, self.copy.programs(folder)))
+        tests = list(tests_of(m, self.copy.programs(folder)))
         self.put_in(m)
         try:
             for needed, group in itertools.groupby(
@@ -341,6 +348,7 @@ def main():
         return 0 if len(good) == len(mutations) else 1
     known = json.loads(RESULTS.read_text()) if RESULTS.exists() else {}
     if not args.table:
+        resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         bench = Bench(Copy(), args.jobs)
         # Those first after which little has to be built.
         for m in sorted(good, key=lambda m: (m.area in WITH_PAGE, m.area in INSIDE,

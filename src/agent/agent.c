@@ -46,6 +46,7 @@ static int take_lock(struct agent *a)
 	const char *given = getenv("TACHO_BOX_DIR");
 	bool host = geteuid() == 0 && !(given && given[0]);
 	char path[PATH_MAX], other[TEXT_SMALL] = "";
+	struct stat st;
 	ssize_t n;
 
 	tacho__box_folder_make(path, sizeof(path));
@@ -59,6 +60,15 @@ static int take_lock(struct agent *a)
 			     "or name a folder on one in TACHO_BOX_DIR.",
 			     path, strerror(errno));
 		return -EACCES;
+	}
+	/* In a folder that somebody chose, it may be a file that must not be written over. */
+	if (fstat(a->lock, &st) < 0 || !S_ISREG(st.st_mode) || st.st_uid != geteuid() ||
+	    st.st_nlink != 1) {
+		tacho__error(a->options.voice,
+			     "will not use %s: it is another user's, or has another name as well. "
+			     "Delete it, or name a folder of your own in TACHO_BOX_DIR.",
+			     path);
+		return -EPERM;
 	}
 	if (flock(a->lock, LOCK_EX | LOCK_NB) == 0) {
 		/* The lock is what counts; who holds it is for people. */
@@ -135,14 +145,21 @@ static uint64_t next_look(const struct agent *a)
 
 static void follow(struct agent *a)
 {
-	while (!a->end) {
-		uint64_t until = next_look(a);
-		bool look = tacho__engine_wait(&a->engine, a->signals, until);
-		bool due = tacho__clock_ns(CLOCK_MONOTONIC) >= until;
+	uint64_t until = UINT64_MAX;
 
+	while (!a->end) {
+		bool look, due;
+
+		/* A program that calls again and again does not put it off. */
+		if (until == UINT64_MAX)
+			until = next_look(a);
+		look = tacho__engine_wait(&a->engine, a->signals, until);
+		due = tacho__clock_ns(CLOCK_MONOTONIC) >= until;
 		a->looks = look ? 0 : a->looks + due;
 		read_signals(a);
 		tacho__engine_work(&a->engine, look || due);
+		if (look || due)
+			until = UINT64_MAX;
 	}
 }
 

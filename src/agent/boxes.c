@@ -19,6 +19,7 @@
 #include "base/process.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "read/input.h"
 #include "text/text.h"
 
 /* Of one user: more processes than a user has, less than what someone else may put there to keep
@@ -406,15 +407,25 @@ void tacho__box_folders_tidy(bool all_users)
 
 int tacho__box_remove(const char *path, const struct stat *was, char *message, size_t message_size)
 {
+	const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+	char *folder =
+		slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 	struct stat now;
-	int error = 0;
+	int error = 0, dir;
 
-	if (lstat(path, &now) < 0)
+	/* Of a folder that is another user's, the name may be a link to a third one's by now. */
+	dir = folder ? tacho__open_any(folder, &now) : -ENOMEM;
+	free(folder);
+	if (dir < 0)
+		error = -dir;
+	else if (fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
 		error = errno;
 	else if (now.st_ino != was->st_ino || now.st_dev != was->st_dev)
 		error = ESTALE;
-	else if (unlink(path) < 0)
+	else if (unlinkat(dir, name, 0) < 0)
 		error = errno;
+	if (dir >= 0)
+		close(dir);
 	if (error)
 		snprintf(message, message_size,
 			 "%s could not be deleted: %s. It will be recovered again next time.", path,

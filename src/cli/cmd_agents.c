@@ -17,6 +17,7 @@
 #include "cli/cli.h"
 #include "cli/output.h"
 #include "cli/skills.h"
+#include "read/input.h"
 #include "tacho.h"
 
 #define FILE_NAME "SKILL.md"
@@ -102,10 +103,24 @@ static int may_write(const char *path)
 
 static int make_folder(const char *path)
 {
-	if (mkdir(path, 0777) == 0 || errno == EEXIST)
-		return 0;
-	cli_error("cannot make the folder %s: %s.", path, strerror(errno));
-	return -1;
+	struct stat st;
+	int fd;
+
+	if (mkdir(path, 0777) < 0 && errno != EEXIST) {
+		cli_error("cannot make the folder %s: %s.", path, strerror(errno));
+		return -1;
+	}
+	fd = tacho__open_any(path, &st);
+	if (fd == -ELOOP) {
+		cli_error("%s is a symbolic link that another user made; give the folder itself if "
+			  "you trust it.",
+			  path);
+		return -1;
+	}
+	/* Writing into it says why that cannot be. */
+	if (fd >= 0)
+		close(fd);
+	return 0;
 }
 
 /* With those above it. */

@@ -3,12 +3,14 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/sql_output.h"
 #include "query/module.h"
+#include "read/input.h"
 #include "text/text.h"
 
 struct session {
@@ -260,12 +262,29 @@ static int prompt(struct session *s)
 
 /* --------------------------------------------------------------------- life */
 
+static bool is_foreign_link(const char *path)
+{
+	struct stat st;
+	int fd = tacho__open_any(path, &st);
+
+	if (fd >= 0)
+		close(fd);
+	return fd == -ELOOP;
+}
+
 /* The database that may be written, as `out`; then all other files are out of reach. */
 static int attach(sqlite3 *db, const char *into)
 {
 	char *sql = into ? sqlite3_mprintf("ATTACH %Q AS out", into) : NULL;
 	int result = into && !sql ? SQLITE_NOMEM : SQLITE_OK;
 
+	if (into && is_foreign_link(into)) {
+		cli_error("cannot write to the database %s: it is a symbolic link that another "
+			  "user made; give the file itself if you trust it.",
+			  into);
+		sqlite3_free(sql);
+		return CLI_FAILED;
+	}
 	if (sql)
 		result = sqlite3_exec(db, sql, NULL, NULL, NULL);
 	sqlite3_free(sql);

@@ -14,6 +14,7 @@
 #include "cli/cli.h"
 #include "cli/exporting.h"
 #include "cli/importing.h"
+#include "read/input.h"
 #include "serve/alone.h"
 #include "serve/folder.h"
 #include "serve/live.h"
@@ -49,6 +50,19 @@ static bool is_folder(const char *path)
 
 /* --------------------------------------------------------------------- serve */
 
+/* It was read before, and must not have become a link that another user made; or -1. */
+static int open_again(const char *path)
+{
+	struct stat st;
+	int fd = tacho__open_any(path, &st);
+
+	if (fd < 0) {
+		errno = -fd;
+		return -1;
+	}
+	return fd;
+}
+
 static void answer_trace(void *arg, const char *path, bool post, struct tacho__answer *a)
 {
 	const char *file = arg, *name = importing_name(file), *slash = strrchr(name, '/');
@@ -59,7 +73,7 @@ static void answer_trace(void *arg, const char *path, bool post, struct tacho__a
 	else if (strcmp(path, "what") == 0)
 		tacho__answer_what(a, "trace", slash ? slash + 1 : name);
 	else if (strcmp(path, "trace") == 0)
-		error = tacho__answer_file(a, open(file, O_RDONLY | O_NONBLOCK | O_CLOEXEC));
+		error = tacho__answer_file(a, open_again(file));
 	if (error)
 		tacho__answer_text(a, 404, "The trace is not there any more.\n");
 }
@@ -221,7 +235,7 @@ static int open_trace(const char *path)
 	kind = look_at(path);
 	if (kind == UNREADABLE)
 		return -1;
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
+	fd = open_again(path);
 	if (fd < 0)
 		cli_error("cannot open %s: %s.", path, strerror(errno));
 	if (fd < 0 || kind == TRACE)

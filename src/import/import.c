@@ -7,8 +7,10 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "import/stream.h"
+#include "read/input.h"
 #include "read/memory.h"
 
 #define FILES_MAX 65536u
@@ -115,10 +117,14 @@ int tacho__import_find(struct tacho__found *f, const char *path)
 {
 	uint32_t capacity = 0;
 	struct stat st;
+	int fd;
 
 	*f = (struct tacho__found){0};
-	if (stat(path, &st))
+	/* What cannot be opened, as a link that another user made, is for others to complain of. */
+	fd = tacho__open_any(path, &st);
+	if (fd < 0)
 		return 0;
+	close(fd);
 	if (S_ISDIR(st.st_mode))
 		return find_in_folder(f, path);
 	f->importer = importer_of(path);

@@ -156,8 +156,14 @@ static int find_debuginfo(Dwfl_Module *module, void **user, const char *name, Dw
 		fd = dwfl_build_id_find_debuginfo(module, user, name, base, file, link, crc, found);
 	if (fd < 0 && (size > 0 || link))
 		fd = file ? follow_link(&w, file, link) : find_shared(module, link, found);
-	if (fd < 0 && file && size > 0)
+	if (fd < 0 && file && size > 0) {
 		fd = tacho__debuginfod_find(TACHO__DEBUGINFOD_DEBUG, id, (size_t)size);
+		/* Names of another program would be told as if they were this one's. */
+		if (fd >= 0 && !has_build_id(fd, &w)) {
+			close(fd);
+			fd = -1;
+		}
+	}
 	return fd < 0 ? -1 : fd;
 }
 

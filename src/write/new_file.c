@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "read/input.h"
 #include "tacho_read.h"
 #include "text/text.h"
 #include "write/new_file.h"
@@ -47,6 +48,7 @@ static int open_folder(struct tacho__new_file *f, const char *path)
 	const char *slash = strrchr(path, '/');
 	const char *name = slash ? slash + 1 : path;
 	char folder[PATH_MAX] = ".";
+	struct stat st;
 
 	f->fd = f->folder = -1;
 	if (strlen(path) >= sizeof(f->path) || strlen(name) > NAME_MAX)
@@ -58,11 +60,17 @@ static int open_folder(struct tacho__new_file *f, const char *path)
 	if (slash) {
 		size_t size = slash == path ? 1 : (size_t)(slash - path);
 
+		/* The name of a link that ends with a slash is that of what it leads to. */
+		while (size > 1 && path[size - 1] == '/')
+			size--;
 		memcpy(folder, path, size);
 		folder[size] = 0;
 	}
-	f->folder = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-	return f->folder < 0 ? -errno : 0;
+	/* A link that another user made does not decide where our files go. */
+	f->folder = tacho__open_any(folder, &st);
+	if (f->folder < 0)
+		return f->folder == -EINVAL ? -ENOTDIR : f->folder;
+	return S_ISDIR(st.st_mode) ? 0 : -ENOTDIR;
 }
 
 static int old_name(const struct tacho__new_file *f, char *out, size_t size)
@@ -103,6 +111,11 @@ static void explain(struct tacho__new_file *f, int result)
 	else if (result == -EISDIR)
 		snprintf(out, sizeof(f->message),
 			 "cannot write %s: it is a folder. Give the name of a file in it.",
+			 f->path);
+	else if (result == -ELOOP)
+		snprintf(out, sizeof(f->message),
+			 "cannot write %s: its folder is a symbolic link that another user made. "
+			 "Give the folder itself if you trust it.",
 			 f->path);
 	else if (result == -ENOTSUP)
 		snprintf(out, sizeof(f->message),

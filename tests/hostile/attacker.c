@@ -1,7 +1,8 @@
 /*
  * Changes a box under whoever reads it, as its owner may, until it is killed:
  *
- *   attacker triggers BOX        makes triggers faster than they can be read, and calls for attention
+ *   attacker triggers BOX        makes triggers faster than they can be read, in a ring so long that none
+ *                                is overwritten meanwhile, and calls for attention; says when it begins
  *   attacker noise BOX SEED      numbers of the head, of the control area and of what lies behind
  *   attacker cut BOX SEED        makes the file short and long again
  *   attacker user BOX UID        says now that it is that user's, now that it is the owner's
@@ -21,7 +22,15 @@
 #include <unistd.h>
 
 enum { UID = 36, SLOTS_USED = 120, TRIGGER_COUNT = 140, REGIONS = 192, REGION_SIZE = 24 };
-enum { CONTROL, TRIGGERS = 2, REGION_COUNT = 12, TRIGGER_SIZE = 256, TRIGGER_RING = 64 };
+enum { REGION_BYTES = 8, REGION_ENTRIES = 20 };
+enum {
+	CONTROL,
+	TRIGGERS = 2,
+	REGION_COUNT = 12,
+	TRIGGER_SIZE = 256,
+	TRIGGER_RING = 64,
+	LONG = 65536
+};
 
 static uint8_t *box;
 static uint64_t size, state;
@@ -51,15 +60,28 @@ static void call(void)
 	syscall(SYS_futex, wake_seq, FUTEX_WAKE, 1000, NULL, NULL, 0);
 }
 
-static void make_triggers(void)
+static void set_trigger(uint8_t *ring, uint32_t entries, uint32_t n)
 {
-	uint32_t *count = (uint32_t *)(box + TRIGGER_COUNT);
+	__atomic_store_n((uint32_t *)(ring + (n - 1) % entries * TRIGGER_SIZE), n,
+			 __ATOMIC_RELEASE);
+}
+
+/* The long ring is behind all else; the short one is for who has looked before. */
+static void make_triggers(uint64_t begin)
+{
+	const uint64_t bytes = (uint64_t)LONG * TRIGGER_SIZE;
+	uint32_t *count = (uint32_t *)(box + TRIGGER_COUNT), entries = LONG;
+	uint8_t *region = box + REGIONS + TRIGGERS * REGION_SIZE;
 	uint8_t *ring = box + offset_of(TRIGGERS);
 
+	memcpy(region, &begin, sizeof(begin));
+	memcpy(region + REGION_BYTES, &bytes, sizeof(bytes));
+	memcpy(region + REGION_ENTRIES, &entries, sizeof(entries));
+	puts("begun");
+	fflush(stdout);
 	for (uint32_t n = *count + 1;; n++) {
-		uint32_t *number = (uint32_t *)(ring + (n - 1) % TRIGGER_RING * TRIGGER_SIZE);
-
-		__atomic_store_n(number, n, __ATOMIC_RELEASE);
+		set_trigger(ring, TRIGGER_RING, n);
+		set_trigger(box + begin, LONG, n);
 		__atomic_store_n(count, n, __ATOMIC_RELEASE);
 		if (n % 16 == 0)
 			call();
@@ -128,11 +150,16 @@ int main(int argc, char **argv)
 	state = number * 2654435769u + 1;
 	if (strcmp(argv[1], "cut") == 0)
 		cut(fd);
+	if (strcmp(argv[1], "triggers") == 0) {
+		size += (uint64_t)LONG * TRIGGER_SIZE;
+		if (ftruncate(fd, (off_t)size))
+			return 1;
+	}
 	box = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 	if (box == MAP_FAILED)
 		return 1;
 	if (strcmp(argv[1], "triggers") == 0)
-		make_triggers();
+		make_triggers((uint64_t)st.st_size);
 	else if (strcmp(argv[1], "noise") == 0)
 		make_noise();
 	else if (strcmp(argv[1], "user") == 0)

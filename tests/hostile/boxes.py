@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """Boxes that lie about whose they are, links in place of boxes, folders that others made."""
+import glob
 import json
 import os
 import shutil
@@ -72,12 +73,16 @@ def test_links(tmp):
 def test_taken(tmp):
     """Somebody else has made the folder of a user's boxes."""
     folder = f"/dev/shm/tacho-{VICTIM}"
-    shutil.rmtree(folder, ignore_errors=True)
-    os.mkdir(folder, 0o700)
-    os.chown(folder, MALLORY, MALLORY)
-    victim = record_as(VICTIM, tmp, "turns:50", "park:60000")
-    box = box_of(victim)
-    check("recording goes elsewhere", box.startswith(folder + "."), boxes_of(VICTIM))
+    for mode in (0o755, 0o777, 0o700):  # the last one stays
+        for path in glob.glob(folder + "*"):
+            shutil.rmtree(path)
+        os.mkdir(folder)
+        os.chmod(folder, mode)
+        os.chown(folder, MALLORY, MALLORY)
+        victim = record_as(VICTIM, tmp, "turns:50", "park:60000")
+        box = box_of(victim)
+        check(f"folder of another, mode {mode:o}: recording goes elsewhere",
+              box.startswith(folder + "."), boxes_of(VICTIM))
     shown = tacho("status", str(victim.pid))
     check("status says why", shown.returncode == 0 and 
           f"cannot open the box folder {folder}:" in shown.stdout, said(shown))
@@ -113,6 +118,22 @@ def test_reused(tmp):
           until(lambda: not os.path.exists(old)), old)
     check("agent still follows the others",
           until(lambda: real in files_of(agent.pid)), files_of(agent.pid))
+    end_agent(agent)
+
+
+def test_renamed(tmp):
+    """A box that names another's process, in a file whose name says that this one is gone."""
+    place = fresh(tmp, "renamed")
+    victim = record_as(VICTIM, tmp, "turns:50", "park:60000")
+    mallory = record_as(MALLORY, tmp, "turns:50", "park:60000")
+    box_of(victim)
+    forged = forge(box_of(mallory), victim.pid, 99, MALLORY)
+    renamed = f"{os.path.dirname(forged)}/{victim.pid}-1-99.box"
+    os.rename(forged, renamed)
+    agent = start_agent("-o", place)
+    check("others are followed", crash_as(VICTIM, tmp, agent, place), files_of(agent.pid))
+    check("box of another name than its process: it is left alone", os.path.exists(renamed) and
+          len(traces(place)) == 1, traces(place))
     end_agent(agent)
 
 
@@ -154,5 +175,23 @@ def test_hard_links(tmp):
     end_agent(agent)
 
 
+def test_folder_link(tmp):
+    """The folder of a box has become another's link to the folder of a third one."""
+    place, shared = fresh(tmp, "recovered"), fresh(tmp, "shared")
+    victim = record_as(VICTIM, tmp, "turns:50", "park:60000")
+    real = box_of(victim)
+    victim.kill()
+    victim.wait()
+    link = os.path.join(shared, "link")
+    os.symlink(os.path.dirname(real), link)
+    os.lchown(link, MALLORY, MALLORY)
+    done = tacho("recover", "-o", place, os.path.join(link, os.path.basename(real)))
+    check("box in a folder that is another's link: it is not deleted", os.path.exists(real),
+          said(done))
+    done = tacho("recover", "-o", place, real)
+    check("box in its own folder: it is", not os.path.exists(real), said(done))
+
+
 if __name__ == "__main__":
-    main(test_forged, test_links, test_taken, test_reused, test_gone, test_hard_links)
+    main(test_forged, test_links, test_taken, test_reused, test_renamed, test_gone, test_hard_links,
+         test_folder_link)

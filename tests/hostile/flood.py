@@ -3,7 +3,7 @@
 import os
 
 from libhostile import (MALLORY, VICTIM, box_of, check, files_of, finish, forge, fresh, main,
-                        record_as, start_agent, traces, until)
+                        record_as, said, start_agent, tacho, traces, until)
 
 BOXES = 20000
 
@@ -46,6 +46,9 @@ def test_flood(tmp):
     check("flood: descriptors, threads and memory stay few", used[0] < 64 and used[1] <= 2 and
           used[2] < 32 << 10, used)
     check("flood: the boxes are there", len(os.listdir(folder)) > BOXES, len(os.listdir(folder)))
+    listed = tacho("ls", "--all")
+    check("flood: few are listed", f"user {MALLORY} has more than 4096 boxes" in listed.stderr and
+          len(listed.stdout.splitlines()) < BOXES, said(listed)[-400:])
     mallory.kill()
     mallory.wait()
     agent.terminate()

@@ -56,16 +56,17 @@ int main(int argc, char **argv)
 """
 
 
-def exploding():
-    """A mangled name of 747 bytes or less that is of length 2^50 when it is written out."""
+def exploding(depth=50):
+    """A mangled name of 747 bytes or less that is of length 34 * 2^depth when it is written out, also
+    without the types of its parameters: f<A<int, int>, A<A<int, int>, A<int, int> >, ...>."""
     digits = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
     def number(n):
         return (number(n // 36 - 1) if n >= 36 else "") + digits[n % 36]
-    name = "_Z1f1AIiiE"
-    for n in range(50):
-        name += f"S_IS{number(n)}_S{number(n)}_E"
-    return name
+    name = "_Z1fI1AIiiE"
+    for n in range(1, depth + 1):
+        name += f"S0_IS{number(n)}_S{number(n)}_E"
+    return name + "Evv"
 
 
 def build(folder, name="burn_here", *options):

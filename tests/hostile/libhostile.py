@@ -3,6 +3,7 @@ import atexit
 import functools
 import glob
 import os
+import resource
 import shutil
 import struct
 import subprocess
@@ -12,7 +13,8 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "../e2e"))
 import librun  # noqa: E402
 from libwait import PATIENCE  # noqa: E402
-from librun import BIN, check, environment, finish, fresh, said, skip, traces, until  # noqa: E402,F401
+from librun import (BIN, check, child_of, environment, finish, fresh, said, skip,  # noqa: E402,F401
+                    traces, until)
 
 # Others may run these tests on the same host at the same time.
 MALLORY = 61200 + os.getpid() % 2000 * 2
@@ -20,6 +22,7 @@ VICTIM = MALLORY + 1
 SUPER_STATE, SUPER_PID, SUPER_UID, SUPER_START = 24, 32, 36, 40  # docs/format.md
 STATE_OFF = 1
 SERVICE = f"hostile-{os.getpid()}"  # whoever else records on this machine is left alone
+MEMORY = 3 << 30  # what attacks are after must fail before the host does
 started = []
 
 
@@ -60,10 +63,15 @@ def record_as(user, tmp, *steps, env=None, program=None):
                     env=dict(env or {}, LD_PRELOAD=hooks, TACHO_SERVICE=SERVICE))
 
 
+def limit_memory():
+    """Called in a child."""
+    resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
+
+
 def start_agent(*options):
     """At work. There is one of root's on a host: others who test are waited for."""
     def follows():
-        p = librun.agent("--service", SERVICE, *options, cwd="/")
+        p = librun.agent("--service", SERVICE, *options, cwd="/", preexec_fn=limit_memory)
         started.append(p)
         until(lambda: p.poll() is not None or "anon_inode:inotify" in files_of(p.pid))
         return p if p.poll() is None else None
@@ -95,9 +103,9 @@ def crash_as(user, tmp, agent, place):
     return followed and saved(place, p)
 
 
-def attack(user, what, box, *more):
+def attack(user, what, box, *arguments, **more):
     """The attacker at work on a box."""
-    return start_as(user, [attacker(), what, box, *map(str, more)])
+    return start_as(user, [attacker(), what, box, *map(str, arguments)], **more)
 
 
 def attacker():
@@ -152,7 +160,7 @@ def start_time(pid):
         return int(f.read().rsplit(")", 1)[1].split()[19])
 
 
-def forge(source, pid, number, owner, size=None, begun=None, state=None):
+def forge(source, pid, number, owner, size=None, begun=None, state=None, ending=".box"):
     """A copy of a box that says it is another process's."""
     with open(source, "rb") as f:
         data = bytearray(f.read(size) if size else f.read())
@@ -162,7 +170,7 @@ def forge(source, pid, number, owner, size=None, begun=None, state=None):
     struct.pack_into("<I", data, SUPER_PID, pid)
     struct.pack_into("<I", data, SUPER_UID, owner)
     struct.pack_into("<Q", data, SUPER_START, begun)
-    path = f"/dev/shm/tacho-{owner}/{pid}-{begun}-{number}.box"
+    path = f"/dev/shm/tacho-{owner}/{pid}-{begun}-{number}{ending}"
     with open(path, "wb") as f:
         f.write(data)
     os.chown(path, owner, owner)
@@ -171,8 +179,14 @@ def forge(source, pid, number, owner, size=None, begun=None, state=None):
 
 
 def tacho(*arguments, env=None, **more):
-    return subprocess.run([BIN, *arguments], capture_output=True, text=True, timeout=300,
-                          env=env or environment(), stdin=subprocess.DEVNULL, **more)
+    return subprocess.run([BIN, *arguments], capture_output=True, text=True,
+                          env=env or environment(), stdin=subprocess.DEVNULL,
+                          preexec_fn=limit_memory, **{"timeout": 300, **more})
+
+
+def most_memory():
+    """What any process had that was waited for by now, in KiB."""
+    return resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss
 
 
 def files_of(pid):
@@ -187,6 +201,8 @@ def files_of(pid):
 
 
 def main(*tests):
+    """Those that the arguments name; without any, all."""
+    tests = [test for test in tests if test.__name__ in sys.argv[1:] or not sys.argv[1:]]
     if may_attack():
         atexit.register(end_all)
         with tempfile.TemporaryDirectory(prefix="tacho-hostile-") as tmp:
