@@ -11,9 +11,9 @@ use tokio::runtime::Builder;
 #[cfg(tokio_hooks)]
 use tokio::runtime::TaskMeta;
 
+use crate::runtime::Owner;
 #[cfg(tokio_hooks)]
 use crate::runtime::PLAIN_TASKS;
-use crate::runtime::{self, Owner};
 #[cfg(tokio_hooks)]
 use crate::site::Site;
 use crate::thread;
@@ -79,16 +79,15 @@ impl Options {
     task_hooks! { on_task_spawn on_task_terminate on_before_task_poll on_after_task_poll }
 }
 
-/// A hook of ours, then the program's. Ours gets the number of the owner as well, which is at hand.
+/// A hook of ours, then the program's.
 fn both(
     owner: &Arc<Owner>,
-    ours: impl Fn(&Owner, u64) + Send + Sync + 'static,
+    ours: impl Fn(&Owner) + Send + Sync + 'static,
     theirs: Hook,
 ) -> impl Fn() + Send + Sync + 'static {
     let owner = Arc::clone(owner);
-    let number = owner.number();
     move || {
-        ours(&owner, number);
+        ours(&owner);
         if let Some(theirs) = &theirs {
             theirs();
         }
@@ -138,18 +137,14 @@ pub(crate) fn attach(builder: &mut Builder, options: Options) -> Arc<Owner> {
     builder
         .on_thread_start(both(
             owner,
-            |o, _| thread::with(|t| t.started_by.set(o)),
+            |o| thread::with(|t| t.started_by.set(o)),
             options.on_thread_start,
         ))
-        .on_thread_stop(both(owner, |_, _| thread::with(|t| t.leaves()), options.on_thread_stop))
-        .on_thread_park(both(
-            owner,
-            |o, number| thread::with(|t| o.parks(number, t)),
-            options.on_thread_park,
-        ))
+        .on_thread_stop(both(owner, |_| thread::with(|t| t.leaves()), options.on_thread_stop))
+        .on_thread_park(both(owner, |o| thread::with(|t| o.parks(t)), options.on_thread_park))
         .on_thread_unpark(both(
             owner,
-            |_, number| thread::with(|t| runtime::unparks(number, t)),
+            |o| thread::with(|t| o.unparks(t)),
             options.on_thread_unpark,
         ));
     #[cfg(tokio_hooks)]

@@ -36,7 +36,6 @@ mod idle;
 mod name;
 mod runtime;
 mod site;
-mod spare;
 mod spawn;
 mod task;
 mod thread;

@@ -130,10 +130,8 @@ impl Runtime {
             self.look(thread, worker_loop);
         }
         thread.woken.set(0);
-        if sys::recording() {
-            // SAFETY: recording is on.
-            unsafe { (sys::calls().park)(thread.loop_id(worker_loop)) };
-        }
+        // SAFETY: loops stay.
+        unsafe { sys::tacho_park(&worker_loop.0) };
     }
 
     /// Looks at the clock, and then at the queues if it is time to.
@@ -175,7 +173,7 @@ impl Runtime {
                 sys::tacho_queue_depth(&queue.0, depth);
             }
             // From whom is not known.
-            let stolen = steals(&handle, thread.worker_index.get() as usize);
+            let stolen = steals(&handle, thread.worker_index.get());
             let before = thread.stolen.replace(stolen);
             if stolen > before {
                 sys::tacho_steal(&worker_loop.0, ptr::null(), stolen - before);
@@ -237,9 +235,8 @@ impl Owner {
         let worker_loop = runtime.loop_of(worker, handle.runtime_flavor());
         thread.owner.set(self.number);
         thread.runtime.set(Some(runtime));
-        thread.worker_index.set(worker as u32);
+        thread.worker_index.set(worker);
         thread.worker_loop.set(Some(worker_loop));
-        thread.loop_id.set(0);
         #[cfg(tokio_hooks)]
         thread.stolen.set(steals(&handle, worker));
         // SAFETY: loops stay.
@@ -250,39 +247,27 @@ impl Owner {
     /// another thread.
     #[inline]
     pub(crate) fn knows(&self, thread: &Thread) -> Option<(&'static Runtime, &'static Loop)> {
-        self.knows_by(self.number, thread)
-    }
-
-    /// Who has the number at hand: then nothing of this is read.
-    #[inline]
-    fn knows_by(&self, number: u64, thread: &Thread) -> Option<(&'static Runtime, &'static Loop)> {
         let worker = tokio::runtime::worker_index()?;
-        if thread.owner.get() != number || thread.worker_index.get() as usize != worker {
+        if thread.owner.get() != self.number || thread.worker_index.get() != worker {
             self.register(thread, worker);
         }
         thread.runtime.get().zip(thread.worker_loop.get())
     }
 
     #[inline]
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    #[inline]
-    pub(crate) fn parks(&self, number: u64, thread: &Thread) {
-        if let Some((runtime, worker_loop)) = self.knows_by(number, thread) {
+    pub(crate) fn parks(&self, thread: &Thread) {
+        if let Some((runtime, worker_loop)) = self.knows(thread) {
             runtime.parks(thread, worker_loop);
         }
     }
-}
 
-/// For the owner with that number.
-#[inline]
-pub(crate) fn unparks(number: u64, thread: &Thread) {
-    let Some(worker_loop) = thread.worker_loop.get() else { return };
-    if thread.owner.get() == number && sys::recording() {
-        // SAFETY: recording is on.
-        unsafe { (sys::calls().unpark)(thread.loop_id(worker_loop), thread.woken.get()) };
+    #[inline]
+    pub(crate) fn unparks(&self, thread: &Thread) {
+        let Some(worker_loop) = thread.worker_loop.get() else { return };
+        if thread.owner.get() == self.number {
+            // SAFETY: loops stay.
+            unsafe { sys::tacho_unpark(&worker_loop.0, thread.woken.get()) };
+        }
     }
 }
 

@@ -18,19 +18,17 @@ const SIZE: usize = 1 << BITS;
 /// A site that is not among so many has no room.
 const PROBES: usize = 64;
 
-/// What finding it needs is in one line of the cache, with the number of its kind.
-#[repr(C, align(64))]
 pub(crate) struct Site {
     place: &'static Location<'static>,
     /// Address of the name of the type; 0: what is known of the place alone.
     type_at: usize,
+    pub(crate) kind: sys::tacho_name,
     /// Of a place: tasks are spawned here through this crate, and tell of themselves.
     #[cfg(tokio_hooks)]
     pub(crate) tells: std::sync::atomic::AtomicBool,
     /// Of a place: tasks are spawned here that do not.
     #[cfg(tokio_hooks)]
     pub(crate) plain: std::sync::atomic::AtomicBool,
-    pub(crate) kind: sys::tacho_name,
 }
 
 #[allow(clippy::declare_interior_mutable_const)]

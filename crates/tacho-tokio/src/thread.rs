@@ -25,50 +25,42 @@ const POLLS_PER_LOOK: u32 = 64;
 #[cfg(tokio_hooks)]
 const DEEPEST: usize = 4;
 
-/// What each poll and wake needs is first, in one line of the cache.
-#[repr(C, align(64))]
 pub(crate) struct Thread {
-    polls: Cell<u32>,
-    looks: Cell<u32>,
-    /// The task that is polled; 0: none.
-    pub(crate) current: Cell<u64>,
-    /// Where the frame of the poll is that is looked at.
-    pub(crate) poll_frame: Cell<usize>,
-    /// Tasks that were woken from here since the thread parked.
-    pub(crate) woken: Cell<u32>,
-    pub(crate) parks: Cell<u32>,
     /// The number of the owner whose hooks said last that the thread works for it; 0: none.
     pub(crate) owner: Cell<u64>,
-    /// The number of that loop in the trace; 0: not known yet.
-    pub(crate) loop_id: Cell<u32>,
+    /// The owner whose thread this is from its start to its end; it lasts as long.
+    pub(crate) started_by: Cell<*const Owner>,
     /// The runtime that it works for, and its loop there.
-    pub(crate) worker_index: Cell<u32>,
     pub(crate) runtime: Cell<Option<&'static Runtime>>,
     pub(crate) worker_loop: Cell<Option<&'static Loop>>,
-    #[cfg(tokio_hooks)]
-    pub(crate) hooked: Hooked,
+    pub(crate) worker_index: Cell<usize>,
+    /// The task that is polled; 0: none.
+    pub(crate) current: Cell<u64>,
+    /// Tasks that were woken from here since the thread parked.
+    pub(crate) woken: Cell<u32>,
     /// What is being spawned through this crate.
     #[cfg(tokio_hooks)]
     pub(crate) spawning: Cell<Option<crate::spawn::Spawning>>,
     #[cfg(tokio_hooks)]
+    pub(crate) hooked: Hooked,
+    #[cfg(tokio_hooks)]
     pub(crate) stolen: Cell<u64>,
-    /// The owner whose thread this is from its start to its end; it lasts as long.
-    pub(crate) started_by: Cell<*const Owner>,
+    pub(crate) parks: Cell<u32>,
+    polls: Cell<u32>,
     polls_before: Cell<u32>,
+    looks: Cell<u32>,
     unwinds: Cell<u32>,
+    /// Where the frame of the poll is that is looked at.
+    pub(crate) poll_frame: Cell<usize>,
     refilled: Cell<Option<Instant>>,
 }
 
-// Also where Tokio has more hooks.
-const _: () = assert!(std::mem::offset_of!(Thread, worker_loop) + size_of::<usize>() <= 64);
-
 #[cfg(tokio_hooks)]
-#[repr(C)]
 pub(crate) struct Hooked {
+    tasks: [Cell<(u64, bool)>; DEEPEST],
     depth: Cell<usize>,
     /// The task that said last that it has ended.
     pub(crate) ended: Cell<u64>,
-    tasks: [Cell<(u64, bool)>; DEEPEST],
 }
 
 #[cfg(tokio_hooks)]
@@ -116,8 +108,7 @@ thread_local! {
             started_by: Cell::new(ptr::null()),
             runtime: Cell::new(None),
             worker_loop: Cell::new(None),
-            worker_index: Cell::new(u32::MAX),
-            loop_id: Cell::new(0),
+            worker_index: Cell::new(usize::MAX),
             current: Cell::new(0),
             woken: Cell::new(0),
             #[cfg(tokio_hooks)]
@@ -178,15 +169,6 @@ impl Thread {
         }
     }
 
-    #[inline]
-    pub(crate) fn loop_id(&self, worker_loop: &'static Loop) -> u32 {
-        if self.loop_id.get() == 0 {
-            // SAFETY: loops stay.
-            self.loop_id.set(unsafe { sys::id(&worker_loop.0) });
-        }
-        self.loop_id.get()
-    }
-
     /// Whether it is looked where the task goes idle in this poll.
     #[inline]
     pub(crate) fn may_look(&self) -> bool {
@@ -225,7 +207,7 @@ impl Thread {
         self.owner.set(0);
         self.started_by.set(ptr::null());
         self.runtime.set(None);
-        self.worker_index.set(u32::MAX);
+        self.worker_index.set(usize::MAX);
         if self.worker_loop.take().is_some() {
             // SAFETY: NULL is allowed.
             unsafe { sys::tacho_loop(ptr::null()) };

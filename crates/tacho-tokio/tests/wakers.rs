@@ -3,9 +3,8 @@ mod common;
 
 use std::future::{poll_fn, Future};
 use std::pin::Pin;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{mpsc as threads, Arc, Mutex};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use common::{scenario, Counted, Outcome};
@@ -199,58 +198,4 @@ fn what_block_on_waits_for_may_wait_for_good() {
     });
     let Some(outcome) = outcome else { return };
     assert_eq!(forsaken(&outcome), []);
-}
-
-/// What wakes the task in the end: it counts how often.
-#[derive(Default)]
-struct Woken(AtomicU64);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-#[test]
-fn a_waker_is_good_for_as_long_as_somebody_has_it() {
-    let outcome = scenario("a_waker_is_good_for_as_long_as_somebody_has_it", &[], || {
-        let _runtime = runtime(); // records
-        let woken = Arc::new(Woken::default());
-        let other = Arc::new(Woken::default());
-        let mut wakes = 0;
-        for round in 0..100 {
-            let (sender, given_away) = threads::channel();
-            let mut task = Box::pin(tacho_tokio::recorded(given(sender)));
-            for by in [&woken, &woken, &other] {
-                let waker = Waker::from(Arc::clone(by));
-                assert!(task.as_mut().poll(&mut Context::from_waker(&waker)).is_pending());
-            }
-            let kept: Vec<Waker> = given_away.try_iter().collect();
-            assert_eq!(kept.len(), 3);
-            // They are not of the same poll, and go on after the task, on whatever thread.
-            if round % 2 == 0 {
-                drop(task);
-            }
-            let threads: Vec<_> = (0..4)
-                .map(|_| {
-                    let mine = kept.clone();
-                    std::thread::spawn(move || {
-                        mine.iter().for_each(Waker::wake_by_ref);
-                        mine.into_iter().for_each(Waker::wake);
-                    })
-                })
-                .collect();
-            threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
-            wakes += 4 * 2 * 3;
-        }
-        let of = |by: &Arc<Woken>| by.0.load(Ordering::SeqCst);
-        assert_eq!(of(&woken) + of(&other), wakes);
-        assert_eq!(of(&woken), 2 * of(&other));
-        // All that they held is let go, once.
-        assert_eq!((Arc::strong_count(&woken), Arc::strong_count(&other)), (1, 1));
-        vec![("wakes", wakes / 3 / 2)]
-    });
-    let Some(outcome) = outcome else { return };
-    // A task that is gone is not woken, nor by a waker that it had before its last.
-    assert_eq!(outcome.count("wake"), outcome.counted("wakes"));
 }
