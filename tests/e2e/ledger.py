@@ -168,10 +168,10 @@ def agree(name, ledger, trace):
         times = {(t["tid"], o): ns for t in stats["threads"] for o, ns in t["owners"].items() if ns}
         check(f"{name}: stats have the times of the ledger",
               times == {k: v[0] for k, v in wanted.items() if v[0]}, (times, wanted))
-        idle = {t["tid"]: t["owners"]["idle"] for t in stats["threads"]}
+        idle = {t["owners"]["idle"] for t in stats["threads"]}
+        other = [r for r in stats["loops"] if r["idle_ns"] not in idle]
         check(f"{name}: and loops are idle for as long as their threads",
-              stats["loops"] and all(r["idle_ns"] in idle.values() for r in stats["loops"]),
-              (stats["loops"], idle))
+              stats["loops"] and not other, (other, sorted(idle)[:5]))
         part(name, stats, trace)
         waits = [r for r in stats["locks"] if r["total_ns"] > 10**9]
         check(f"{name}: to wait for work is no wait for a lock", not waits, waits)
