@@ -225,21 +225,18 @@ static void find_killed(struct tacho__explaining *x, uint32_t process)
 
 void tacho__rules_end(struct tacho__explaining *x)
 {
-	for (uint32_t i = 0; i < x->sum->processes; i++) {
-		const struct tacho_process *p = tacho_read_process(x->reader, i);
-		char what[TACHO__TEXT];
-		struct tacho__finding *f;
+	const struct tacho_process *p = tacho_read_process(x->reader, x->process);
+	char what[TACHO__TEXT];
+	struct tacho__finding *f;
 
-		x->out->processes[i].ended_badly |=
-			(p->end_how == TACHO_END_KILLED && !is_ordinary(p->end_status)) ||
-			hangs(x, i);
-		if (p->end_how == TACHO_END_KILLED) {
-			find_killed(x, i);
-		} else if (p->end_how == TACHO_END_EXITED && p->end_status) {
-			snprintf(what, sizeof(what), "exited with status %u", p->end_status);
-			f = find_end(x, i, "end", TACHO__SEVERITY_INFO, what);
-			tacho__say_advice(f, "Its own messages say why; what was open says "
-					     "from where.");
-		}
+	x->out->processes[x->process].ended_badly |=
+		(p->end_how == TACHO_END_KILLED && !is_ordinary(p->end_status)) ||
+		hangs(x, x->process);
+	if (p->end_how == TACHO_END_KILLED) {
+		find_killed(x, x->process);
+	} else if (p->end_how == TACHO_END_EXITED && p->end_status) {
+		snprintf(what, sizeof(what), "exited with status %u", p->end_status);
+		f = find_end(x, x->process, "end", TACHO__SEVERITY_INFO, what);
+		tacho__say_advice(f, "Its own messages say why; what was open says from where.");
 	}
 }

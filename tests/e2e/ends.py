@@ -241,6 +241,25 @@ def test_workers(tmp):
           (found, said(p)))
 
 
+SEVERAL = """import os, select, signal
+for _ in range(2):
+    if os.fork() == 0:
+        loop = select.epoll()
+        for _ in range(20): loop.poll(0.01)
+        os.kill(os.getpid(), signal.SIGKILL)
+select.epoll().poll(0.01)
+for _ in range(2): os.wait()
+"""
+
+
+def test_several(tmp):
+    """Each end is told once, however many processes there are."""
+    path = os.path.join(tmp, "several.tacho")
+    p = run("-o", path, "--", sys.executable, "-c", SEVERAL)
+    ends = [f["pid"] for f in read("report", path).get("findings", []) if f["rule"] == "end"]
+    check("several: each end is told once", len(ends) == len(set(ends)) == 2, (ends, said(p)))
+
+
 def test_live(tmp):
     """A process that runs, then one of which nobody saw the end."""
     p = recorded("epoll", "block", f"{tmp}/live.stuck", cwd=tmp, preexec_fn=undisturbed)
@@ -364,6 +383,7 @@ def main():
         test_segments(tmp)
         test_late(tmp)
         test_workers(tmp)
+        test_several(tmp)
         test_memory(tmp)
         test_sql(tmp)
         test_live(tmp)
