@@ -1,10 +1,7 @@
 #include "cli/importing.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
 
 #include "cli/cli.h"
 #include "import/import.h"
@@ -28,23 +25,15 @@ const char *importing_name(const char *path)
 static int import_memory(const struct tacho__found *found, const char *path)
 {
 	struct cli_progress progress;
-	const struct tacho__import_options options = {
-		.progress = cli_progress, .progress_arg = &progress, .once = 1};
 	char message[CLI_MESSAGE] = "";
-	int fd = memfd_create("tacho-import", MFD_CLOEXEC), error = 0;
+	int fd;
 
-	if (fd < 0) {
-		cli_error("cannot import %s: no memory for it: %s.", path, strerror(errno));
-		return -1;
-	}
 	cli_progress_begin(&progress, "importing");
-	error = tacho__import(found, fd, &options, NULL, message, sizeof(message));
+	fd = tacho__import_memory(found, cli_progress, &progress, message, sizeof(message));
 	cli_progress_end(&progress);
-	if (!error)
-		return fd;
-	cli_error("cannot import %s: %s.", path, message);
-	close(fd);
-	return -1;
+	if (fd < 0)
+		cli_error("cannot import %s: %s.", path, message);
+	return fd;
 }
 
 char *importing_resolve(char *path)

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -170,4 +171,24 @@ int tacho__import(const struct tacho__found *f, int fd, const struct tacho__impo
 		snprintf(message, message_size, "%s", strerror(-err));
 	tacho__made_free(i.made);
 	return err;
+}
+
+int tacho__import_memory(const struct tacho__found *f,
+			 void (*progress)(void *arg, uint64_t done, uint64_t total),
+			 void *progress_arg, char *message, size_t message_size)
+{
+	const struct tacho__import_options options = {
+		.progress = progress, .progress_arg = progress_arg, .once = 1};
+	int fd = memfd_create("tacho-import", MFD_CLOEXEC), error;
+
+	if (fd < 0) {
+		error = -errno;
+		snprintf(message, message_size, "no memory for it: %s", strerror(-error));
+		return error;
+	}
+	error = tacho__import(f, fd, &options, NULL, message, message_size);
+	if (!error)
+		return fd;
+	close(fd);
+	return error;
 }

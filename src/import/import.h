@@ -54,5 +54,9 @@ struct tacho__import_options {
 };
 int tacho__import(const struct tacho__found *f, int fd, const struct tacho__import_options *options,
 		  struct tacho__trace_result *result, char *message, size_t message_size);
+/* The same into memory, where it is read once: a descriptor, or a negative errno as above. */
+int tacho__import_memory(const struct tacho__found *f,
+			 void (*progress)(void *arg, uint64_t done, uint64_t total),
+			 void *progress_arg, char *message, size_t message_size);
 
 #endif

@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include "explain/explain.h"
@@ -87,26 +86,17 @@ static void on_import_progress(void *arg, uint64_t done, uint64_t total)
 	end_if_stopped(arg);
 }
 
-/* The trace that is made of it, in memory. */
 static int import_file(int from, const atomic_bool *stop, char *message, size_t message_size)
 {
-	const struct tacho__import_options options = {
-		.progress = on_import_progress, .progress_arg = (void *)(uintptr_t)stop, .once = 1};
 	struct tacho__found found;
 	int is = find_import(&found, from);
-	int error = is < 0 ? is : -EINVAL, fd = -1;
+	int fd = is < 0 ? is : -EINVAL;
 
-	if (is > 0) {
-		fd = memfd_create("tacho-import", MFD_CLOEXEC);
-		error = fd < 0 ? -errno
-			       : tacho__import(&found, fd, &options, NULL, message, message_size);
-	}
+	if (is > 0)
+		fd = tacho__import_memory(&found, on_import_progress, (void *)(uintptr_t)stop,
+					  message, message_size);
 	tacho__found_free(&found);
-	if (!error)
-		return fd;
-	if (fd >= 0)
-		close(fd);
-	return error;
+	return fd;
 }
 
 int tacho__listed_open(int folder, const char *name, const atomic_bool *stop, char *message,
