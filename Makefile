@@ -14,8 +14,9 @@ setup:
 	@scripts/setup.sh build page test soak bench
 
 # A folder may have been configured before the page's tools were there.
-compile_demo = $(compile) demo-programs && { $(BUILD)/src/cli/tacho view --html - >/dev/null || \
-	{ meson setup --reconfigure -Dpage=enabled $(BUILD) && $(compile) demo-programs; }; }
+with_page = { $(BUILD)/src/cli/tacho view --html - >/dev/null 2>&1 || \
+	{ meson setup --reconfigure -Dpage=enabled $(BUILD) && $(1); }; }
+compile_demo = $(compile) demo-programs && $(call with_page,$(compile) demo-programs)
 
 # What the build says is of interest when it fails.
 demo:
@@ -41,7 +42,7 @@ mutate:
 
 bench:
 	@scripts/setup.sh build page bench
-	@$(compile) --quiet
+	@$(compile) --quiet && $(call with_page,$(compile) --quiet)
 	@TACHO_BUILD=$(CURDIR)/$(BUILD) python3 bench/run.py
 	@TACHO_BUILD=$(CURDIR)/$(BUILD) python3 bench/daemons.py
 	@TACHO_BUILD=$(CURDIR)/$(BUILD) python3 bench/page.py

@@ -5,6 +5,7 @@
 
 #define LATE_WAKES 5u /* a few that are late may be anything */
 #define LATE_SHARE 0.1
+#define LOOKS_MIN 20u
 
 /* -------------------------------------------------------------------- wakes */
 
@@ -237,6 +238,63 @@ static int find_growth(struct tacho__explaining *x, const struct tacho__counter_
 	return k->depth && k->most >= warn;
 }
 
+/* ------------------------------------------------- connections that nobody accepts */
+
+/* Of the threads that accept them, that which has most to do. */
+static const struct tacho__loop_sum *busiest_of(const struct tacho__explaining *x, uint32_t loop)
+{
+	const struct tacho__loop_sum *busiest = NULL;
+
+	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));)
+		if (l->process == x->process && l->loop == loop &&
+		    (!busiest || l->busy_ns > busiest->busy_ns))
+			busiest = l;
+	return busiest;
+}
+
+/*
+ * Threads or processes that serve one client each are full when others wait to be accepted all the time.
+ * Whether they run or wait for their clients meanwhile makes no difference to those.
+ */
+static void find_not_accepted(struct tacho__explaining *x, const struct tacho__counter_sum *k)
+{
+	const struct tacho__loop_sum *l = busiest_of(x, k->name);
+	double span = (double)(k->last_ns - k->first_ns), mean = k->sum_y / (double)k->count;
+	double share = span > 0 ? 100 * (double)k->above_ns / span : 0;
+	double waited = mean * (double)k->above_ns;
+	double busy;
+	struct tacho__finding *f;
+
+	if (k->count < LOOKS_MIN || !l ||
+	    tacho__below(x, "loop-saturated", "connections that wait to be accepted", waited, share,
+			 "loop-saturated.share"))
+		return;
+	if (span < TACHO__MOSTLY * tacho__window_ns(x)) {
+		tacho__consider(x, "loop-saturated", "connections that wait to be accepted", waited,
+				waited, "they do for a part of the window only");
+		return;
+	}
+	f = tacho__find(x, "loop-saturated", TACHO__SEVERITY_WARNING, k->process, waited);
+	f->loop = l->loop;
+	f->thread = l->thread;
+	f->waiting_ns = waited;
+	busy = 100 * tacho__busy_share(x, l->thread);
+	tacho__where_busy(x, f, l);
+	tacho__say_summary(
+		f,
+		"connections wait to be accepted %.0f %% of the time, up to %.0f at once: whoever "
+		"accepts them is busy with others",
+		share, k->most);
+	tacho__say_advice(f,
+			  "Have more threads or processes that accept, if there are CPUs for them; "
+			  "or do less for each connection, and do not keep those that idle.");
+	tacho__say_evidence(f, l->thread, k->first_ns, k->last_ns, mean, "",
+			    "%.1f more waited on average when one was accepted", mean);
+	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, busy, "%",
+			    "it was busy %.0f %% of the time, and waited for clients otherwise",
+			    busy);
+}
+
 void tacho__rules_wait(struct tacho__explaining *x)
 {
 	int queue = 0;
@@ -244,7 +302,11 @@ void tacho__rules_wait(struct tacho__explaining *x)
 	find_wake_latency(x, x->process);
 	find_wake_storm(x, x->process);
 	for (const struct tacho__counter_sum *k = NULL;
-	     (k = tacho__table_next(&x->sum->counters, k));)
+	     (k = tacho__table_next(&x->sum->counters, k));) {
 		queue |= find_growth(x, k);
+		if (k->depth &&
+		    tacho__serves_one(tacho_read_definition(x->reader, k->process, k->name)))
+			find_not_accepted(x, k);
+	}
 	tacho__rules_tasks(x, queue);
 }

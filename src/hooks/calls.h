@@ -155,6 +155,10 @@ static inline uint32_t tacho__waits_for_client(int fd, enum tacho__client_wait h
 {
 	return tacho__unlikely(tacho__may_be_for_client(how)) ? tacho__client_parks(fd, how) : 0;
 }
+/* A wait in accept, of that loop, ends with `result`; it began at `parked`, in ticks. */
+void tacho__client_accepted(int fd, uint32_t loop, uint64_t parked, int result);
+/* The calls that tell how many wait to be accepted are forbidden from now on. */
+void tacho__clients_ask_nothing(void);
 
 /*
  * Calls that make others which are hooked as well: getaddrinfo, dlopen and kin. What a

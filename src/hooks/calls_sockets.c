@@ -47,11 +47,12 @@ static inline int is_known_listener(int fd)
 	TACHO__HOOKED(int, name, params)                                                           \
 	{                                                                                          \
 		uint32_t client = tacho__waits_for_client(fd, TACHO__ACCEPTS);                     \
+		uint64_t parked = client ? tacho__self->stream[0].last : 0;                        \
 		uint64_t since = client ? 0 : TACHO__CALL_BEGINS(tacho__call_counts(), #name, fd); \
 		int result = TACHO__NEXT(name) args;                                               \
                                                                                                    \
 		if (client)                                                                        \
-			tacho__loop_unparks(client, result >= 0);                                  \
+			tacho__client_accepted(fd, client, parked, result);                        \
 		tacho__descriptor_changed(result);                                                 \
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__TRANSFERS(fd));      \
 		if (result >= 0)                                                                   \

@@ -7,10 +7,27 @@
  * work. Nor is a thread that has a loop of another kind, or is of a pool behind one. All such
  * threads have one loop, as they may be many and live for one request; each serves a queue of its
  * own nevertheless.
+ *
+ * What waits for all of them are connections that nobody has accepted yet. How many there are is
+ * told as the depth of the loop's queue, after an accept, at most once in a millisecond on each thread; and that
+ * there were none, when a thread had to wait for one.
  */
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <stddef.h>
+
+#include "base/sys.h"
 #include "core/control.h"
+#include "core/pool.h"
+#include "core/watched.h"
 #include "hooks/calls.h"
 #include "hooks/handed.h"
+
+#define LOOK_NS UINT64_C(1000000)
+
+static uint64_t look_ticks; /* LOOK_NS; 0: not known yet */
+static uint32_t must_not_ask;
 
 int tacho__is_for_client(int fd, enum tacho__client_wait how)
 {
@@ -32,4 +49,55 @@ uint32_t tacho__client_parks(int fd, enum tacho__client_wait how)
 	loop = tacho__loop_parks(TACHO__CLIENTS, TACHO_CLIENTS);
 	errno = saved;
 	return loop;
+}
+
+void tacho__clients_ask_nothing(void)
+{
+	tacho__store(&must_not_ask, 1);
+}
+
+/* How many wait to be accepted, where only that some do is known: 1. Negative: not known. */
+static long not_accepted(int fd)
+{
+	struct timespec at_once = {0, 0};
+	struct pollfd listener = {.fd = fd, .events = POLLIN};
+	struct tcp_info info;
+	socklen_t size = offsetof(struct tcp_info, tcpi_unacked) + sizeof(info.tcpi_unacked);
+
+	if (tacho__load(&must_not_ask))
+		return -1;
+	if (TACHO__SYS(SYS_getsockopt, fd, IPPROTO_TCP, TCP_INFO, &info, &size, 0) == 0)
+		return info.tcpi_state == TCP_LISTEN ? (long)info.tcpi_unacked : -1;
+	return TACHO__SYS(SYS_ppoll, &listener, 1, &at_once, NULL, 0, 0);
+}
+
+/* How fast the clock is that records have shows a moment after they begin. */
+static uint64_t known_look_ticks(void)
+{
+	uint64_t ticks = tacho__load(&look_ticks);
+
+	if (tacho__unlikely(!ticks)) {
+		ticks = tacho__ticks_of_ns(LOOK_NS);
+		if (ticks != UINT64_MAX)
+			tacho__store(&look_ticks, ticks);
+	}
+	return ticks;
+}
+
+void tacho__client_accepted(int fd, uint32_t loop, uint64_t parked, int result)
+{
+	struct tacho__hook_thread *h = &tacho__hook;
+	uint64_t ticks = known_look_ticks();
+	int had_to_wait;
+	long depth;
+
+	tacho__loop_unparks(loop, result >= 0);
+	had_to_wait = h->turn - parked >= ticks;
+	if (result < 0 || (!had_to_wait && h->turn - h->queue_looked < ticks))
+		return;
+	h->queue_looked = h->turn;
+	depth = had_to_wait ? 0 : not_accepted(fd);
+	if (depth >= 0)
+		tacho__watched_put1(TACHO_REC_QUEUE_DEPTH, loop, (uint64_t)depth,
+				    (uintptr_t)__builtin_frame_address(0));
 }

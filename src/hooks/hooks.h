@@ -112,6 +112,8 @@ struct tacho__hook_thread {
 	int32_t listener; /* socket from which listener_loop took a connection last */
 	uint32_t listener_loop;
 	uint32_t glanced; /* 1: it looked once, without a time-out, when it was no loop */
+	uint64_t
+		queue_looked; /* ticks when it told last how many wait to be accepted (clients.c) */
 	struct tacho__hook_taken taken[TACHO__TAKEN] __attribute__((aligned(64))); /* last */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct tacho__hook_thread, outer) == 64, "callbacks look at one line");

@@ -12,6 +12,8 @@
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
@@ -20,6 +22,7 @@
 
 #include "base/sys.h"
 #include "core/control.h"
+#include "hooks/calls.h"
 #include "hooks/crashes.h"
 #include "hooks/hooks.h"
 #include "hooks/samples.h"
@@ -87,6 +90,11 @@ static const struct ours calls[] = {
 static const struct ours crash_calls[] = {
 	{SYS_rt_sigaction, {SIGSEGV}},
 	{SYS_rt_tgsigqueueinfo, {0}},
+};
+/* Of these only who counts connections that wait. */
+static const struct ours queue_calls[] = {
+	{SYS_getsockopt, {3, IPPROTO_TCP, TCP_INFO}},
+	{SYS_ppoll, {0, 1}},
 };
 #define COUNT(list) (sizeof(list) / sizeof((list)[0]))
 
@@ -247,6 +255,9 @@ static int can_go_on(const struct sock_fprog *filter)
 	if (!err &&
 	    !lets_us((const struct sock_filter *)at, f.len, crash_calls, COUNT(crash_calls)))
 		tacho__crashes_end();
+	if (!err &&
+	    !lets_us((const struct sock_filter *)at, f.len, queue_calls, COUNT(queue_calls)))
+		tacho__clients_ask_nothing();
 	tacho__munmap((void *)at, size);
 	return result;
 }

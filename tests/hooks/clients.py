@@ -54,9 +54,17 @@ def test_threads():
     check('threads: what one client waits for is told, and no alarm', not alarms and
           told['verdict']['category'] in ('none', 'scheduling', 'blocked-loop'),
           (alarms, told['verdict']))
-    events, _ = observe('one')
-    check('one: accepting and receiving are both waits for clients',
-          len(clients(events)) == CLIENTS * (REQUESTS + 2), len(clients(events)))
+
+
+def test_one():
+    for how in ('one', 'unix'):
+        events, _ = observe(how)
+        check(f'{how}: accepting and receiving are both waits for clients',
+              len(clients(events)) == CLIENTS * (REQUESTS + 2), len(clients(events)))
+        # When the second is accepted, all have been waiting for long.
+        depths = [(e['loop']['name'], e['depth']) for e in of_type(events, 'queue-depth')]
+        check(f'{how}: after an accept it is told how many more wait',
+              depths[-2:] == [('connections', 1), ('connections', 0)], depths)
 
 
 def test_polls():
@@ -78,6 +86,7 @@ def test_others():
 
 
 test_threads()
+test_one()
 test_polls()
 test_others()
 finish()

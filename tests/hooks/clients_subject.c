@@ -3,6 +3,7 @@
  *
  *	threads   a thread for each connection, which receives, asks a backend for 20 ms, and answers
  *	one       one thread, that accepts, and receives until that client is done
+ *	unix      the same at a socket of AF_UNIX
  *	peeks     as threads, but looks whether there is something with MSG_DONTWAIT
  *	spins     as threads, of descriptors that do not block
  *	polls     as spins, but waits for the client with poll, and at its end until the others are done
@@ -29,7 +30,8 @@ static const char *how;
 static int listener, backend[2], done;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t all_done = PTHREAD_COND_INITIALIZER;
-static struct sockaddr_in address = {.sin_family = AF_INET};
+static struct sockaddr_storage address = {.ss_family = AF_INET};
+static socklen_t address_size = sizeof(struct sockaddr_in);
 
 static int is(const char *name)
 {
@@ -49,6 +51,11 @@ __attribute__((noinline)) static void ask(void)
 
 	must(!setsockopt(backend[0], SOL_SOCKET, SO_RCVTIMEO, &time, sizeof(time)) &&
 	     recv(backend[0], &c, 1, 0) < 0);
+}
+
+static int is_one(void)
+{
+	return is("one") || is("unix");
 }
 
 static int polls(void)
@@ -108,23 +115,23 @@ static void *accept_all(void *arg)
 		int fd = accept(listener, NULL, NULL);
 
 		must(fd >= 0 && (!(is("spins") || polls()) || !fcntl(fd, F_SETFL, O_NONBLOCK)));
-		if (is("one"))
+		if (is_one())
 			serve((void *)(intptr_t)fd);
 		else
 			must(!pthread_create(&threads[i], NULL, is("epoll") ? watch : serve,
 					     (void *)(intptr_t)fd));
 	}
-	for (int i = 0; i < CLIENTS && !is("one"); i++)
+	for (int i = 0; i < CLIENTS && !is_one(); i++)
 		pthread_join(threads[i], NULL);
 	return arg;
 }
 
 static void *use(void *arg)
 {
-	int fd = socket(AF_INET, SOCK_STREAM, 0);
+	int fd = socket(address.ss_family, SOCK_STREAM, 0);
 	char c;
 
-	must(fd >= 0 && !connect(fd, (struct sockaddr *)&address, sizeof(address)));
+	must(fd >= 0 && !connect(fd, (struct sockaddr *)&address, address_size));
 	for (int i = 0; i < REQUESTS; i++) {
 		usleep(30000);
 		must(send(fd, i % 10 == 5 ? "a" : "b", 1, 0) == 1 && recv(fd, &c, 1, 0) == 1);
@@ -135,16 +142,22 @@ static void *use(void *arg)
 
 int main(int argc, char **argv)
 {
-	socklen_t size = sizeof(address);
 	pthread_t server, clients[CLIENTS];
 
 	how = argc > 1 ? argv[1] : "";
 	alarm(60);
-	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-	listener = socket(AF_INET, SOCK_STREAM, 0);
+	/* Of AF_UNIX: without a name, the kernel gives it one. */
+	if (is("unix")) {
+		address.ss_family = AF_UNIX;
+		address_size = sizeof(address.ss_family);
+	} else {
+		((struct sockaddr_in *)&address)->sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	}
+	listener = socket(address.ss_family, SOCK_STREAM, 0);
 	must(listener >= 0 && !socketpair(AF_UNIX, SOCK_STREAM, 0, backend) &&
-	     !bind(listener, (struct sockaddr *)&address, size) && !listen(listener, 8) &&
-	     !getsockname(listener, (struct sockaddr *)&address, &size));
+	     !bind(listener, (struct sockaddr *)&address, address_size) && !listen(listener, 8));
+	address_size = sizeof(address);
+	must(!getsockname(listener, (struct sockaddr *)&address, &address_size));
 	must(!pthread_create(&server, NULL, accept_all, NULL));
 	for (int i = 0; i < CLIENTS; i++)
 		must(!pthread_create(&clients[i], NULL, use, NULL));

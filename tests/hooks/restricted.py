@@ -31,7 +31,7 @@ def main():
     with tempfile.TemporaryDirectory() as tmp:
         for how, answer in (('prctl', 'kill'), ('seccomp', 'kill'), ('raw', 'kill'),
                             ('seccomp', 'trap'), ('strict', 'kill'), ('seccomp', 'error'),
-                            ('none', 'kill')):
+                            ('none', 'kill'), ('accept', 'kill')):
             name = f'{how} {answer}'
             plain = subprocess.run([PROGRAM, how, answer], capture_output=True, text=True,
                                    timeout=60)
@@ -42,7 +42,7 @@ def main():
             check(f'{name}: the program ends as it does without',
                   (run.returncode, run.stdout) == (plain.returncode, plain.stdout) and
                   plain.returncode == 7, (plain, run))
-            goes_on = how == 'none' or answer == 'error'
+            goes_on = how in ('none', 'accept') or answer == 'error'
             check(f'{name}: what came before is recorded', parks >= 2, (parks, run.stderr))
             check(f'{name}: recording goes on if it can', (parks > 50) == goes_on, parks)
             check(f'{name}: the trace says why if it does not',

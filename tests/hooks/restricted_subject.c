@@ -1,13 +1,15 @@
 /*
  * Programs for restricted.py, which restrict their own system calls and go on: restricted_subject
  * HOW ANSWER. HOW is the call that restricts: prctl, seccomp, raw (syscall with the number of
- * prctl), strict, or none. ANSWER is what calls that the program does not make get: kill, trap or
+ * prctl), strict, accept or none; accept forbids what tells how many connections wait, and nothing else,
+ * and accepts some. ANSWER is what calls that the program does not make get: kill, trap or
  * error.
  */
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
+#include <netinet/in.h>
 #include <poll.h>
 #include <pthread.h>
 #include <sched.h>
@@ -18,6 +20,7 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -60,6 +63,16 @@ static struct sock_filter code[] = {
 };
 #define LAST (sizeof(code) / sizeof(code[0]) - 1)
 
+static struct sock_filter no_questions[] = {
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, NUMBER),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_ppoll, 3, 0),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getsockopt, 0, 3),
+	BPF_STMT(BPF_LD | BPF_W | BPF_ABS, ARG(1)),
+	BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, IPPROTO_TCP, 0, 1),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
+	BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+};
+
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static volatile unsigned sink;
 static int held;
@@ -88,6 +101,29 @@ static int restrict_by(const char *how, const struct sock_fprog *filter)
 			    filter);
 }
 
+/* With more than a millisecond between two of them. */
+static int accept_some(void)
+{
+	struct sock_fprog filter = {sizeof(no_questions) / sizeof(no_questions[0]), no_questions};
+	struct sockaddr_in address = {.sin_family = AF_INET};
+	socklen_t size = sizeof(address);
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+
+	address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(listener, (struct sockaddr *)&address, size) || listen(listener, 8) ||
+	    getsockname(listener, (struct sockaddr *)&address, &size) ||
+	    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) ||
+	    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter))
+		return 4;
+	for (int i = 0; i < 60; i++) {
+		if (connect(socket(AF_INET, SOCK_STREAM, 0), (struct sockaddr *)&address, size) ||
+		    accept(listener, NULL, NULL) < 0)
+			return 6;
+		usleep(2000);
+	}
+	return 7;
+}
+
 static void say(const char *text)
 {
 	if (write(1, text, strlen(text)) < 0)
@@ -104,6 +140,8 @@ int main(int argc, char **argv)
 
 	if (argc < 2)
 		return 2;
+	if (!strcmp(argv[1], "accept"))
+		return accept_some();
 	code[LAST].k = !strcmp(answer, "trap")	  ? SECCOMP_RET_TRAP
 		       : !strcmp(answer, "error") ? SECCOMP_RET_ERRNO | EPERM
 						  : SECCOMP_RET_KILL_PROCESS;

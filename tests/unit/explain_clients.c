@@ -174,12 +174,79 @@ static void one_of_many_threads_hangs_though_it_has_few_turns(void **state)
 	end(&j);
 }
 
+/*
+ * One that accepts 100 times a second and waits for its clients for most of that; `more`: how many others
+ * wait to be accepted meanwhile, and in every `empty`th round nobody. From `from` on.
+ */
+static void accept_all(struct judged *j, uint64_t more, uint64_t empty, uint64_t from)
+{
+	begin(j);
+	trace_stream(&j->m, 1, 0);
+	PUT(&j->m, 0, PARK, CLIENTS);
+	for (uint64_t i = 0; i < 200; i++) {
+		uint64_t at = (10 * i + 1) * MS;
+
+		PUT(&j->m, at, UNPARK, 1);
+		if (i >= from)
+			PUT(&j->m, at, QUEUE_DEPTH, CLIENTS, (i + 1) % empty ? more : 0);
+		PUT(&j->m, at + MS, PARK, CLIENTS);
+		PUT(&j->m, at + 6 * MS, UNPARK, 1);
+		PUT(&j->m, at + 7 * MS, PARK, CLIENTS);
+	}
+	judge(j);
+}
+
+static void who_accepts_is_full_while_others_wait_for_that(void **state)
+{
+	struct judged j;
+
+	(void)state;
+	accept_all(&j, 3, 1000, 0);
+	assert_string_equal(j.e->verdict.category, "overload");
+	assert_non_null(
+		strstr(found(&j, "loop-saturated")->summary,
+		       "connections wait to be accepted 100 % of the time, up to 3 at once"));
+	/* Three times what is between the first look and the last. */
+	assert_int_equal((uint64_t)found(&j, "loop-saturated")->cost_ns, 3 * 1990 * MS);
+	end(&j);
+	/* 19 of 20 rounds have others in them: each that has none spoils the two beside it. */
+	accept_all(&j, 3, 50, 0);
+	assert_non_null(found(&j, "loop-saturated"));
+	end(&j);
+	accept_all(&j, 3, 20, 0);
+	assert_null(found(&j, "loop-saturated"));
+	end(&j);
+	accept_all(&j, 0, 1000, 0);
+	assert_string_equal(j.e->verdict.category, "none");
+	end(&j);
+}
+
+static void a_burst_of_connections_is_no_lack_of_who_accepts(void **state)
+{
+	struct judged j;
+
+	(void)state;
+	/* Of 200 rounds the last 150, and the last 170. */
+	accept_all(&j, 3, 1000, 50);
+	assert_null(found(&j, "loop-saturated"));
+	end(&j);
+	accept_all(&j, 3, 1000, 30);
+	assert_non_null(found(&j, "loop-saturated"));
+	end(&j);
+	/* Too few looks to tell. */
+	accept_all(&j, 3, 1000, 181);
+	assert_null(found(&j, "loop-saturated"));
+	end(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_client_waits_for_by_itself_is_no_alarm),
 		cmocka_unit_test(clients_that_wait_for_each_other_are_one),
 		cmocka_unit_test(a_client_may_keep_its_thread_busy),
+		cmocka_unit_test(who_accepts_is_full_while_others_wait_for_that),
+		cmocka_unit_test(a_burst_of_connections_is_no_lack_of_who_accepts),
 		cmocka_unit_test(one_of_many_threads_hangs_though_it_has_few_turns),
 	};
 
