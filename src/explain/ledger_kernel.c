@@ -458,6 +458,15 @@ static void allow(struct tacho__ledger_book *b, const struct tacho__counter *c)
 		w->cpus = (uint32_t)c->value;
 }
 
+/* Each connection is one more thing to do, of which its wait reported no more than the first. */
+static void count_accepted(struct tacho__ledger_book *b, const struct tacho__counter *c)
+{
+	struct tacho__worker *w = tacho__table_find(&b->workers, c->at.process, c->at.thread);
+
+	if (w && w->doing == TACHO__RUNNING && c->name == w->loop && w->level == TACHO_LEVEL_WAITS)
+		w->accepted++;
+}
+
 void tacho__book_counter(void *arg, const struct tacho__counter *c)
 {
 	struct tacho__ledger_book *b = arg;
@@ -466,8 +475,10 @@ void tacho__book_counter(void *arg, const struct tacho__counter *c)
 	uint64_t us;
 
 	tacho__book_seen(b, p, c->at.process, c->ns);
-	if (c->depth)
+	if (c->depth) {
+		count_accepted(b, c);
 		return;
+	}
 	if (k->process != c->at.process || k->id != c->name)
 		*k = (struct tacho__known_id){c->at.process, c->name,
 					      what_counts(b, c->at.process, c->name)};

@@ -281,6 +281,8 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 		w->itself_ns = w->open[0].ns;
 		w->itself_waiting = w->open[0].waiting_ns;
 		w->open[0].got = w->ready + w->left_ready;
+		if (w->open[0].got < w->accepted)
+			w->open[0].got = w->accepted;
 		w->open[0].ready = w->open[0].got + things_of_others(b, w);
 		close_frame(b, w, ns);
 		/* Else the kernel's part is told next. */
@@ -353,6 +355,7 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	tacho__book_count(b, w);
 	w->wait_to = ns;
 	w->ready = (uint32_t)ready;
+	w->accepted = 0;
 	if (ready > b->l->threads[w->thread].most_ready)
 		b->l->threads[w->thread].most_ready = (uint32_t)ready;
 	if (waited) {

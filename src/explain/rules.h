@@ -58,8 +58,6 @@ static inline double tacho__window_ns(const struct tacho__explaining *x)
 	return x->sum->last_ns > x->sum->first_ns ? (double)(x->sum->last_ns - x->sum->first_ns)
 						  : 1;
 }
-/* Of the window: what goes on for so long goes on in all of it. */
-#define TACHO__MOSTLY 0.8
 /* What rates are of: what went on for less than is enough to tell is no rate. */
 double tacho__seconds(const struct tacho__explaining *x);
 

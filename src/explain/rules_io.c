@@ -12,6 +12,7 @@
 #define LATE_MIN 3u
 /* Of a loop's time: from here on what comes at random waits longer than it takes (M/D/1). */
 #define FLOODED 0.67
+#define MOSTLY 0.8
 
 /* Share of the time that is in turns, 0..1; -1: not known. */
 static double in_turns(const struct tacho__loop_sum *l)
@@ -127,7 +128,7 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 						  share, "loop-saturated.share"))
 		return;
 	/* Its clients may come later than the window begins, and go before it ends. */
-	if (more * busy < TACHO__MOSTLY) {
+	if (more * busy < MOSTLY) {
 		tacho__consider(x, "loop-saturated", name, (double)l->busy_ns / 2, 0,
 				"it is full for a part of the window only");
 		return;

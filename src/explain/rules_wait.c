@@ -5,7 +5,8 @@
 
 #define LATE_WAKES 5u /* a few that are late may be anything */
 #define LATE_SHARE 0.1
-#define LOOKS_MIN 20u
+#define FULL 0.95 /* as loop-saturated.share */
+#define FULL_NS UINT64_C(1000000000)
 
 /* -------------------------------------------------------------------- wakes */
 
@@ -252,47 +253,58 @@ static const struct tacho__loop_sum *busiest_of(const struct tacho__explaining *
 	return busiest;
 }
 
+/* For how long there was one nearly all the time, at the longest; and since when. */
+static uint64_t longest_run(const struct tacho__explaining *x, const struct tacho__counter_sum *k,
+			    uint64_t *since)
+{
+	uint64_t step_ns = tacho__summary_step_ns(x->sum);
+	uint32_t run = 0, longest = 0;
+
+	for (uint32_t i = 0; i < TACHO__SERIES; i++) {
+		run = (double)k->above.at[i] >= FULL * (double)step_ns ? run + 1 : 0;
+		if (run > longest) {
+			longest = run;
+			*since = x->sum->first_ns + (i + 1 - run) * step_ns;
+		}
+	}
+	return longest * step_ns;
+}
+
 /*
- * Threads or processes that serve one client each are full when others wait to be accepted all the time.
+ * Threads or processes that serve one client each are full while others wait to be accepted all the time.
  * Whether they run or wait for their clients meanwhile makes no difference to those.
  */
 static void find_not_accepted(struct tacho__explaining *x, const struct tacho__counter_sum *k)
 {
 	const struct tacho__loop_sum *l = busiest_of(x, k->name);
-	double span = (double)(k->last_ns - k->first_ns), mean = k->sum_y / (double)k->count;
-	double share = span > 0 ? 100 * (double)k->above_ns / span : 0;
-	double waited = mean * (double)k->above_ns;
-	double busy;
+	uint64_t since = 0, run = longest_run(x, k, &since);
+	double waited = k->sum_y / (double)k->count * (double)k->above_ns;
+	char ns[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (k->count < LOOKS_MIN || !l ||
-	    tacho__below(x, "loop-saturated", "connections that wait to be accepted", waited, share,
-			 "loop-saturated.share"))
-		return;
-	if (span < TACHO__MOSTLY * tacho__window_ns(x)) {
-		tacho__consider(x, "loop-saturated", "connections that wait to be accepted", waited,
-				waited, "they do for a part of the window only");
+	if (!l || run < FULL_NS) {
+		if (k->above_ns)
+			tacho__consider(x, "loop-saturated", "connections that wait to be accepted",
+					waited, waited,
+					"they did not for a second without a pause");
 		return;
 	}
 	f = tacho__find(x, "loop-saturated", TACHO__SEVERITY_WARNING, k->process, waited);
 	f->loop = l->loop;
 	f->thread = l->thread;
 	f->waiting_ns = waited;
-	busy = 100 * tacho__busy_share(x, l->thread);
 	tacho__where_busy(x, f, l);
 	tacho__say_summary(
 		f,
-		"connections wait to be accepted %.0f %% of the time, up to %.0f at once: whoever "
-		"accepts them is busy with others",
-		share, k->most);
+		"connections wait to be accepted, for %s without a pause and up to %.0f at once: "
+		"whoever accepts them is busy with others",
+		tacho__ns_text(ns, (double)run), k->most);
 	tacho__say_advice(f,
 			  "Have more threads or processes that accept, if there are CPUs for them; "
 			  "or do less for each connection, and do not keep those that idle.");
-	tacho__say_evidence(f, l->thread, k->first_ns, k->last_ns, mean, "",
-			    "%.1f more waited on average when one was accepted", mean);
-	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, busy, "%",
-			    "it was busy %.0f %% of the time, and waited for clients otherwise",
-			    busy);
+	tacho__say_evidence(f, l->thread, since, since + run, k->sum_y / (double)k->count, "",
+			    "%.1f more waited on average when one was accepted",
+			    k->sum_y / (double)k->count);
 }
 
 void tacho__rules_wait(struct tacho__explaining *x)

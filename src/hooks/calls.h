@@ -157,6 +157,14 @@ static inline uint32_t tacho__waits_for_client(int fd, enum tacho__client_wait h
 }
 /* A wait in accept, of that loop, ends with `result`; it began at `parked`, in ticks. */
 void tacho__client_accepted(int fd, uint32_t loop, uint64_t parked, int result);
+/* A loop of which no more than its waits is seen accepts. */
+static inline int tacho__accepts_in_turn(void)
+{
+	const struct tacho__hook_thread *h = &tacho__hook;
+
+	return h->turn && h->level == TACHO_LEVEL_WAITS && tacho__recording();
+}
+void tacho__turn_accepted(int fd);
 /* The calls that tell how many wait to be accepted are forbidden from now on. */
 void tacho__clients_ask_nothing(void);
 

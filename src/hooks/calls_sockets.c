@@ -53,6 +53,8 @@ static inline int is_known_listener(int fd)
                                                                                                    \
 		if (client)                                                                        \
 			tacho__client_accepted(fd, client, parked, result);                        \
+		else if (result >= 0 && tacho__accepts_in_turn())                                  \
+			tacho__turn_accepted(fd);                                                  \
 		tacho__descriptor_changed(result);                                                 \
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__TRANSFERS(fd));      \
 		if (result >= 0)                                                                   \

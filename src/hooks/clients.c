@@ -10,7 +10,8 @@
  *
  * What waits for all of them are connections that nobody has accepted yet. How many there are is
  * told as the depth of the loop's queue, after an accept, at most once in a millisecond on each thread; and that
- * there were none, when a thread had to wait for one.
+ * there were none, when a thread had to wait for one. The same is told of other loops, of which callbacks
+ * are not seen: some accept and serve one after the other without going back to their wait.
  */
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -84,20 +85,33 @@ static uint64_t known_look_ticks(void)
 	return ticks;
 }
 
-void tacho__client_accepted(int fd, uint32_t loop, uint64_t parked, int result)
+static void tell_depth(uint32_t loop, long depth, uint64_t now)
 {
-	struct tacho__hook_thread *h = &tacho__hook;
-	uint64_t ticks = known_look_ticks();
-	int had_to_wait;
-	long depth;
-
-	tacho__loop_unparks(loop, result >= 0);
-	had_to_wait = h->turn - parked >= ticks;
-	if (result < 0 || (!had_to_wait && h->turn - h->queue_looked < ticks))
-		return;
-	h->queue_looked = h->turn;
-	depth = had_to_wait ? 0 : not_accepted(fd);
+	tacho__hook.queue_looked = now;
 	if (depth >= 0)
 		tacho__watched_put1(TACHO_REC_QUEUE_DEPTH, loop, (uint64_t)depth,
 				    (uintptr_t)__builtin_frame_address(0));
+}
+
+void tacho__client_accepted(int fd, uint32_t loop, uint64_t parked, int result)
+{
+	const struct tacho__hook_thread *h = &tacho__hook;
+	uint64_t ticks = known_look_ticks();
+
+	tacho__loop_unparks(loop, result >= 0);
+	if (result < 0)
+		return;
+	if (h->turn - parked >= ticks)
+		tell_depth(loop, 0, h->turn);
+	else if (h->turn - h->queue_looked >= ticks)
+		tell_depth(loop, not_accepted(fd), h->turn);
+}
+
+void tacho__turn_accepted(int fd)
+{
+	const struct tacho__hook_thread *h = &tacho__hook;
+	uint64_t now = tacho__ticks();
+
+	if (now - h->queue_looked >= known_look_ticks())
+		tell_depth(h->loop, not_accepted(fd), now);
 }

@@ -154,8 +154,10 @@ static void counter_point(struct tacho__summing *g, struct tacho__counter_sum *k
 		k->first = k->least = k->most = y;
 	}
 	x = (double)(ns - k->first_ns) / 1e9;
-	if (k->count > 1 && k->last != 0 && y != 0 && ns > k->last_ns)
+	if (k->count > 1 && k->last != 0 && y != 0 && ns > k->last_ns) {
 		k->above_ns += ns - k->last_ns;
+		tacho__sum_range(g, &k->above, k->last_ns, ns);
+	}
 	k->last_ns = ns;
 	k->last = y;
 	if (y < k->least)

@@ -176,7 +176,8 @@ struct tacho__counter_sum {
 	uint64_t count;
 	uint64_t first_ns, last_ns;
 	double first, last, least, most;
-	uint64_t above_ns; /* between two points of which neither is 0 */
+	struct tacho__series above; /* ns between two points of which neither is 0 */
+	uint64_t above_ns;	    /* all of these */
 	/* Of value over seconds since first_ns, for a line through all points. */
 	double sum_x, sum_y, sum_xx, sum_xy;
 	uint32_t kind;		      /* of the poll that set it highest; 0 none */

@@ -203,39 +203,62 @@ static void who_accepts_is_full_while_others_wait_for_that(void **state)
 	(void)state;
 	accept_all(&j, 3, 1000, 0);
 	assert_string_equal(j.e->verdict.category, "overload");
-	assert_non_null(
-		strstr(found(&j, "loop-saturated")->summary,
-		       "connections wait to be accepted 100 % of the time, up to 3 at once"));
+	assert_non_null(strstr(found(&j, "loop-saturated")->summary,
+			       "s without a pause and up to 3 at once"));
 	/* Three times what is between the first look and the last. */
 	assert_int_equal((uint64_t)found(&j, "loop-saturated")->cost_ns, 3 * 1990 * MS);
-	end(&j);
-	/* 19 of 20 rounds have others in them: each that has none spoils the two beside it. */
-	accept_all(&j, 3, 50, 0);
-	assert_non_null(found(&j, "loop-saturated"));
-	end(&j);
-	accept_all(&j, 3, 20, 0);
-	assert_null(found(&j, "loop-saturated"));
 	end(&j);
 	accept_all(&j, 0, 1000, 0);
 	assert_string_equal(j.e->verdict.category, "none");
 	end(&j);
 }
 
-static void a_burst_of_connections_is_no_lack_of_who_accepts(void **state)
+static void connections_that_wait_now_and_then_are_load(void **state)
 {
 	struct judged j;
 
 	(void)state;
-	/* Of 200 rounds the last 150, and the last 170. */
-	accept_all(&j, 3, 1000, 50);
-	assert_null(found(&j, "loop-saturated"));
-	end(&j);
-	accept_all(&j, 3, 1000, 30);
+	/* All are accepted once in 1.2 s, and in 0.8 s. */
+	accept_all(&j, 3, 120, 0);
 	assert_non_null(found(&j, "loop-saturated"));
 	end(&j);
-	/* Too few looks to tell. */
-	accept_all(&j, 3, 1000, 181);
+	accept_all(&j, 3, 80, 0);
 	assert_null(found(&j, "loop-saturated"));
+	end(&j);
+	/* They come for the last 1.2 s of two, and for the last 0.8 s. */
+	accept_all(&j, 3, 1000, 80);
+	assert_non_null(found(&j, "loop-saturated"));
+	end(&j);
+	accept_all(&j, 3, 1000, 120);
+	assert_null(found(&j, "loop-saturated"));
+	end(&j);
+}
+
+/* Each of 4 ms, without going back to the wait; told of, or as one that nobody knows anything of. */
+static void serve_in_one_turn(struct judged *j, int told)
+{
+	begin(j);
+	trace_stream(&j->m, 1, 0);
+	for (uint64_t i = 0; i < 4; i++) {
+		PUT(&j->m, i * 500 * MS, PARK, LOOP_1);
+		PUT(&j->m, (i * 500 + 100) * MS, UNPARK, 1);
+		for (uint64_t k = 0; k < 99 && told; k++)
+			PUT(&j->m, (i * 500 + 100 + 4 * k) * MS + 1000, QUEUE_DEPTH, LOOP_1, 0);
+	}
+	PUT(&j->m, 2000 * MS, PARK, LOOP_1);
+	judge(j);
+}
+
+static void a_turn_with_many_connections_is_no_long_callback(void **state)
+{
+	struct judged j;
+
+	(void)state;
+	serve_in_one_turn(&j, 0);
+	assert_non_null(found(&j, "long-callback"));
+	end(&j);
+	serve_in_one_turn(&j, 1);
+	assert_null(found(&j, "long-callback"));
 	end(&j);
 }
 
@@ -246,7 +269,8 @@ int main(void)
 		cmocka_unit_test(clients_that_wait_for_each_other_are_one),
 		cmocka_unit_test(a_client_may_keep_its_thread_busy),
 		cmocka_unit_test(who_accepts_is_full_while_others_wait_for_that),
-		cmocka_unit_test(a_burst_of_connections_is_no_lack_of_who_accepts),
+		cmocka_unit_test(connections_that_wait_now_and_then_are_load),
+		cmocka_unit_test(a_turn_with_many_connections_is_no_long_callback),
 		cmocka_unit_test(one_of_many_threads_hangs_though_it_has_few_turns),
 	};
 
