@@ -13,7 +13,6 @@
 #include "hooks/waits.h"
 
 #define STACK_NEAR (64u << 10)
-#define EPOLLS_LEAST 8u /* waits that show that the loop of a thread is one of epoll */
 
 /* Whether the thread is in a callback, or in a poll that the program tells. */
 static int in_poll(void)
@@ -45,7 +44,7 @@ static int in_work(int waits, const void *code)
 		h->glanced = 1;
 		return 1;
 	}
-	often = h->epolls >= EPOLLS_LEAST && h->polls < h->epolls / 4;
+	often = h->epolls >= TACHO__EPOLLS_LEAST && h->polls < h->epolls / 4;
 	if (waits && h->loop) {
 		tacho__count_wait(&h->polls);
 		between = tacho__waits_between(code);

@@ -11,6 +11,8 @@
  *	later   a loop of epoll that becomes one of poll
  *	child   a loop of epoll, whose child has one of poll
  *	looks   a loop of epoll that asks by poll after each event, without waiting
+ *	sets    a loop of epoll; every twentieth event is followed by 30 ms in another set, from run_other()
+ *	switch  a loop of epoll, and then one of another set, in run_other()
  *	killed  as epoll, and it is in poll for good in the end
  *	uv      a timer of libuv whose callback is 30 ms in select, from choose()
  */
@@ -56,6 +58,16 @@ static void turn(int times)
 			abort();
 }
 
+__attribute__((noinline)) static int run_other(int ms)
+{
+	struct epoll_event event;
+	int set = epoll_create1(EPOLL_CLOEXEC);
+	volatile int n = epoll_wait(set, &event, 1, ms);
+
+	close(set);
+	return n;
+}
+
 static void wait_in_poll(int times)
 {
 	while (times-- > 0)
@@ -97,6 +109,7 @@ static void run_uv(void)
 static void run_epoll(const char *how)
 {
 	int even = !strcmp(how, "even"), looks = !strcmp(how, "looks");
+	int sets = !strcmp(how, "sets");
 
 	for (int i = 0; i < EVENTS; i++) {
 		turn(1);
@@ -104,7 +117,9 @@ static void run_epoll(const char *how)
 			ask(1);
 		else if (looks)
 			ask(0);
-		if (i % 20 == 19 && !even)
+		if (i % 20 == 19 && sets)
+			run_other(MS);
+		else if (i % 20 == 19 && !even)
 			ask(MS);
 	}
 }
@@ -143,6 +158,10 @@ int main(int argc, char **argv)
 	} else if (!strcmp(how, "later")) {
 		turn(EVENTS);
 		wait_in_poll(4 * EVENTS);
+	} else if (!strcmp(how, "switch")) {
+		turn(EVENTS);
+		for (int i = 0; i < 4 * EVENTS; i++)
+			run_other(1);
 	} else if (!strcmp(how, "child")) {
 		turn(EVENTS);
 		if (!fork()) {
