@@ -121,6 +121,10 @@ static int explains(const struct tacho__finding *cause, const struct tacho__find
 		return 0;
 	if (symptom->pool)
 		return is_for_pool(cause, symptom);
+	/* A loop that lacks a CPU asks less often for nothing. */
+	if (strcmp(symptom->rule, "futile-wakeups") == 0 &&
+	    strcmp(fold_of(cause)->category, "scheduling") == 0)
+		return 0;
 	if (strcmp(symptom->rule, "kernel-scheduling-delay") == 0)
 		return strcmp(cause->rule, "cpu-throttled") == 0;
 	/* A loop that is full is explained by what fills it, not by a wait here and there. */
