@@ -34,8 +34,11 @@ static void signalled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	}
 	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, TACHO__NONE, place);
 	if (index != TACHO__NONE) {
-		tacho__owned_at(b->l, index)->is_signal = 1;
-		tacho__owned_at(b->l, index)->place = place;
+		struct tacho__owned *o = tacho__owned_at(b->l, index);
+
+		o->is_signal = 1;
+		if (!o->place)
+			o->place = place;
 	}
 	tacho__book_block(b, w, index, ns);
 	w->signal_owned = index;
@@ -112,7 +115,8 @@ static void know_signal(struct tacho__ledger_book *b, struct tacho__worker *w,
 	struct tacho__owned *o = tacho__owned_at(b->l, w->signal_owned);
 	const struct tacho__worker *by;
 
-	if (l->stack)
+	/* Functions of a library wait for many things: the stack of the longest tells. */
+	if (l->stack && (l->end_ns - l->begin_ns >= o->longest_ns || o->place == l->place))
 		o->place = l->stack;
 	if (!l->got && !l->cut)
 		o->gave_up_ns += l->end_ns - l->begin_ns;
