@@ -89,6 +89,15 @@ def test_between():
         check(f'{how}: poll between two waits for work is a call', len(found) == len(
             calls(events, 'poll')) and EVENTS // every - 4 <= len(found) < EVENTS // every,
             (len(found), seen(events)))
+    events = events_of('sleeps')[0]
+    found = [c for c in calls(events, 'select') if functions(c['at'])[:1] == ['pick'] and
+             int(c['duration_ns']) >= MS * 990000]
+    check('sleeps: select for nothing between two waits for work is a call', len(found) == len(
+        calls(events, 'select')) and EVENTS // 5 - 4 <= len(found) < EVENTS // 5,
+        (len(found), seen(events)))
+    events = events_of('timer', '0')[0]
+    check('timer: where nothing else is waited for, it is where the thread rests',
+          not calls(events, 'select') and parks(events, ' select') == EVENTS, seen(events))
     for how, n in (('phases', 2 * EVENTS), ('nested', EVENTS + EVENTS // 10 * 3)):
         events = events_of(how, '0')[0]
         check(f'{how}: another loop is no call', not calls(events, 'poll') and

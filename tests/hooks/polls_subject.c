@@ -5,6 +5,8 @@
  *	even    epoll and poll by turns
  *	often   a loop of epoll; every third event is followed by 30 ms in poll, from ask()
  *	between a loop of poll, in rest(); every fifth event is followed by 30 ms in poll, from ask()
+ *	sleeps  a loop of select, in pick(); every fifth event is followed by 30 ms in pick(), for nothing
+ *	timer   waits in pick() for nothing alone
  *	nested  the same; every tenth event is followed by three waits in ask(), each of which may idle
  *	phases  a loop of poll, in rest(), and then one in ask()
  *	poll    a loop of poll; before it, epoll was used a few times
@@ -46,6 +48,20 @@ __attribute__((noinline)) static int rest(void)
 	struct pollfd p = {.fd = silent[0], .events = POLLIN};
 	volatile int n = poll(&p, 1, 1);
 
+	return n;
+}
+
+/* As languages do it: all that a script selects is selected here. */
+__attribute__((noinline)) static int pick(int fd, int ms)
+{
+	struct timeval time = {0, ms * 1000};
+	fd_set set;
+	volatile int n;
+
+	FD_ZERO(&set);
+	if (fd >= 0)
+		FD_SET(fd, &set);
+	n = select(fd + 1, fd >= 0 ? &set : NULL, NULL, NULL, &time);
 	return n;
 }
 
@@ -148,6 +164,12 @@ int main(int argc, char **argv)
 				wait_in_poll(3);
 			else if (!nested && i % 5 == 4)
 				ask(MS);
+		}
+	} else if (!strcmp(how, "sleeps") || !strcmp(how, "timer")) {
+		for (int i = 0; i < EVENTS; i++) {
+			pick(how[0] == 's' ? silent[0] : -1, 1);
+			if (how[0] == 's' && i % 5 == 4)
+				pick(-1, MS);
 		}
 	} else if (!strcmp(how, "often")) {
 		for (int i = 0; i < EVENTS; i++) {
