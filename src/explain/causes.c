@@ -160,6 +160,15 @@ static void count_clients(const struct tacho__explaining *x, struct counted *c)
 			      (double)r->count >= ONE_CLIENT * (double)all;
 }
 
+/* What shares are of. A process that lived for a moment, as one that a server forks for each client, has
+   not waited for much of anything: as for rates, half a second at least. */
+static double shared_ns(const struct tacho__explaining *x, double window_ns)
+{
+	double least_ns = tacho__limit(x, "not-enough-data.ns");
+
+	return window_ns > least_ns ? window_ns : least_ns;
+}
+
 /* What the clock jumped over, or the process was stopped for, is time that nothing has a share of. */
 static void count_running(const struct tacho__explaining *x, struct counted *c)
 {
@@ -169,9 +178,7 @@ static void count_running(const struct tacho__explaining *x, struct counted *c)
 	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));)
 		if (o->process == x->process && kind_of(o) == TACHO__OWNS_STOPPED && o->ns > paused)
 			paused = o->ns;
-	c->running_ns = tacho__window_ns(x) - (double)paused;
-	if (c->running_ns < 1)
-		c->running_ns = 1;
+	c->running_ns = shared_ns(x, tacho__window_ns(x) - (double)paused);
 }
 
 /*
@@ -510,7 +517,8 @@ static int is_preempted(const struct tacho__explaining *x, const struct tacho__c
 static enum tacho__severity severity_of(const struct tacho__explaining *x, const struct counted *c,
 					const struct tacho__cause *g)
 {
-	double window = g->owns == TACHO__OWNS_STOPPED ? tacho__window_ns(x) : c->running_ns;
+	double window =
+		g->owns == TACHO__OWNS_STOPPED ? shared_ns(x, tacho__window_ns(x)) : c->running_ns;
 	double share = 100 * (double)(g->waiting_ns + g->served_ns) / window;
 	double least = tacho__limit(x, "waiting.share");
 	uint32_t threads = peers(x, g);

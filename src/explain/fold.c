@@ -61,6 +61,32 @@ static const struct fold *fold_of(const struct tacho__finding *f)
 	return &folds[0];
 }
 
+/* A loop that waits for room in the queue of a pool does so because the pool is too small. */
+static int is_for_pool(const struct tacho__finding *pool, const struct tacho__finding *f)
+{
+	return f->pool && pool->pool == f->pool && pool->process == f->process &&
+	       pool->severity >= TACHO__SEVERITY_WARNING &&
+	       strcmp(pool->rule, "pool-exhausted") == 0 && strcmp(f->rule, "blocking-call") == 0;
+}
+
+/* Where the pool is not, what it waits for is a cause. */
+static void look_at_pools(struct tacho__explanation *e)
+{
+	for (uint32_t i = 0; i < e->count; i++) {
+		struct tacho__finding *f = &e->findings[i];
+		uint32_t k = 0;
+
+		while (k < e->count && !is_for_pool(&e->findings[k], f))
+			k++;
+		f->pool = k < e->count || strcmp(f->rule, "pool-exhausted") == 0 ? f->pool : 0;
+	}
+}
+
+static int symptom_of(const struct tacho__finding *f)
+{
+	return f->pool && strcmp(f->rule, "blocking-call") == 0 ? 1 : fold_of(f)->symptom;
+}
+
 static int first_of(const struct tacho__finding *f)
 {
 	return f->severity == TACHO__SEVERITY_CRITICAL ? fold_of(f)->first : 0;
@@ -69,7 +95,7 @@ static int first_of(const struct tacho__finding *f)
 /* A symptom comes after all causes, so that the cause that explains it comes before it. */
 static int tier_of(const struct tacho__finding *f)
 {
-	return f->once ? ONCE : fold_of(f)->symptom;
+	return f->once ? ONCE : symptom_of(f);
 }
 
 static int by_rank(const void *a, const void *b)
@@ -93,6 +119,12 @@ static int explains(const struct tacho__finding *cause, const struct tacho__find
 		return 0;
 	if (strcmp(cause->rule, symptom->rule) == 0 || !fold_of(cause)->cause)
 		return 0;
+	if (symptom->pool)
+		return is_for_pool(cause, symptom);
+	/* A loop that lacks a CPU asks less often for nothing. */
+	if (strcmp(symptom->rule, "futile-wakeups") == 0 &&
+	    strcmp(fold_of(cause)->category, "scheduling") == 0)
+		return 0;
 	if (strcmp(symptom->rule, "kernel-scheduling-delay") == 0)
 		return strcmp(cause->rule, "cpu-throttled") == 0;
 	/* A loop that is full is explained by what fills it, not by a wait here and there. */
@@ -108,7 +140,7 @@ static void fold_all(struct tacho__explanation *e)
 	for (uint32_t i = 0; i < e->count; i++) {
 		struct tacho__finding *f = &e->findings[i];
 
-		for (uint32_t k = 0; k < i && fold_of(f)->symptom && f->folded_into < 0; k++)
+		for (uint32_t k = 0; k < i && symptom_of(f) && f->folded_into < 0; k++)
 			if (e->findings[k].folded_into < 0 && explains(&e->findings[k], f))
 				f->folded_into = (int32_t)k;
 	}
@@ -203,6 +235,7 @@ void tacho__fold(struct tacho__explaining *x)
 {
 	struct tacho__explanation *e = x->out;
 
+	look_at_pools(e);
 	TACHO__SORT(e->findings, e->count, by_rank);
 	fold_all(e);
 	move_folded(e);

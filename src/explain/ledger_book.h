@@ -144,6 +144,7 @@ struct tacho__worker {
 	uint32_t idle_owned;	     /* index; TACHO__NONE */
 	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */
 	enum tacho__owns_reason why; /* it is not observed */
+	uint64_t took_ns;	     /* when it told last that it has come for work; 0 */
 	uint32_t blocked_on; /* a loop that it waits on in the middle of a turn of another; 0 */
 	uint32_t main_loop, main_waits, other_waits;
 	uint32_t home_waits; /* for the condition that most are for, less those for others */

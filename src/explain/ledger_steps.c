@@ -565,6 +565,7 @@ void tacho__book_step(void *arg, const struct tacho__step *s)
 		queue_changes(b, w, s, s->ns);
 		break;
 	case TACHO__STEP_QUEUED:
+		w->took_ns = s->ns;
 		tacho__book_queued(b, s);
 		break;
 	default:

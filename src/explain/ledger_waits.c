@@ -4,6 +4,8 @@
 
 #include "explain/ledger_book.h"
 
+#define ROOM_NS UINT64_C(1000000) /* from when a thread takes work until it says so */
+
 /* Blocked until then, of which a diary says more. */
 static void block_with(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t index,
 		       uint64_t to, struct tacho__passage with)
@@ -32,8 +34,11 @@ static void signalled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	}
 	index = tacho__book_owned(b, w, TACHO__OWNS_LOCK, TACHO__NONE, place);
 	if (index != TACHO__NONE) {
-		tacho__owned_at(b->l, index)->is_signal = 1;
-		tacho__owned_at(b->l, index)->place = place;
+		struct tacho__owned *o = tacho__owned_at(b->l, index);
+
+		o->is_signal = 1;
+		if (!o->place)
+			o->place = place;
 	}
 	tacho__book_block(b, w, index, ns);
 	w->signal_owned = index;
@@ -86,6 +91,22 @@ static void know_woken(struct tacho__worker *w, uint32_t index, const struct tac
 		*largest = *last;
 }
 
+/*
+ * A thread of a pool that signals right after it has come for work says that there is room in its queue:
+ * whoever waited for that has too much for the pool. One that is done with a piece of work signals before.
+ */
+static void know_room(struct tacho__ledger_book *b, struct tacho__owned *o,
+		      const struct tacho__worker *by, const struct tacho__lock *l)
+{
+	const struct tacho__ledger_thread *t = &b->l->threads[by->thread];
+
+	if (t->is_loop || !t->pool || !by->took_ns || l->release_ns < by->took_ns ||
+	    l->release_ns - by->took_ns >= ROOM_NS)
+		return;
+	o->room_ns += l->end_ns - l->begin_ns;
+	o->room_of = t->pool;
+}
+
 /* Who signalled what it waited for: one that serves the same queue has handed it what there is to do;
    so has any that serves one, before it did itself. */
 static void know_signal(struct tacho__ledger_book *b, struct tacho__worker *w,
@@ -94,7 +115,8 @@ static void know_signal(struct tacho__ledger_book *b, struct tacho__worker *w,
 	struct tacho__owned *o = tacho__owned_at(b->l, w->signal_owned);
 	const struct tacho__worker *by;
 
-	if (l->stack)
+	/* Functions of a library wait for many things: the stack of the longest tells. */
+	if (l->stack && (l->end_ns - l->begin_ns >= o->longest_ns || o->place == l->place))
 		o->place = l->stack;
 	if (!l->got && !l->cut)
 		o->gave_up_ns += l->end_ns - l->begin_ns;
@@ -102,6 +124,8 @@ static void know_signal(struct tacho__ledger_book *b, struct tacho__worker *w,
 		return;
 	know_woken(w, w->signal_owned, l);
 	by = tacho__table_find(&b->workers, l->releaser.process, l->releaser.thread);
+	if (by && by != w)
+		know_room(b, o, by, l);
 	if (!by || by == w || by->queue == TACHO__NONE ||
 	    (w->queue != TACHO__NONE && tacho__queue_at(b, by) != tacho__queue_at(b, w)))
 		return;

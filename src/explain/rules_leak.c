@@ -57,6 +57,11 @@ static int is_connection(const struct place *p)
 	return strcmp(p->d->name, "connection") == 0;
 }
 
+static int is_descriptor(const struct place *p)
+{
+	return strcmp(p->d->name, "descriptor") == 0;
+}
+
 /* A value holds until the next is told. */
 static void take_floors(struct place *p, const struct work *w)
 {
@@ -179,6 +184,9 @@ static const char *advice(const struct place *p)
 		       "time-out.";
 	if (strcmp(p->d->name, "thread") == 0)
 		return "See what they wait for: give each a way to end, or use a pool of threads.";
+	if (is_descriptor(p))
+		return "Close each on all paths, also after errors: when the program may have no "
+		       "more of them, it can neither accept a connection nor open a file.";
 	return "Delete or free each when it is done with, on all paths: also when a session ends "
 	       "early.";
 }
@@ -207,30 +215,65 @@ static void find(struct tacho__explaining *x, const struct place *p)
 				    p->begun / seconds, p->ended / seconds);
 }
 
+/* All that the rule looks at once. */
+struct leaks {
+	struct work work;
+	double open; /* connections more than before */
+	double rest; /* what grows and is no descriptor, which it may have */
+	double limit;
+};
+
+static int grows(const struct tacho__explaining *x, const struct leaks *l, const struct place *p)
+{
+	return !is_connection(p) && growth(p) >= l->limit && keeps_growing(x, p);
+}
+
+static void take_all(const struct tacho__explaining *x, struct leaks *l)
+{
+	struct place p;
+
+	l->limit = tacho__limit(x, "handle-leak.count");
+	l->rest = 0;
+	take_work(x, &l->work);
+	l->open = connections(x, &l->work);
+	for (const struct tacho__counter_sum *k = NULL;
+	     (k = tacho__table_next(&x->sum->counters, k));)
+		if (take_place(x, k, &l->work, &p) && grows(x, l, &p) && !is_descriptor(&p))
+			l->rest += growth(&p);
+}
+
+/* Why what grows is no finding; NULL: it is one. */
+static const char *no_leak(const struct tacho__explaining *x, const struct leaks *l,
+			   const struct place *p)
+{
+	if (growth(p) <= PER_CONNECTION * l->open)
+		return "some grow in number as the open connections do";
+	if (p->ended >= p->begun / 2 && is_full(x))
+		return "some grow in number while their loop is full";
+	/* A connection is a descriptor, one of an epoll set, and a handle; the last says most. */
+	if (is_descriptor(p) && growth(p) - l->rest < l->limit)
+		return "some grow in number as what they are part of does";
+	return NULL;
+}
+
 void tacho__rules_leak(struct tacho__explaining *x)
 {
 	int hooked = tacho__source_is_on(x, x->process, "threads");
-	double limit = tacho__limit(x, "handle-leak.count"), open;
 	const char *dropped, *why = "";
 	char many[TACHO__TEXT];
+	struct leaks l;
 	struct place p;
-	struct work w;
 
-	take_work(x, &w);
-	open = connections(x, &w);
+	take_all(x, &l);
 	for (const struct tacho__counter_sum *k = NULL;
 	     (k = tacho__table_next(&x->sum->counters, k));) {
-		if (!take_place(x, k, &w, &p))
+		if (!take_place(x, k, &l.work, &p))
 			continue;
 		hooked = 1;
-		if (is_connection(&p) || growth(&p) < limit || !keeps_growing(x, &p))
+		if (!grows(x, &l, &p))
 			continue;
 		take_counts(x, &p);
-		dropped = growth(&p) <= PER_CONNECTION * open
-				  ? "some grow in number as the open connections do"
-			  : p.ended >= p.begun / 2 && is_full(x)
-				  ? "some grow in number while their loop is full"
-				  : NULL;
+		dropped = no_leak(x, &l, &p);
 		if (dropped)
 			tacho__consider(x, "handle-leak", many_text(many, &p),
 					p.gauge->last * tacho__window_ns(x) / 1e6, 0, "%s",

@@ -193,6 +193,7 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__cause *
 	char ns[TACHO__TEXT], name[TACHO__TEXT], where[2 * TACHO__TEXT];
 	int sleeps = 2 * o->gave_up_ns > o->ns;
 
+	f->pool = 2 * o->room_ns > o->ns ? o->room_of : 0;
 	tacho__where_id(x, f, o->place, o->last_ns);
 	tacho__say_summary(
 		f, "%s blocks its loop for up to %s, %s%s%s", callback(x, name, g),

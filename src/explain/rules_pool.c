@@ -209,6 +209,7 @@ static void find_own_pool(struct tacho__explaining *x, uint32_t index)
 			x->process, k.waiting_ns);
 	f->waiting_ns = k.waiting_ns;
 	f->lock = p->lock;
+	f->pool = index + 1;
 	f->thread = x->out->ledger->threads[k.most->worst->thread].thread;
 	tacho__say_summary(f, "work waits up to %s for a thread of a pool of %u, kept busy by %s",
 			   tacho__ns_text(ns, (double)p->longest_ns), p->threads,

@@ -140,11 +140,15 @@ static inline uint32_t place_of(enum tacho__alive kind, const void *caller)
 
 /* --------------------------------------------------------------- telling */
 
-static int is_defined(const struct place *p)
+static int has_box(void)
 {
 	return tacho__rec &&
-	       __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) == TACHO__PHASE_READY &&
-	       tacho__load(&p->gauge) >> 32 == tacho__load(&tacho__rec->epoch);
+	       __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE) == TACHO__PHASE_READY;
+}
+
+static int is_defined(const struct place *p)
+{
+	return has_box() && tacho__load(&p->gauge) >> 32 == tacho__load(&tacho__rec->epoch);
 }
 
 /*
@@ -197,8 +201,10 @@ static __attribute__((cold, noinline)) void tell(struct place *p, const void *ca
 	if (!tacho__recording() || !__atomic_compare_exchange_n(&p->told, &told, now, 0,
 								__ATOMIC_RELAXED, __ATOMIC_RELAXED))
 		return;
-	/* Ends alone make no box: those of a child may be on the way to another program. */
-	if (!is_defined(p) && caller && tacho__recorder_ready())
+	/* Ends alone make no box: those of a child may be on the way to another program. Nor do
+	   descriptors: every compiler opens many. */
+	if (!is_defined(p) && caller && (kind_of(p) != TACHO__ALIVE_OPENED || has_box()) &&
+	    tacho__recorder_ready())
 		define(p, caller);
 	if (is_defined(p) && alive <= INT64_MAX) {
 		tacho__store(&p->told_alive, alive < UINT32_MAX ? (uint32_t)alive : UINT32_MAX);

@@ -1,6 +1,6 @@
 /*
- * What a program begins and has to end: handles of libuv, events of libevent, descriptors in epoll
- * sets, threads; and connections that were accepted, as a measure of load. How many are alive is
+ * What a program begins and has to end: handles of libuv, events of libevent, descriptors, those in
+ * epoll sets, threads; and connections that were accepted, as a measure of load. How many are alive is
  * counted by the place that begins them, the address of the caller, and told by a gauge and a
  * counter of that place: not at each change, but as often as it takes to see one grow.
  *
@@ -18,6 +18,7 @@
 	X(OTHERS, "handle", 3) /* places full */ \
 	X(CONNECTION, "connection", 0)           \
 	X(DESCRIPTOR, "epoll descriptor", 0)     \
+	X(OPENED, "descriptor", 0)               \
 	X(THREAD, "thread", 0)                   \
 	X(EVENT, "event", 3) /* event_new */     \
 	X(EVENT_ADDED, "event added", 3)         \
@@ -61,6 +62,10 @@ static inline uint64_t tacho__alive_connection(int fd)
 {
 	return (uint64_t)(uint32_t)fd << 3 | 2;
 }
+static inline uint64_t tacho__alive_open(int fd)
+{
+	return (uint64_t)(uint32_t)fd << 3 | 3;
+}
 
 /* errno stays. */
 void tacho__alive_begin(enum tacho__alive kind, uint64_t key, const void *caller);
@@ -88,9 +93,18 @@ int tacho__is_alive(uint64_t key);
 uint32_t tacho__alive_count(enum tacho__alive kind, const void *caller);
 void tacho__alive_uncount(uint32_t place);
 
+/* The program has a new descriptor, or (below 0) none. One that was closed where no hook sees it has its
+   number again: so no more are counted than there are. */
+static inline void tacho__alive_opened(int fd, const void *caller)
+{
+	if (fd >= 0)
+		tacho__alive_begin(TACHO__ALIVE_OPENED, tacho__alive_open(fd), caller);
+}
+
 /* A descriptor is closed, or becomes another. */
 static inline void tacho__alive_closed(int fd)
 {
+	tacho__alive_end(tacho__alive_open(fd));
 	tacho__alive_end(tacho__alive_descriptor(fd));
 	tacho__alive_end(tacho__alive_connection(fd));
 }

@@ -1,7 +1,8 @@
 /*
  * Where a thread waits for work, and where it waits in between.
  *
- * A wait is known by the code that calls it; all waits in epoll are one. Where most waits are is where
+ * A wait is known by the code that calls it; all waits in epoll are one, and so are all in poll and select
+ * for nothing but time, which are sleeps: languages call both from one place. Where most waits are is where
  * the thread waits for work. A wait elsewhere that has come before, alone between two of these, more
  * than once, is one in the middle of work: a query of a client library, say. Waits elsewhere that
  * follow each other may be a loop of another kind, which the thread runs from now on.
@@ -15,6 +16,7 @@
 #define TACHO__BETWEEN_MOST 128u
 #define TACHO__BETWEEN_TIMES 2u
 #define TACHO__AT_EPOLL ((const void *)1)
+#define TACHO__AT_NOTHING ((const void *)2)
 
 /* The thread is about to wait, at `code`. 1: in the middle of work. */
 static inline int tacho__waits_between(const void *code)

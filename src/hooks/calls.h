@@ -126,6 +126,13 @@ static inline void tacho__descriptor_changed(int fd)
 		tacho__store(&tacho__never_blocks[fd], 0);
 }
 
+/* It came into being, or (below 0) did not. errno stays. */
+static inline void tacho__descriptor_made(int fd, const void *caller)
+{
+	tacho__descriptor_changed(fd);
+	tacho__alive_opened(fd, caller);
+}
+
 static inline void tacho__descriptor_closed(int fd)
 {
 	tacho__descriptor_changed(fd);
@@ -328,7 +335,7 @@ static inline void tacho__received(int fd, ssize_t result)
 		uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), #name, on); \
 		int result = TACHO__NEXT(name) args;                                  \
                                                                                       \
-		tacho__descriptor_changed(result);                                    \
+		tacho__descriptor_made(result, __builtin_return_address(0));          \
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, __VA_ARGS__);  \
 		return result;                                                        \
 	}

@@ -121,6 +121,8 @@ TACHO__FD_CALL(int, lockf64, (int fd, int what, off_t size), (fd, what, size))
                                                                                                \
 		if (what == F_SETFL)                                                           \
 			tacho__descriptor_changed(fd);                                         \
+		else if (what == F_DUPFD || what == F_DUPFD_CLOEXEC)                           \
+			tacho__descriptor_made(result, __builtin_return_address(0));           \
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__FD(fd));         \
 		return result;                                                                 \
 	}
@@ -128,19 +130,6 @@ CONTROL(fcntl)
 CONTROL(fcntl64)
 
 /* --------------------------------------------------------------- opening */
-
-/* Descriptors that come into being, or become others, where close is not called. */
-#define MAKING(name, params, args, fd)                \
-	TACHO__HOOKED(int, name, params)              \
-	{                                             \
-		int result = TACHO__NEXT(name) args;  \
-                                                      \
-		if (result >= 0)                      \
-			tacho__descriptor_closed(fd); \
-		return result;                        \
-	}
-MAKING(dup2, (int from, int to), (from, to), to)
-MAKING(dup3, (int from, int to, int flags), (from, to, flags), to)
 
 OPEN_CALL(open, (const char *path, int flags, mode_t mode), (path, flags, mode))
 OPEN_CALL(open64, (const char *path, int flags, mode_t mode), (path, flags, mode))
@@ -153,8 +142,17 @@ OPEN_CALL(__open64_2, (const char *path, int flags), (path, flags))
 OPEN_CALL(__openat_2, (int dir, const char *path, int flags), (dir, path, flags))
 OPEN_CALL(__openat64_2, (int dir, const char *path, int flags), (dir, path, flags))
 
-TACHO__CALL_ERROR(DIR *, opendir, (const char *path), (path), result ? 0 : errno,
-		  TACHO__FD_PATH(result ? dirfd(result) : -1, path))
+TACHO__HOOKED(DIR *, opendir, (const char *path))
+{
+	uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), "opendir", TACHO__ON_NOTHING);
+	DIR *result = TACHO__NEXT(opendir)(path);
+	int fd = result ? dirfd(result) : -1;
+
+	tacho__descriptor_made(fd, __builtin_return_address(0));
+	TACHO__CALL_ENDS(since, "opendir", result ? 0 : errno, TACHO__FD_PATH(fd, path));
+	return result;
+}
+
 /* NULL is the end as a rule. */
 TACHO__CALL_ERROR(void *, readdir, (DIR * folder), (folder), 0, TACHO__FD(dirfd(folder)))
 TACHO__CALL_ERROR(void *, readdir64, (DIR * folder), (folder), 0, TACHO__FD(dirfd(folder)))

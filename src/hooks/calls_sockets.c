@@ -55,7 +55,7 @@ static inline int is_known_listener(int fd)
 			tacho__client_accepted(fd, client, parked, result);                        \
 		else if (result >= 0 && tacho__accepts_in_turn())                                  \
 			tacho__turn_accepted(fd);                                                  \
-		tacho__descriptor_changed(result);                                                 \
+		tacho__descriptor_made(result, __builtin_return_address(0));                       \
 		TACHO__CALL_ENDS(since, #name, result < 0 ? errno : 0, TACHO__TRANSFERS(fd));      \
 		if (result >= 0)                                                                   \
 			tacho__alive_begin(TACHO__ALIVE_CONNECTION,                                \

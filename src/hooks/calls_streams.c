@@ -26,11 +26,31 @@ static int stream_fd(FILE *stream)
 /* --------------------------------------------------- opening and closing */
 
 #define OPEN_CALL(name)                                                                     \
-	TACHO__CALL_ERROR(FILE *, name, (const char *path, const char *mode), (path, mode), \
-			  result ? 0 : errno, TACHO__FD_PATH(stream_fd(result), path))
+	TACHO__HOOKED(FILE *, name, (const char *path, const char *mode))                   \
+	{                                                                                   \
+		uint64_t since =                                                            \
+			TACHO__CALL_BEGINS(tacho__call_counts(), #name, TACHO__ON_NOTHING); \
+		FILE *result = TACHO__NEXT(name)(path, mode);                               \
+                                                                                            \
+		tacho__descriptor_made(stream_fd(result), __builtin_return_address(0));     \
+		TACHO__CALL_ENDS(since, #name, result ? 0 : errno,                          \
+				 TACHO__FD_PATH(stream_fd(result), path));                  \
+		return result;                                                              \
+	}
 OPEN_CALL(fopen)
 OPEN_CALL(fopen64)
-TACHO__CALL(int, fclose, (FILE * stream), (stream), TACHO__NOTHING)
+TACHO__HOOKED(int, fclose, (FILE * stream))
+{
+	uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), "fclose", TACHO__ON_NOTHING);
+	int fd = stream_fd(stream), result;
+
+	/* Some have none: those in memory. */
+	if (fd >= 0)
+		tacho__descriptor_closed(fd);
+	result = TACHO__NEXT(fclose)(stream);
+	TACHO__CALL_ENDS(since, "fclose", result < 0 ? errno : 0, TACHO__NOTHING);
+	return result;
+}
 TACHO__CALL(int, fflush, (FILE * stream), (stream), ON(stream))
 
 /* --------------------------------------------------------------- reading */

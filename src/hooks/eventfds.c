@@ -19,6 +19,7 @@ TACHO__HOOKED(int, eventfd, (unsigned count, int flags))
 {
 	int fd = TACHO__NEXT(eventfd)(count, flags);
 
+	tacho__descriptor_made(fd, __builtin_return_address(0));
 	if (fd >= 0)
 		tacho__store(&eventfds[__atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) % EVENTFDS],
 			     (uint32_t)fd + 1);

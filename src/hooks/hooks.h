@@ -111,6 +111,7 @@ struct tacho__hook_thread {
 	uint64_t ran;	  /* ns that it ran in a slow turn, 0: not known */
 	int32_t listener; /* socket from which listener_loop took a connection last */
 	uint32_t listener_loop;
+	uint32_t asides;  /* its waits in epoll that are on another set than the one before */
 	uint32_t glanced; /* 1: it looked once, without a time-out, when it was no loop */
 	uint64_t
 		queue_looked; /* ticks when it told last how many wait to be accepted (clients.c) */

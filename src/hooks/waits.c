@@ -99,7 +99,7 @@ static uint32_t wait_loop(int fd, const char *what)
 		return h->loop;
 	/* A child begins anew. */
 	if (!tacho__rec || h->loop_epoch != tacho__load(&tacho__rec->epoch))
-		h->epolls = h->polls = 0;
+		h->epolls = h->polls = h->asides = 0;
 	if (!tacho__recorder_ready()) {
 		tacho__recorder_lost();
 		return 0;
@@ -333,10 +333,34 @@ static void epoll_waited(const struct tacho__loop_wait *w, const struct epoll_ev
 	look_overslept(w, ticks, timeout);
 }
 
-static struct tacho__loop_wait park_epoll(int fd, int waits)
+/*
+ * Whether a loop is run in the middle of a turn of another: one that waits for a child, say. Its thread
+ * waits for work on another set, and hardly ever here. Then this is a blocking call.
+ */
+static __attribute__((noinline)) int in_other_loop(void)
 {
-	struct tacho__loop_wait w = tacho__loop_wait_parks(fd, "epoll");
+	struct tacho__hook_thread *h = &tacho__hook;
+	int often = h->epolls >= TACHO__EPOLLS_LEAST && h->asides < h->epolls / 4;
 
+	if (!tacho__recording() || tacho__is_inside() || tacho__event_waits())
+		return 0;
+	tacho__count_wait(&h->asides);
+	return often && tacho__on_loop_thread() && tacho__rec &&
+	       h->loop_epoch == tacho__load(&tacho__rec->epoch);
+}
+
+static inline struct tacho__loop_wait park_epoll(int fd, int waits, const void *caller)
+{
+	struct tacho__loop_wait w;
+
+	if (tacho__unlikely(tacho__hook.loop_fd != fd && tacho__hook.loop && waits) &&
+	    in_other_loop()) {
+		tacho__hook.interrupted = 0;
+		w.loop = 0;
+		w.since = TACHO__CALL_BEGINS_AT(caller, tacho__call_counts(), "epoll_wait", fd, 1);
+		return w;
+	}
+	w = tacho__loop_wait_parks(fd, "epoll");
 	if (w.loop && waits) {
 		tacho__count_wait(&tacho__hook.epolls);
 		tacho__waits_between(TACHO__AT_EPOLL);
@@ -344,10 +368,13 @@ static struct tacho__loop_wait park_epoll(int fd, int waits)
 	return w;
 }
 
+#define OTHER_ENDS(w, n, fd) \
+	TACHO__CALL_ENDS((w).since, "epoll_wait", (n) < 0 ? errno : 0, TACHO__FD(fd))
+
 TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int timeout)
 {
 	int left = timeout;
-	struct tacho__loop_wait w = park_epoll(epfd, timeout != 0);
+	struct tacho__loop_wait w = park_epoll(epfd, timeout != 0, __builtin_return_address(0));
 	int n;
 
 	do {
@@ -355,6 +382,8 @@ TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int tim
 	} while (n < 0 && tacho__loop_wait_goes_on_ms(&w, timeout, &left));
 	if (w.loop)
 		epoll_waited(&w, events, n, timeout);
+	else
+		OTHER_ENDS(w, n, epfd);
 	return n;
 }
 
@@ -362,7 +391,7 @@ TACHO_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 			   const sigset_t *mask)
 {
 	int left = timeout;
-	struct tacho__loop_wait w = park_epoll(epfd, timeout != 0);
+	struct tacho__loop_wait w = park_epoll(epfd, timeout != 0, __builtin_return_address(0));
 	int n;
 
 	do {
@@ -370,6 +399,8 @@ TACHO_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 	} while (n < 0 && tacho__loop_wait_goes_on_ms(&w, timeout, &left));
 	if (w.loop)
 		epoll_waited(&w, events, n, timeout);
+	else
+		OTHER_ENDS(w, n, epfd);
 	return n;
 }
 
@@ -378,7 +409,8 @@ TACHO_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 {
 	const struct timespec *left = timeout;
 	struct timespec room;
-	struct tacho__loop_wait w = park_epoll(epfd, tacho__may_wait(timeout));
+	struct tacho__loop_wait w =
+		park_epoll(epfd, tacho__may_wait(timeout), __builtin_return_address(0));
 	int n;
 
 	do {
@@ -386,6 +418,8 @@ TACHO_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 	} while (n < 0 && tacho__loop_wait_goes_on_ns(&w, timeout, &left, &room));
 	if (w.loop)
 		record_ready(events, n, tacho__loop_wait_unparks(&w, n));
+	else
+		OTHER_ENDS(w, n, epfd);
 	return n;
 }
 

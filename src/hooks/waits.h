@@ -7,6 +7,7 @@
 #include "hooks/hooks.h"
 
 #define TACHO__NO_DESCRIPTOR (-1)
+#define TACHO__EPOLLS_LEAST 8u	  /* waits that show that the loop of a thread is one of epoll */
 #define TACHO__WAITS_COUNTED 128u /* of one kind: then the older ones count half */
 
 /* One wait while it lasts. */
@@ -36,6 +37,7 @@ static inline void tacho__count_wait(uint32_t *kind)
 		return;
 	h->epolls /= 2;
 	h->polls /= 2;
+	h->asides /= 2;
 }
 
 static inline int tacho__may_wait(const struct timespec *timeout)

@@ -13,7 +13,6 @@
 #include "hooks/waits.h"
 
 #define STACK_NEAR (64u << 10)
-#define EPOLLS_LEAST 8u /* waits that show that the loop of a thread is one of epoll */
 
 /* Whether the thread is in a callback, or in a poll that the program tells. */
 static int in_poll(void)
@@ -45,7 +44,7 @@ static int in_work(int waits, const void *code)
 		h->glanced = 1;
 		return 1;
 	}
-	often = h->epolls >= EPOLLS_LEAST && h->polls < h->epolls / 4;
+	often = h->epolls >= TACHO__EPOLLS_LEAST && h->polls < h->epolls / 4;
 	if (waits && h->loop) {
 		tacho__count_wait(&h->polls);
 		between = tacho__waits_between(code);
@@ -77,8 +76,8 @@ static struct tacho__loop_wait park_poll(const char *what, int only)
 	return tacho__loop_wait_parks(TACHO__NO_DESCRIPTOR, what);
 }
 
-#define POLL_BEGINS(name, what, waits, only)                                                 \
-	(in_work(waits, __builtin_return_address(0))                                         \
+#define POLL_BEGINS(name, what, waits, some, only)                                           \
+	(in_work(waits, (some) ? __builtin_return_address(0) : TACHO__AT_NOTHING)            \
 		 ? (struct tacho__loop_wait){0, TACHO__CALL_BEGINS(poll_counts(waits), name, \
 								   TACHO__ON_NOTHING)}       \
 		 : park_poll(what, (waits) ? (only) : -1))
@@ -97,7 +96,7 @@ static struct tacho__loop_wait park_poll(const char *what, int only)
 TACHO_HOOK int poll(struct pollfd *fds, nfds_t count, int timeout)
 {
 	int left = timeout;
-	struct tacho__loop_wait w = POLL_BEGINS("poll", "poll", timeout != 0,
+	struct tacho__loop_wait w = POLL_BEGINS("poll", "poll", timeout != 0, count != 0,
 						only_on_stack(fds, count, tacho__frame()));
 	int n;
 
@@ -113,8 +112,9 @@ TACHO_HOOK int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *ti
 {
 	const struct timespec *left = timeout;
 	struct timespec room;
-	struct tacho__loop_wait w = POLL_BEGINS("ppoll", "poll", tacho__may_wait(timeout),
-						only_on_stack(fds, count, tacho__frame()));
+	struct tacho__loop_wait w =
+		POLL_BEGINS("ppoll", "poll", tacho__may_wait(timeout), count != 0,
+			    only_on_stack(fds, count, tacho__frame()));
 	int n;
 
 	do {
@@ -128,8 +128,9 @@ TACHO_HOOK int ppoll(struct pollfd *fds, nfds_t count, const struct timespec *ti
 TACHO_HOOK int select(int count, fd_set *readable, fd_set *writable, fd_set *broken,
 		      struct timeval *timeout)
 {
-	struct tacho__loop_wait w = POLL_BEGINS(
-		"select", "select", !timeout || timeout->tv_sec || timeout->tv_usec, -1);
+	struct tacho__loop_wait w =
+		POLL_BEGINS("select", "select", !timeout || timeout->tv_sec || timeout->tv_usec,
+			    readable || writable || broken, -1);
 	int n;
 
 	do {
@@ -144,7 +145,8 @@ TACHO_HOOK int pselect(int count, fd_set *readable, fd_set *writable, fd_set *br
 {
 	const struct timespec *left = timeout;
 	struct timespec room;
-	struct tacho__loop_wait w = POLL_BEGINS("pselect", "select", tacho__may_wait(timeout), -1);
+	struct tacho__loop_wait w = POLL_BEGINS("pselect", "select", tacho__may_wait(timeout),
+						readable || writable || broken, -1);
 	int n;
 
 	do {
@@ -162,7 +164,7 @@ int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timespec *timeout
 TACHO_HOOK int __poll_chk(struct pollfd *fds, nfds_t count, int timeout, size_t size)
 {
 	int left = timeout;
-	struct tacho__loop_wait w = POLL_BEGINS("poll", "poll", timeout != 0,
+	struct tacho__loop_wait w = POLL_BEGINS("poll", "poll", timeout != 0, count != 0,
 						only_on_stack(fds, count, tacho__frame()));
 	int n;
 
@@ -178,8 +180,9 @@ TACHO_HOOK int __ppoll_chk(struct pollfd *fds, nfds_t count, const struct timesp
 {
 	const struct timespec *left = timeout;
 	struct timespec room;
-	struct tacho__loop_wait w = POLL_BEGINS("ppoll", "poll", tacho__may_wait(timeout),
-						only_on_stack(fds, count, tacho__frame()));
+	struct tacho__loop_wait w =
+		POLL_BEGINS("ppoll", "poll", tacho__may_wait(timeout), count != 0,
+			    only_on_stack(fds, count, tacho__frame()));
 	int n;
 
 	do {

@@ -1,14 +1,18 @@
-/* Descriptors of an epoll set, and threads: argv[1] says what is begun and not ended, or that all is
+/* Descriptors, those of an epoll set, and threads: argv[1] says what is begun and not ended, or that all is
    well. */
 #include <arpa/inet.h>
+#include <dirent.h>
+#include <fcntl.h>
 #include <pthread.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "alive.h"
@@ -80,7 +84,8 @@ static void listen_here(void)
 static __attribute__((noinline)) void watch_event(int keep)
 {
 	struct epoll_event e = {.events = EPOLLIN};
-	int fd = eventfd(0, 0);
+	/* Where it is kept, hooks see it; else only what becomes of it in the set. */
+	int fd = keep ? eventfd(0, 0) : (int)syscall(SYS_eventfd2, 0, 0);
 
 	epoll_ctl(set, EPOLL_CTL_ADD, fd, &e);
 	if (keep)
@@ -88,8 +93,50 @@ static __attribute__((noinline)) void watch_event(int keep)
 	/* No number comes twice. */
 	if (ticks & 1)
 		epoll_ctl(set, EPOLL_CTL_DEL, fd, &e);
-	else if (close(fd) || dup(set) != fd)
+	else if (close(fd) || syscall(SYS_dup, set) != fd)
 		abort();
+}
+
+/* Files, sockets and folders; those that are closed are so by each of the ways there are. */
+static __attribute__((noinline)) void open_one(int keep)
+{
+	int fd = open("/dev/null", O_RDONLY);
+
+	if (fd < 0)
+		abort();
+	if (!keep)
+		close(fd);
+}
+
+static __attribute__((noinline)) void make_pair(void)
+{
+	int two[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM, 0, two) || close(two[1]))
+		abort();
+}
+
+static __attribute__((noinline)) void watch_and_forget(void)
+{
+	struct epoll_event e = {.events = EPOLLIN};
+	int fd = eventfd(0, 0);
+
+	if (epoll_ctl(set, EPOLL_CTL_ADD, fd, &e) || epoll_ctl(set, EPOLL_CTL_DEL, fd, &e))
+		abort();
+}
+
+/* No number comes twice: others that no hook sees have them. */
+static void open_and_close(void)
+{
+	FILE *file = fopen("/dev/null", "r");
+	DIR *folder = opendir("/");
+	int fd = socket(AF_INET, SOCK_DGRAM, 0);
+
+	if (!file || !folder || fd < 0 || fclose(file) || closedir(folder) || close(fd))
+		abort();
+	for (int i = 0; i < 3; i++)
+		if (syscall(SYS_dup, set) < 0)
+			abort();
 }
 
 enum session { WAITS, RETURNS, EXITS };
@@ -127,6 +174,16 @@ static void tick(void)
 		watch_event(0);
 	if (is("descriptors-pool") && ticks < TICKS / 2)
 		watch_event(1);
+	if (is("opened"))
+		open_one(1);
+	if (is("opened-pool"))
+		open_one(ticks < TICKS / 2);
+	if (is("opened-come-and-go"))
+		open_and_close();
+	if (is("pairs"))
+		make_pair();
+	if (is("forgotten"))
+		watch_and_forget();
 	if (is("threads") && ticks % 4 == 0)
 		begin_thread(WAITS);
 	if (is("threads-come-and-go"))

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""poll and select are calls where a thread has a loop of another kind, and a loop where it has none."""
+"""poll and select are calls where a thread has a loop of another kind, and a loop where it has none; and
+epoll is, on another set than that of the loop."""
 import json
 import os
 import subprocess
@@ -65,6 +66,21 @@ def test_epoll():
               parks(events, ' epoll') == EVENTS, seen(events))
 
 
+def test_sets():
+    """A loop that is run in the middle of another's turn blocks that."""
+    events = events_of('sets')[0]
+    found = calls(events, 'epoll_wait')
+    good = [c for c in found if 'run_other' in functions(c['at'])[:1] and
+            int(c['duration_ns']) >= MS * 990000]
+    check('sets: a wait of another loop is a call, with its place',
+          len(found) == len(good) == EVENTS // 20 and parks(events, ' epoll') == EVENTS,
+          found or seen(events))
+    events = events_of('switch', '0')[0]
+    n = parks(events, ' epoll')
+    check('switch: a thread may go over to another set', 4 * EVENTS <= n <= 5 * EVENTS and
+          len(calls(events, 'epoll_wait')) + n == 5 * EVENTS, (n, seen(events)))
+
+
 def test_between():
     """Waits of one kind are told apart by where they are called, after the first few."""
     for how, every in (('between', 5), ('often', 3)):
@@ -73,6 +89,15 @@ def test_between():
         check(f'{how}: poll between two waits for work is a call', len(found) == len(
             calls(events, 'poll')) and EVENTS // every - 4 <= len(found) < EVENTS // every,
             (len(found), seen(events)))
+    events = events_of('sleeps')[0]
+    found = [c for c in calls(events, 'select') if functions(c['at'])[:1] == ['pick'] and
+             int(c['duration_ns']) >= MS * 990000]
+    check('sleeps: select for nothing between two waits for work is a call', len(found) == len(
+        calls(events, 'select')) and EVENTS // 5 - 4 <= len(found) < EVENTS // 5,
+        (len(found), seen(events)))
+    events = events_of('timer', '0')[0]
+    check('timer: where nothing else is waited for, it is where the thread rests',
+          not calls(events, 'select') and parks(events, ' select') == EVENTS, seen(events))
     for how, n in (('phases', 2 * EVENTS), ('nested', EVENTS + EVENTS // 10 * 3)):
         events = events_of(how, '0')[0]
         check(f'{how}: another loop is no call', not calls(events, 'poll') and
@@ -119,6 +144,7 @@ def test_killed():
 
 
 test_epoll()
+test_sets()
 test_between()
 test_loops()
 test_uv()

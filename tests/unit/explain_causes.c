@@ -105,6 +105,29 @@ static void a_wait_that_nobody_ends_before_its_time_out_is_a_sleep(void **state)
 	end(&x);
 }
 
+/* As one that a server forks for each client. */
+static void a_process_of_a_moment_has_not_waited_for_much(void **state)
+{
+	static const uint64_t lengths[] = {3 * MS, 30 * MS};
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct explained x;
+
+		begin(&x.m, 4);
+		trace_stream(&x.m, 1, 0);
+		PUT(&x.m, 0, PARK, LOOP_1);
+		PUT(&x.m, 1 * MS, UNPARK, 3);
+		PUT(&x.m, 1 * MS + 1000, LOCK_WAIT, PLACE, 0x77);
+		PUT(&x.m, 1 * MS + 1000 + lengths[i], LOCK_WAITED, 1, 0x77);
+		PUT(&x.m, 1 * MS + 2000 + lengths[i], PARK, LOOP_1);
+		PUT(&x.m, 2 * MS + 2000 + lengths[i], UNPARK, 0);
+		explain(&x);
+		assert_int_equal(found(x.e, "lock-contention", 0) != NULL, i);
+		end(&x);
+	}
+}
+
 static void who_is_blocked_waits_as_well(void **state)
 {
 	struct explained x;
@@ -288,6 +311,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(callbacks_shorter_than_the_time_between_samples_count_all),
+		cmocka_unit_test(a_process_of_a_moment_has_not_waited_for_much),
 		cmocka_unit_test(who_is_blocked_waits_as_well),
 		cmocka_unit_test(a_wait_that_nobody_ends_before_its_time_out_is_a_sleep),
 		cmocka_unit_test(where_others_serve_meanwhile_it_is_a_note),

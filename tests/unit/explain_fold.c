@@ -57,6 +57,28 @@ static void what_happens_on_another_loop_explains_nothing(void **state)
 			     (struct tacho__finding){SYMPTOM("timer-late"), .loop = 3}));
 }
 
+static void a_loop_that_lacks_a_cpu_does_not_ask_for_nothing(void **state)
+{
+	(void)state;
+	assert_true(explains((struct tacho__finding){CAUSE("timer-storm")},
+			     (struct tacho__finding){SYMPTOM("futile-wakeups")}));
+	assert_false(explains((struct tacho__finding){CAUSE("kernel-scheduling-delay")},
+			      (struct tacho__finding){SYMPTOM("futile-wakeups")}));
+	assert_false(explains((struct tacho__finding){CAUSE("cpu-throttled")},
+			      (struct tacho__finding){SYMPTOM("futile-wakeups")}));
+}
+
+static void a_wait_for_room_is_explained_by_its_pool_alone(void **state)
+{
+	struct tacho__finding waits = {SYMPTOM("blocking-call"), .pool = 1};
+
+	(void)state;
+	assert_true(explains((struct tacho__finding){CAUSE("pool-exhausted"), .pool = 1}, waits));
+	assert_false(explains((struct tacho__finding){CAUSE("pool-exhausted"), .pool = 2}, waits));
+	assert_false(explains((struct tacho__finding){CAUSE("pool-exhausted")}, waits));
+	assert_false(explains((struct tacho__finding){CAUSE("lock-contention")}, waits));
+}
+
 static void a_full_loop_is_explained_by_half_of_what_fills_it(void **state)
 {
 	struct tacho__finding cause = {CAUSE("long-callback"), .loop = 3};
@@ -95,6 +117,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_happens_in_another_process_explains_nothing),
 		cmocka_unit_test(what_happens_on_another_loop_explains_nothing),
+		cmocka_unit_test(a_loop_that_lacks_a_cpu_does_not_ask_for_nothing),
+		cmocka_unit_test(a_wait_for_room_is_explained_by_its_pool_alone),
 		cmocka_unit_test(a_full_loop_is_explained_by_half_of_what_fills_it),
 		cmocka_unit_test(a_note_or_a_symptom_explains_nothing),
 	};

@@ -189,6 +189,70 @@ static void a_lock_that_a_pool_waits_for_is_the_cause(void **state)
 	book_end(&b);
 }
 
+/*
+ * A loop that gives, while the queue is full, work to a pool of one thread, which signals OTHER when it has
+ * taken a piece (`room`), or when it is done with one. Each takes 30 ms.
+ */
+static struct tacho__explanation *explain_producer(struct booked *b, int room)
+{
+	int error;
+
+	book_begin(b);
+	trace_stream(&b->m, 1, 0);
+	PUT(&b->m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 20; i++) {
+		uint64_t at = 20 + 30 * i;
+
+		PUT(&b->m, at * MS, UNPARK, 2);
+		PUT(&b->m, at * MS + 1000, LOCK_WAIT, PLACE, OTHER);
+		PUT(&b->m, (at + 28) * MS, LOCK_WAITED, 3, OTHER);
+		QUEUE(&b->m, (at + 28) * MS + 1000, PLACE, i + 5, 5);
+		PUT(&b->m, (at + 29) * MS, PARK, LOOP_1);
+	}
+	PUT(&b->m, 690 * MS, UNPARK, 1);
+	trace_stream(&b->m, 2, 0);
+	waits(&b->m, 1 * MS, 10 * MS, CONDITION);
+	for (uint64_t i = 0; i < 20; i++) {
+		uint64_t at = 20 + 30 * i;
+
+		if (i)
+			put_call(&b->m, (at + 27) * MS, SLEEP, 28 * MS);
+		if (room)
+			QUEUE(&b->m, (at + 27) * MS + 1000, 0, i + 4, 4);
+		PUT(&b->m, (at + 28) * MS - 1000, LOCK_RELEASE, PLACE, OTHER, 1);
+		if (!room)
+			QUEUE(&b->m, (at + 28) * MS - 500, 0, i + 4, 4);
+	}
+	b->reader = trace_reader(&b->m);
+	b->l = NULL;
+	return tacho__explain(b->reader, NULL, &error);
+}
+
+static void who_waits_for_room_in_its_queue_waits_for_the_pool(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	for (int room = 0; room < 2; room++) {
+		struct tacho__explanation *e = explain_producer(&b, room);
+		uint32_t pool = e->count, call = e->count;
+
+		for (uint32_t i = 0; i < e->count; i++) {
+			const struct tacho__finding *f = &e->findings[i];
+
+			print_message("%s: %s\n", f->rule, f->summary);
+			pool = strcmp(f->rule, "pool-exhausted") == 0 ? i : pool;
+			call = strcmp(f->rule, "blocking-call") == 0 ? i : call;
+		}
+		assert_true(pool < e->count && call < e->count);
+		assert_int_equal(e->findings[call].folded_into, room ? (int)pool : -1);
+		if (room)
+			assert_int_equal(pool, 0);
+		tacho__explanation_free(e);
+		book_end(&b);
+	}
+}
+
 /* One of 200 waits for 40 ms. */
 static void a_burst_is_no_full_pool(void **state)
 {
@@ -239,6 +303,7 @@ int main(void)
 		cmocka_unit_test(a_pool_with_a_thread_that_waits_for_work_is_not_full),
 		cmocka_unit_test(what_keeps_a_pool_is_named),
 		cmocka_unit_test(a_lock_that_a_pool_waits_for_is_the_cause),
+		cmocka_unit_test(who_waits_for_room_in_its_queue_waits_for_the_pool),
 		cmocka_unit_test(a_burst_is_no_full_pool),
 		cmocka_unit_test(code_keeps_a_pool_if_it_runs),
 	};

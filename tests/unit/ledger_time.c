@@ -132,6 +132,34 @@ static void a_lock_has_its_holder_and_what_that_did(void **state)
 	book_end(&b);
 }
 
+/* One function of a library waits for many things. */
+static void the_stack_of_the_longest_wait_for_a_condition_is_its_place(void **state)
+{
+	static const uint64_t lengths[] = {10, 30, 2};
+	struct booked b;
+	uint32_t place = 0;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	for (uint32_t i = 0; i < 3; i++) {
+		uint64_t at = 10 + 100 * i;
+
+		PUT(&b.m, at * MS, UNPARK, 1);
+		PUT(&b.m, (at + 1) * MS, LOCK_WAIT, PLACE, 0x10);
+		PUT(&b.m, (at + 1 + lengths[i]) * MS, LOCK_WAITED, 3, 0x10);
+		PUT(&b.m, (at + 1 + lengths[i]) * MS + 1, STACK, 97 + i, 0x10);
+		PUT(&b.m, (at + 50) * MS, PARK, LOOP_1);
+	}
+	PUT(&b.m, 400 * MS, UNPARK, 1);
+	book_make(&b);
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&b.l->owned, o));)
+		place = o->owns == TACHO__OWNS_LOCK ? o->place : place;
+	assert_int_equal(place, 98);
+	book_end(&b);
+}
+
 static void a_condition_in_the_middle_of_work_is_no_idling(void **state)
 {
 	struct booked b;
@@ -479,6 +507,7 @@ int main(void)
 		cmocka_unit_test(callbacks_calls_and_what_is_between_are_told_apart),
 		cmocka_unit_test(a_call_that_has_not_returned_lasts_until_the_end),
 		cmocka_unit_test(a_lock_has_its_holder_and_what_that_did),
+		cmocka_unit_test(the_stack_of_the_longest_wait_for_a_condition_is_its_place),
 		cmocka_unit_test(a_condition_in_the_middle_of_work_is_no_idling),
 		cmocka_unit_test(what_the_kernel_took_comes_first),
 		cmocka_unit_test(a_delay_that_is_counted_is_taken_from_code_and_call_alike),
