@@ -31,6 +31,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -62,7 +63,7 @@ AREAS = {
             'e2e/cli_bad_input.py e2e/cli_live.py e2e/threads_at_end.py e2e/report_bad_input.py '
             'e2e/names.py e2e/ends.py',
     'kernel': 'perf_records kernel_symbols trace_write_kernel kernel',
-    'symbols': 'symbols_blocks e2e/symbols.py e2e/symbols_debuginfod.py e2e/names.py '
+    'symbols': 'symbols_* place_names e2e/symbols.py e2e/symbols_debuginfod.py e2e/names.py '
                'e2e/threads_at_end.py',
     'write': 'new_file trace_write_* columns_* symbols_blocks read_trace read_files keep_files '
              'e2e/format_reader.py e2e/cli_trace.py e2e/run_recording.py e2e/symbols.py '
@@ -148,6 +149,13 @@ def check(mutations):
     return good
 
 
+def link_or_copy(source, target):
+    """Compilers and linkers make new files, so that links are as good as copies of theirs."""
+    with open(source, 'rb') as file:
+        is_linked = file.read(4) == b'\x7fELF'
+    (os.link if is_linked else shutil.copy2)(source, target)
+
+
 class Copy:
     """The sources in a folder of their own, built with the page or without it."""
 
@@ -187,13 +195,23 @@ class Copy:
             if wrong:
                 sys.exit(f'mutate: the sources cannot be built:\n{wrong[-2000:]}')
             shutil.rmtree(clean, ignore_errors=True)
-            # Linkers make new files, so that links are as good as copies.
-            shutil.copytree(folder, clean, symlinks=True, copy_function=os.link)
+            shutil.copytree(folder, clean, symlinks=True, copy_function=link_or_copy)
         return folder, clean
+
+    def restore_built(self, folder, clean):
+        """What was built of a bug is not built again without it: it is taken from the clean folder."""
+        for path in clean.rglob('*'):
+            other = folder / path.relative_to(clean)
+            if not path.is_file() or path.is_symlink():
+                continue
+            one, two = path.stat(), other.stat() if other.exists() else None
+            if not two or (one.st_mtime_ns, one.st_size) != (two.st_mtime_ns, two.st_size):
+                other.unlink(missing_ok=True)
+                link_or_copy(path, other)
 
     def build(self, folder, targets=()):
         """What the compiler said, if it failed."""
-        done = subprocess.run(NICE + ['ninja', '-C', folder, *targets], capture_output=True,
+        done = subprocess.run(NICE + ['ninja', '-j2', '-C', folder, *targets], capture_output=True,
                               text=True)
         return '' if done.returncode == 0 else done.stdout
 
@@ -201,8 +219,11 @@ class Copy:
         if folder not in self.tests:
             told = subprocess.run(['meson', 'introspect', '--tests', folder], check=True,
                                   capture_output=True, text=True).stdout
-            self.tests[folder] = {test['name']: dict(test, folder=str(folder))
-                                  for test in json.loads(told)}
+            known = self.tests[folder] = {}
+            for test in json.loads(told):  # two suites may have one name
+                label = test['name'] if test['name'] not in known else \
+                    f"{test['suite'][0].split(':')[-1]} {test['name']}"
+                known[label] = dict(test, folder=str(folder))
         return self.tests[folder]
 
 
@@ -212,8 +233,9 @@ def tests_of(m, known):
         if '/' in word:
             yield word, None
             continue
-        found = [name for name in sorted(known)
-                 if name == word or word.endswith('*') and name.startswith(word[:-1])]
+        found = [label for label, test in sorted(known.items(), key=lambda item: not is_unit(item[1]))
+                 if test['name'] == word or
+                 word.endswith('*') and test['name'].startswith(word[:-1])]
         if not found:
             sys.exit(f'mutate: there is no test "{word}", which {m.path} should have')
         for name in found:
@@ -264,12 +286,11 @@ class Bench:
         return [test or why for what, test, why in verdicts(outcome) if what == 'failed']
 
     def is_usable(self, m, clean, name, test):
-        """Whether it passes without the bug."""
-        if name not in self.passes or '/' in name:
-            self.copy.restore(m.path)  # what scripts read of the sources
+        """Whether it passes without the bug. The sources in the copy have it, but only documents are
+        read there."""
+        if name not in self.passes:
             self.passes[name] = not self.fails(clean, name, test) or \
                 not self.fails(clean, name, test)
-            self.put_in(m)
             if not self.passes[name]:
                 print(f'  {name} fails without a bug: not used', flush=True)
         return self.passes[name]
@@ -278,31 +299,29 @@ class Bench:
         (TREE / m.path).write_text(m.apply((ROOT / m.path).read_text()))
 
     def first_that_fails(self, m, folder, clean, tests):
-        pool = ThreadPoolExecutor(max_workers=self.jobs)
         tests = [(name, test) for name, test in tests if self.passes.get(name, True)]
+        pool = ThreadPoolExecutor(max_workers=self.jobs)
         running = {pool.submit(self.fails, folder, name, test): (name, test)
                    for name, test in tests}
-        found = []
-        for done in as_completed(running):
-            if done.result():
-                found.append((*running[done], done.result()))
-                if is_unit(running[done][1]) and self.passes.get(running[done][0]):
-                    break
-        pool.shutdown(cancel_futures=True)
-        for name, test, failed in reversed(found):
-            if not self.is_usable(m, clean, name, test):
-                continue
-            # What takes its time may fail for want of a CPU: the same has to fail again.
-            same = failed if is_unit(test) else \
-                [check for check in self.fails(folder, name, test) if check in failed]
-            if same:
-                return f'{name}: {same[0][:90]}'
-        return ''
+        try:
+            for done in as_completed(running):
+                name, test = running[done]
+                if not done.result() or not self.is_usable(m, clean, name, test):
+                    continue
+                # What takes its time may fail for want of a CPU: the same has to fail again.
+                same = done.result() if is_unit(test) else \
+                    [check for check in self.fails(folder, name, test) if check in done.result()]
+                if same:
+                    return f'{name}: {same[0][:90]}'
+            return ''
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def notices(self, m):
         """What noticed it; '' when nothing did."""
         folder, clean = self.copy.begin(m.area)
         tests = list(tests_of(m, self.copy.programs(folder)))
+        before = (TREE / m.path).stat()
         self.put_in(m)
         try:
             for needed, group in itertools.groupby(
@@ -317,6 +336,8 @@ class Bench:
             return ''
         finally:
             self.copy.restore(m.path)
+            os.utime(TREE / m.path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            self.copy.restore_built(folder, clean)
 
 
 def table(mutations, known):
@@ -337,7 +358,7 @@ def main():
     parser = argparse.ArgumentParser(description='which test notices which bug')
     parser.add_argument('--only', nargs='+', default=[], metavar='TEXT')
     parser.add_argument('--missed', action='store_true')
-    parser.add_argument('--jobs', type=int, default=1, help='tests at a time')
+    parser.add_argument('--jobs', type=int, default=2, help='tests at a time')
     parser.add_argument('--check', action='store_true')
     parser.add_argument('--table', action='store_true')
     args = parser.parse_args()
@@ -350,15 +371,17 @@ def main():
     if not args.table:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         bench = Bench(Copy(), args.jobs)
-        # Those first after which little has to be built.
-        for m in sorted(good, key=lambda m: (m.area in WITH_PAGE, m.area in INSIDE,
+        # Those last that name their tests; of the others those first after which little is built.
+        for m in sorted(good, key=lambda m: (bool(m.tests), m.area in WITH_PAGE, m.area in INSIDE,
                                              m.path.endswith('.h'))):
             if m.why_none or args.only and not any(text in f'{m.path}: {m.what}' for text in args.only):
                 continue
             if not args.only and m.key in known and (known[m.key] or not args.missed):
                 continue
+            began = time.monotonic()
             known[m.key] = bench.notices(m)
-            print(f'{m.path}: {m.what}: {known[m.key] or "NOT NOTICED"}', flush=True)
+            print(f'{m.path}: {m.what}: {known[m.key] or "NOT NOTICED"} '
+                  f'({time.monotonic() - began:.0f} s)', flush=True)
             new = RESULTS.with_suffix('.new')
             new.write_text(json.dumps(known, indent=1))
             new.replace(RESULTS)
