@@ -263,7 +263,7 @@ class Bench:
         harness.LOGS = WORK / 'logs'
         self.copy, self.jobs = copy, jobs
         self.runner = harness.Runner({})
-        self.passes = {}  # name of a test: whether it passes without a bug
+        self.anyway = {}  # name of a test: fails_anyway
 
     def fails(self, folder, name, test):
         """The checks that fail."""
@@ -285,34 +285,35 @@ class Bench:
         verdicts = harness.verdicts_of_lines if is_lines else harness.verdicts_of_cmocka
         return [test or why for what, test, why in verdicts(outcome) if what == 'failed']
 
-    def is_usable(self, m, clean, name, test):
-        """Whether it passes without the bug. The sources in the copy have it, but only documents are
-        read there."""
-        if name not in self.passes:
-            self.passes[name] = not self.fails(clean, name, test) or \
-                not self.fails(clean, name, test)
-            if not self.passes[name]:
-                print(f'  {name} fails without a bug: not used', flush=True)
-        return self.passes[name]
+    def fails_anyway(self, clean, name, test):
+        """The checks that fail without a bug, too. The sources in the copy have it, but only documents
+        are read there."""
+        if name not in self.anyway:
+            failed = set(self.fails(clean, name, test))
+            self.anyway[name] = failed and failed.intersection(self.fails(clean, name, test))
+            for check in self.anyway[name]:
+                print(f'  {name} fails without a bug: {check[:90]}', flush=True)
+        return self.anyway[name]
 
     def put_in(self, m):
         (TREE / m.path).write_text(m.apply((ROOT / m.path).read_text()))
 
-    def first_that_fails(self, m, folder, clean, tests):
-        tests = [(name, test) for name, test in tests if self.passes.get(name, True)]
+    def first_that_fails(self, folder, clean, tests):
         pool = ThreadPoolExecutor(max_workers=self.jobs)
         running = {pool.submit(self.fails, folder, name, test): (name, test)
                    for name, test in tests}
         try:
             for done in as_completed(running):
                 name, test = running[done]
-                if not done.result() or not self.is_usable(m, clean, name, test):
-                    continue
+                failed = done.result()
+                if failed:
+                    failed = [check for check in failed
+                              if check not in self.fails_anyway(clean, name, test)]
                 # What takes its time may fail for want of a CPU: the same has to fail again.
-                same = done.result() if is_unit(test) else \
-                    [check for check in self.fails(folder, name, test) if check in done.result()]
-                if same:
-                    return f'{name}: {same[0][:90]}'
+                if failed and not is_unit(test):
+                    failed = [check for check in self.fails(folder, name, test) if check in failed]
+                if failed:
+                    return f'{name}: {failed[0][:90]}'
             return ''
         finally:
             pool.shutdown(cancel_futures=True)
@@ -330,7 +331,7 @@ class Bench:
                 if wrong:
                     errors = [line for line in wrong.splitlines() if 'error:' in line]
                     return f'the compiler: {(errors or [wrong])[0][-90:]}'
-                by = self.first_that_fails(m, folder, clean, list(group))
+                by = self.first_that_fails(folder, clean, list(group))
                 if by:
                     return by
             return ''
