@@ -68,10 +68,10 @@ AREAS = {
     'write': 'new_file trace_write_* columns_* symbols_blocks read_trace read_files keep_files '
              'e2e/format_reader.py e2e/cli_trace.py e2e/run_recording.py e2e/symbols.py '
              'e2e/cli_bad_input.py',
-    'agent': 'sentinels demand kernel_say stall* keep_files exec_command engine_descriptors engine segments_facts segments_folder '
-             'segments segments_full e2e/run_signals.py e2e/run_status.py e2e/run_recording.py '
-             'e2e/agent_follow.py e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py '
-             'e2e/run_programs.py',
+    'agent': 'sentinels demand kernel_say recording_parts stall* keep_files exec_command '
+             'engine_descriptors engine segments_facts segments_folder segments segments_full '
+             'e2e/run_signals.py e2e/run_status.py e2e/run_recording.py e2e/agent_follow.py '
+             'e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py e2e/run_programs.py',
     'model': 'model_* explain_* ledger_* view_* diff_statistics e2e/sql_tables.py',
     'explain': 'explain_* ledger_* diff_statistics e2e/threads_at_end.py '
                'e2e/stops.py e2e/diff_runs.py',
@@ -372,9 +372,10 @@ def main():
     if not args.table:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         bench = Bench(Copy(), args.jobs)
-        # Those last that name their tests; of the others those first after which little is built.
+        # Those last that name their tests; of the others those first after which little is built, and
+        # whose tests do not mostly wait.
         for m in sorted(good, key=lambda m: (bool(m.tests), m.area in WITH_PAGE, m.area in INSIDE,
-                                             m.path.endswith('.h'))):
+                                             m.area == 'agent', m.path.endswith('.h'))):
             if m.why_none or args.only and not any(text in f'{m.path}: {m.what}' for text in args.only):
                 continue
             if not args.only and m.key in known and (known[m.key] or not args.missed):
