@@ -51,8 +51,8 @@ AREAS = {
             'e2e/cli_bad_input.py e2e/cli_trace.py e2e/names.py',
     'format': 'chunk_copy core_* read_* model_* stall view_* crash/kill_points.py '
               'e2e/format_golden.py e2e/format_reader.py crash/hammer.sh',
-    'core': 'core_* chunk_copy read_recording life options places threads fork signals '
-            'sentinels_shared crash/kill_points.py crash/crash_handler.py crash/stopped.sh '
+    'core': 'core_* chunk_copy read_recording life options places threads fork signals sentinels header_c '
+            'fork_interrupts sentinels_shared crash/kill_points.py crash/crash_handler.py crash/stopped.sh '
             'crash/window.sh crash/kill_random.sh crash/hammer.sh e2e/cli_boxes.py',
     'hooks': 'calls hooked* noted crashes samples polls underway alive uv event handed clients '
              'exec ready restricted tasks_hooked sentinels_hooked',
