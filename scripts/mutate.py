@@ -72,8 +72,8 @@ AREAS = {
              'engine_descriptors engine segments_facts segments_folder segments segments_full '
              'e2e/run_signals.py e2e/run_status.py e2e/run_recording.py e2e/agent_follow.py '
              'e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py e2e/run_programs.py',
-    'model': 'model_* explain_* ledger_* view_* diff_statistics e2e/sql_tables.py',
-    'explain': 'explain_* ledger_* diff_statistics e2e/threads_at_end.py '
+    'model': 'model_* explain_* ledger_* view_* diff_* e2e/sql_tables.py',
+    'explain': 'explain_* ledger_* diff_* e2e/threads_at_end.py '
                'e2e/stops.py e2e/diff_runs.py',
     'answer': 'e2e/format_golden.py e2e/cli_trace.py e2e/threads_at_end.py e2e/cli_columns.py '
               'e2e/sql_tables.py e2e/ends.py e2e/names.py',
