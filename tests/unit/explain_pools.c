@@ -54,6 +54,9 @@ static void work_waits_while_the_pool_is_blocked(void **state)
 	assert_int_equal(b.l->pools[0].threads, 1);
 	assert_int_equal(b.l->pools[0].count, 2);
 	assert_int_equal(b.l->pools[0].longest_ns, 70 * MS);
+	/* Waiting for work is no wait for a lock, not even a short one. */
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&b.l->owned, o));)
+		assert_int_not_equal(o->owns, TACHO__OWNS_LOCK);
 	book_end(&b);
 }
 
