@@ -295,6 +295,34 @@ static void code_is_that_of_the_functions_that_were_sampled(void **state)
 	end(&b);
 }
 
+/* A sample tells of the time before it: one at the very beginning of a subject is none of it. */
+static void a_sample_belongs_to_what_is_before_it(void **state)
+{
+	const struct tacho__subject s = {.type = TACHO__SUBJECT_SPAN,
+					 .thread = 1,
+					 .from_ns = T0 + 30 * MS,
+					 .to_ns = T0 + 60 * MS};
+	struct booked b;
+	struct tacho__blame *made;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	for (uint64_t ms = 20; ms <= 60; ms += 10)
+		PUT(&b.m, ms * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x100,
+		    SERVER_CODE + (ms <= 30 ? 0x5000 : 0x6000));
+	PUT(&b.m, 61 * MS, PARK, LOOP_1);
+	book_make(&b);
+	made = blame(&b, &s);
+	assert_int_equal(made->count, 1);
+	assert_int_equal(made->pieces[0].ns, 30 * MS);
+	assert_string_equal(made->pieces[0].text, "server+0x6000");
+	tacho__blame_free(made);
+	end(&b);
+}
+
 /* More stretches than are looked at at once: half a million turns, of 2 us each 4 us. What lies across
    the edge of two pieces may be told as two. */
 static void times_of_a_long_window_are_found_piece_by_piece(void **state)
@@ -342,6 +370,7 @@ int main(void)
 		cmocka_unit_test(what_the_kernel_counted_is_not_its_own),
 		cmocka_unit_test(idle_is_idle),
 		cmocka_unit_test(code_is_that_of_the_functions_that_were_sampled),
+		cmocka_unit_test(a_sample_belongs_to_what_is_before_it),
 		cmocka_unit_test(times_of_a_long_window_are_found_piece_by_piece),
 	};
 
