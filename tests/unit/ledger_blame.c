@@ -295,30 +295,45 @@ static void code_is_that_of_the_functions_that_were_sampled(void **state)
 	end(&b);
 }
 
-/* A sample tells of the time before it: one at the very beginning of a subject is none of it. */
+/* A sample tells of the time before it: one where a callback begins is of the callback before, or of none
+   that is asked for. */
 static void a_sample_belongs_to_what_is_before_it(void **state)
 {
-	const struct tacho__subject s = {.type = TACHO__SUBJECT_SPAN,
-					 .thread = 1,
-					 .from_ns = T0 + 30 * MS,
-					 .to_ns = T0 + 60 * MS};
+	struct tacho__subject s = {.type = TACHO__SUBJECT_SPAN,
+				   .thread = 1,
+				   .from_ns = T0 + 10 * MS,
+				   .to_ns = T0 + 60 * MS};
 	struct booked b;
 	struct tacho__blame *made;
 
 	(void)state;
 	book_begin(&b);
 	trace_stream(&b.m, 1, 0);
-	PUT(&b.m, 0, PARK, LOOP_1);
-	PUT(&b.m, 10 * MS, UNPARK, 1);
-	for (uint64_t ms = 20; ms <= 60; ms += 10)
+	PUT(&b.m, 0, PARK, LOOP_2);
+	PUT(&b.m, 10 * MS, UNPARK, 2);
+	PUT(&b.m, 10 * MS, POLL_BEGIN, KIND_A, 0);
+	for (uint64_t ms = 20; ms <= 60; ms += 10) {
 		PUT(&b.m, ms * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x100,
 		    SERVER_CODE + (ms <= 30 ? 0x5000 : 0x6000));
-	PUT(&b.m, 61 * MS, PARK, LOOP_1);
+		if (ms == 30) {
+			PUT(&b.m, ms * MS, POLL_END, 0);
+			PUT(&b.m, ms * MS, POLL_BEGIN, KIND_A, 0);
+		}
+	}
+	PUT(&b.m, 60 * MS, POLL_END, 0);
+	PUT(&b.m, 60 * MS, PARK, LOOP_2);
 	book_make(&b);
 	made = blame(&b, &s);
+	assert_int_equal(made->count, 2);
+	assert_int_equal(made->pieces[0].ns, 20 * MS);
+	assert_string_equal(made->pieces[0].text, "server+0x5000, in kind a");
+	assert_int_equal(made->pieces[1].ns, 30 * MS);
+	assert_string_equal(made->pieces[1].text, "server+0x6000, in kind a");
+	tacho__blame_free(made);
+	s.from_ns = T0 + 30 * MS;
+	made = blame(&b, &s);
 	assert_int_equal(made->count, 1);
-	assert_int_equal(made->pieces[0].ns, 30 * MS);
-	assert_string_equal(made->pieces[0].text, "server+0x6000");
+	assert_string_equal(made->pieces[0].text, "server+0x6000, in kind a");
 	tacho__blame_free(made);
 	end(&b);
 }
