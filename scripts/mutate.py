@@ -75,7 +75,7 @@ AREAS = {
     'model': 'model_* explain_* ledger_* view_* diff_* e2e/sql_tables.py',
     'explain': 'explain_* ledger_* diff_* e2e/threads_at_end.py '
                'e2e/stops.py e2e/diff_runs.py',
-    'answer': 'e2e/format_golden.py e2e/cli_trace.py e2e/threads_at_end.py e2e/cli_columns.py '
+    'answer': 'answer_* e2e/format_golden.py e2e/cli_trace.py e2e/threads_at_end.py e2e/cli_columns.py '
               'e2e/sql_tables.py e2e/ends.py e2e/names.py',
     'view': 'view_* page/tasks_engine.mjs page/numbers.mjs page/lanes.mjs',
     'import': 'import_* e2e/import_go.py e2e/import_dial9.py',
