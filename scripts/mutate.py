@@ -3,7 +3,8 @@
 
     scripts/mutate.py                  those that have no result yet
     scripts/mutate.py --missed         and once more those that nothing noticed
-    scripts/mutate.py --only TEXT ...  those with TEXT in their place or their name, again
+    scripts/mutate.py --only TEXT ...  those with TEXT in their place or their name, again;
+                                       with --missed: unless they were noticed
     scripts/mutate.py --check          only whether all of them still apply
     scripts/mutate.py --table          only the table of what is known
 
@@ -54,7 +55,7 @@ AREAS = {
     'core': 'core_* chunk_copy read_recording life options places threads fork signals sentinels header_c '
             'fork_interrupts sentinels_shared crash/kill_points.py crash/crash_handler.py crash/stopped.sh '
             'crash/window.sh crash/kill_random.sh crash/hammer.sh e2e/cli_boxes.py',
-    'hooks': 'calls hooked* noted crashes samples polls underway alive uv event handed clients '
+    'hooks': 'unwind_frames calls hooked* noted crashes samples polls underway alive uv event handed clients '
              'exec ready restricted tasks_hooked sentinels_hooked',
     'read': 'read_* columns_* chunk_copy damage_trace symbols_blocks trace_write_* '
             'e2e/format_golden.py e2e/format_reader.py e2e/cli_trace.py e2e/cli_bad_input.py '
@@ -378,7 +379,8 @@ def main():
                                              m.area == 'agent', m.path.endswith('.h'))):
             if m.why_none or args.only and not any(text in f'{m.path}: {m.what}' for text in args.only):
                 continue
-            if not args.only and m.key in known and (known[m.key] or not args.missed):
+            if m.key in known and (known[m.key] or not args.missed) and \
+                    (args.missed or not args.only):
                 continue
             began = time.monotonic()
             known[m.key] = bench.notices(m)
