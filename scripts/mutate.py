@@ -81,7 +81,7 @@ AREAS = {
     'view': 'view_* page/tasks_engine.mjs page/numbers.mjs page/lanes.mjs',
     'import': 'import_* e2e/import_go.py e2e/import_dial9.py',
     'export': 'flame_svg e2e/export_flame.py e2e/export_tools.py',
-    'query': 'e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py e2e/sql_docs.py',
+    'query': 'sql_made e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py e2e/sql_docs.py',
     'serve': 'e2e/serve.py e2e/serve_live.py page/serve_alone.mjs page/serve_folder.mjs '
              'page/serve_live.mjs',
     'doctor': 'doctor_elf e2e/doctor.py',
