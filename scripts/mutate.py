@@ -87,7 +87,7 @@ AREAS = {
     'doctor': 'doctor_elf e2e/doctor.py',
     'cli': 'e2e/cli_trace.py e2e/cli_columns.py e2e/cli_boxes.py e2e/cli_bad_input.py '
            'e2e/cli_live.py e2e/sql_use.py e2e/run_status.py e2e/report_bad_input.py '
-           'e2e/run_recording.py e2e/sql_docs.py',
+           'e2e/run_recording.py e2e/sql_docs.py e2e/ends.py',
 }
 INSIDE = ('base', 'format', 'core', 'hooks', 'read')  # part of what recorded programs link
 WITH_PAGE = ('serve', 'view')  # the page takes long to build: only where its tests are run
