@@ -3,7 +3,8 @@
 
     scripts/mutate.py                  those that have no result yet
     scripts/mutate.py --missed         and once more those that nothing noticed
-    scripts/mutate.py --only TEXT ...  those with TEXT in their place or their name, again
+    scripts/mutate.py --only TEXT ...  those with TEXT in their place or their name, again;
+                                       with --missed: unless they were noticed
     scripts/mutate.py --check          only whether all of them still apply
     scripts/mutate.py --table          only the table of what is known
 
@@ -31,6 +32,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 from concurrent.futures import ThreadPoolExecutor, as_completed
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -50,10 +52,10 @@ AREAS = {
             'e2e/cli_bad_input.py e2e/cli_trace.py e2e/names.py',
     'format': 'chunk_copy core_* read_* model_* stall view_* crash/kill_points.py '
               'e2e/format_golden.py e2e/format_reader.py crash/hammer.sh',
-    'core': 'core_* chunk_copy read_recording life options places threads fork signals '
-            'sentinels_shared crash/kill_points.py crash/crash_handler.py crash/stopped.sh '
+    'core': 'core_* chunk_copy read_recording life options places threads fork signals sentinels header_c '
+            'fork_interrupts sentinels_shared crash/kill_points.py crash/crash_handler.py crash/stopped.sh '
             'crash/window.sh crash/kill_random.sh crash/hammer.sh e2e/cli_boxes.py',
-    'hooks': 'calls hooked* noted crashes samples polls underway alive uv event handed clients '
+    'hooks': 'unwind_frames calls hooked* noted crashes samples polls underway alive uv event handed clients '
              'exec ready restricted tasks_hooked sentinels_hooked',
     'read': 'read_* columns_* chunk_copy damage_trace symbols_blocks trace_write_* '
             'e2e/format_golden.py e2e/format_reader.py e2e/cli_trace.py e2e/cli_bad_input.py '
@@ -62,30 +64,30 @@ AREAS = {
             'e2e/cli_bad_input.py e2e/cli_live.py e2e/threads_at_end.py e2e/report_bad_input.py '
             'e2e/names.py e2e/ends.py',
     'kernel': 'perf_records kernel_symbols trace_write_kernel kernel',
-    'symbols': 'symbols_blocks e2e/symbols.py e2e/symbols_debuginfod.py e2e/names.py '
+    'symbols': 'symbols_* place_names e2e/symbols.py e2e/symbols_debuginfod.py e2e/names.py '
                'e2e/threads_at_end.py',
     'write': 'new_file trace_write_* columns_* symbols_blocks read_trace read_files keep_files '
              'e2e/format_reader.py e2e/cli_trace.py e2e/run_recording.py e2e/symbols.py '
              'e2e/cli_bad_input.py',
-    'agent': 'sentinels demand stall* keep_files exec_command engine segments_facts segments_folder '
-             'segments segments_full e2e/run_signals.py e2e/run_status.py e2e/run_recording.py '
-             'e2e/agent_follow.py e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py '
-             'e2e/run_programs.py',
-    'model': 'model_* explain_* ledger_* view_* diff_statistics e2e/sql_tables.py',
-    'explain': 'explain_* ledger_* diff_statistics e2e/threads_at_end.py '
+    'agent': 'sentinels demand kernel_say recording_parts stall* keep_files exec_command '
+             'engine_descriptors engine segments_facts segments_folder segments segments_full '
+             'e2e/run_signals.py e2e/run_status.py e2e/run_recording.py e2e/agent_follow.py '
+             'e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py e2e/run_programs.py',
+    'model': 'model_* explain_* ledger_* view_* diff_* e2e/sql_tables.py',
+    'explain': 'explain_* ledger_* diff_* e2e/threads_at_end.py '
                'e2e/stops.py e2e/diff_runs.py',
-    'answer': 'e2e/format_golden.py e2e/cli_trace.py e2e/threads_at_end.py e2e/cli_columns.py '
+    'answer': 'answer_* e2e/format_golden.py e2e/cli_trace.py e2e/threads_at_end.py e2e/cli_columns.py '
               'e2e/sql_tables.py e2e/ends.py e2e/names.py',
     'view': 'view_* page/tasks_engine.mjs page/numbers.mjs page/lanes.mjs',
     'import': 'import_* e2e/import_go.py e2e/import_dial9.py',
-    'export': 'e2e/export_flame.py e2e/export_tools.py',
-    'query': 'e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py e2e/sql_docs.py',
+    'export': 'flame_svg e2e/export_flame.py e2e/export_tools.py',
+    'query': 'sql_made e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py e2e/sql_docs.py',
     'serve': 'e2e/serve.py e2e/serve_live.py page/serve_alone.mjs page/serve_folder.mjs '
              'page/serve_live.mjs',
     'doctor': 'doctor_elf e2e/doctor.py',
     'cli': 'e2e/cli_trace.py e2e/cli_columns.py e2e/cli_boxes.py e2e/cli_bad_input.py '
            'e2e/cli_live.py e2e/sql_use.py e2e/run_status.py e2e/report_bad_input.py '
-           'e2e/run_recording.py e2e/sql_docs.py',
+           'e2e/run_recording.py e2e/sql_docs.py e2e/ends.py',
 }
 INSIDE = ('base', 'format', 'core', 'hooks', 'read')  # part of what recorded programs link
 WITH_PAGE = ('serve', 'view')  # the page takes long to build: only where its tests are run
@@ -148,6 +150,13 @@ def check(mutations):
     return good
 
 
+def link_or_copy(source, target):
+    """Compilers and linkers make new files, so that links are as good as copies of theirs."""
+    with open(source, 'rb') as file:
+        is_linked = file.read(4) == b'\x7fELF'
+    (os.link if is_linked else shutil.copy2)(source, target)
+
+
 class Copy:
     """The sources in a folder of their own, built with the page or without it."""
 
@@ -187,13 +196,23 @@ class Copy:
             if wrong:
                 sys.exit(f'mutate: the sources cannot be built:\n{wrong[-2000:]}')
             shutil.rmtree(clean, ignore_errors=True)
-            # Linkers make new files, so that links are as good as copies.
-            shutil.copytree(folder, clean, symlinks=True, copy_function=os.link)
+            shutil.copytree(folder, clean, symlinks=True, copy_function=link_or_copy)
         return folder, clean
+
+    def restore_built(self, folder, clean):
+        """What was built of a bug is not built again without it: it is taken from the clean folder."""
+        for path in clean.rglob('*'):
+            other = folder / path.relative_to(clean)
+            if not path.is_file() or path.is_symlink():
+                continue
+            one, two = path.stat(), other.stat() if other.exists() else None
+            if not two or (one.st_mtime_ns, one.st_size) != (two.st_mtime_ns, two.st_size):
+                other.unlink(missing_ok=True)
+                link_or_copy(path, other)
 
     def build(self, folder, targets=()):
         """What the compiler said, if it failed."""
-        done = subprocess.run(NICE + ['ninja', '-C', folder, *targets], capture_output=True,
+        done = subprocess.run(NICE + ['ninja', '-j2', '-C', folder, *targets], capture_output=True,
                               text=True)
         return '' if done.returncode == 0 else done.stdout
 
@@ -201,8 +220,11 @@ class Copy:
         if folder not in self.tests:
             told = subprocess.run(['meson', 'introspect', '--tests', folder], check=True,
                                   capture_output=True, text=True).stdout
-            self.tests[folder] = {test['name']: dict(test, folder=str(folder))
-                                  for test in json.loads(told)}
+            known = self.tests[folder] = {}
+            for test in json.loads(told):  # two suites may have one name
+                label = test['name'] if test['name'] not in known else \
+                    f"{test['suite'][0].split(':')[-1]} {test['name']}"
+                known[label] = dict(test, folder=str(folder))
         return self.tests[folder]
 
 
@@ -212,8 +234,9 @@ def tests_of(m, known):
         if '/' in word:
             yield word, None
             continue
-        found = [name for name in sorted(known)
-                 if name == word or word.endswith('*') and name.startswith(word[:-1])]
+        found = [label for label, test in sorted(known.items(), key=lambda item: not is_unit(item[1]))
+                 if test['name'] == word or
+                 word.endswith('*') and test['name'].startswith(word[:-1])]
         if not found:
             sys.exit(f'mutate: there is no test "{word}", which {m.path} should have')
         for name in found:
@@ -241,7 +264,7 @@ class Bench:
         harness.LOGS = WORK / 'logs'
         self.copy, self.jobs = copy, jobs
         self.runner = harness.Runner({})
-        self.passes = {}  # name of a test: whether it passes without a bug
+        self.anyway = {}  # name of a test: fails_anyway
 
     def fails(self, folder, name, test):
         """The checks that fail."""
@@ -263,46 +286,44 @@ class Bench:
         verdicts = harness.verdicts_of_lines if is_lines else harness.verdicts_of_cmocka
         return [test or why for what, test, why in verdicts(outcome) if what == 'failed']
 
-    def is_usable(self, m, clean, name, test):
-        """Whether it passes without the bug."""
-        if name not in self.passes or '/' in name:
-            self.copy.restore(m.path)  # what scripts read of the sources
-            self.passes[name] = not self.fails(clean, name, test) or \
-                not self.fails(clean, name, test)
-            self.put_in(m)
-            if not self.passes[name]:
-                print(f'  {name} fails without a bug: not used', flush=True)
-        return self.passes[name]
+    def fails_anyway(self, clean, name, test):
+        """The checks that fail without a bug, too. The sources in the copy have it, but only documents
+        are read there."""
+        if name not in self.anyway:
+            failed = set(self.fails(clean, name, test))
+            self.anyway[name] = failed and failed.intersection(self.fails(clean, name, test))
+            for check in self.anyway[name]:
+                print(f'  {name} fails without a bug: {check[:90]}', flush=True)
+        return self.anyway[name]
 
     def put_in(self, m):
         (TREE / m.path).write_text(m.apply((ROOT / m.path).read_text()))
 
-    def first_that_fails(self, m, folder, clean, tests):
+    def first_that_fails(self, folder, clean, tests):
         pool = ThreadPoolExecutor(max_workers=self.jobs)
-        tests = [(name, test) for name, test in tests if self.passes.get(name, True)]
         running = {pool.submit(self.fails, folder, name, test): (name, test)
                    for name, test in tests}
-        found = []
-        for done in as_completed(running):
-            if done.result():
-                found.append((*running[done], done.result()))
-                if is_unit(running[done][1]) and self.passes.get(running[done][0]):
-                    break
-        pool.shutdown(cancel_futures=True)
-        for name, test, failed in reversed(found):
-            if not self.is_usable(m, clean, name, test):
-                continue
-            # What takes its time may fail for want of a CPU: the same has to fail again.
-            same = failed if is_unit(test) else \
-                [check for check in self.fails(folder, name, test) if check in failed]
-            if same:
-                return f'{name}: {same[0][:90]}'
-        return ''
+        try:
+            for done in as_completed(running):
+                name, test = running[done]
+                failed = done.result()
+                if failed:
+                    failed = [check for check in failed
+                              if check not in self.fails_anyway(clean, name, test)]
+                # What takes its time may fail for want of a CPU: the same has to fail again.
+                if failed and not is_unit(test):
+                    failed = [check for check in self.fails(folder, name, test) if check in failed]
+                if failed:
+                    return f'{name}: {failed[0][:90]}'
+            return ''
+        finally:
+            pool.shutdown(cancel_futures=True)
 
     def notices(self, m):
         """What noticed it; '' when nothing did."""
         folder, clean = self.copy.begin(m.area)
         tests = list(tests_of(m, self.copy.programs(folder)))
+        before = (TREE / m.path).stat()
         self.put_in(m)
         try:
             for needed, group in itertools.groupby(
@@ -311,12 +332,14 @@ class Bench:
                 if wrong:
                     errors = [line for line in wrong.splitlines() if 'error:' in line]
                     return f'the compiler: {(errors or [wrong])[0][-90:]}'
-                by = self.first_that_fails(m, folder, clean, list(group))
+                by = self.first_that_fails(folder, clean, list(group))
                 if by:
                     return by
             return ''
         finally:
             self.copy.restore(m.path)
+            os.utime(TREE / m.path, ns=(before.st_atime_ns, before.st_mtime_ns))
+            self.copy.restore_built(folder, clean)
 
 
 def table(mutations, known):
@@ -337,7 +360,7 @@ def main():
     parser = argparse.ArgumentParser(description='which test notices which bug')
     parser.add_argument('--only', nargs='+', default=[], metavar='TEXT')
     parser.add_argument('--missed', action='store_true')
-    parser.add_argument('--jobs', type=int, default=1, help='tests at a time')
+    parser.add_argument('--jobs', type=int, default=2, help='tests at a time')
     parser.add_argument('--check', action='store_true')
     parser.add_argument('--table', action='store_true')
     args = parser.parse_args()
@@ -350,15 +373,19 @@ def main():
     if not args.table:
         resource.setrlimit(resource.RLIMIT_DATA, (MEMORY, MEMORY))
         bench = Bench(Copy(), args.jobs)
-        # Those first after which little has to be built.
-        for m in sorted(good, key=lambda m: (m.area in WITH_PAGE, m.area in INSIDE,
-                                             m.path.endswith('.h'))):
+        # Those last that name their tests; of the others those first after which little is built, and
+        # whose tests do not mostly wait.
+        for m in sorted(good, key=lambda m: (bool(m.tests), m.area in WITH_PAGE, m.area in INSIDE,
+                                             m.area == 'agent', m.path.endswith('.h'))):
             if m.why_none or args.only and not any(text in f'{m.path}: {m.what}' for text in args.only):
                 continue
-            if not args.only and m.key in known and (known[m.key] or not args.missed):
+            if m.key in known and (known[m.key] or not args.missed) and \
+                    (args.missed or not args.only):
                 continue
+            began = time.monotonic()
             known[m.key] = bench.notices(m)
-            print(f'{m.path}: {m.what}: {known[m.key] or "NOT NOTICED"}', flush=True)
+            print(f'{m.path}: {m.what}: {known[m.key] or "NOT NOTICED"} '
+                  f'({time.monotonic() - began:.0f} s)', flush=True)
             new = RESULTS.with_suffix('.new')
             new.write_text(json.dumps(known, indent=1))
             new.replace(RESULTS)

@@ -113,6 +113,7 @@ def test_command_lines(folder, trace):
         ("bad_type", ["cat", trace, "--type", "poll,frob"], "no type"),
         ("empty_type", ["cat", trace, "--type", ""], "no type"),
         ("bad_limit", ["cat", trace, "--limit", "-1"], "whole number"),
+        ("empty_limit", ["cat", trace, "--limit", ""], "whole number"),
         ("large_limit", ["cat", trace, "--limit", "99999999999999999999999"], "too large"),
         ("force_without_file", ["dump", "1", "--force"], "--force"),
         ("force_and_pipe", ["dump", "1", "--force", "-o", "-"], "contradict"),

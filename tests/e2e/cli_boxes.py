@@ -124,6 +124,14 @@ def test_status():
         data, p = b.json("status", path)
         check("status_json", data and data["recording"] is False and data["events"] == 40 and
               data["alive"] is False, said(p))
+        check("status_has_nothing_to_warn_of", p.stderr == "", said(p))
+        damaged = bytearray(r.box())
+        at = damaged.rfind(r.chunk()[:64])
+        damaged[at + 16:at + 20] = b"\xff\xff\xff\x7f"
+        for form in ([], ["--json"]):
+            p = b.run("status", put(b.folder, r, 2, bytes(damaged)), *form)
+            check(f"status_warns_of_damage{'_beside_json' if form else ''}", p.returncode == 0 and
+                  "has a damaged header" in p.stderr and p.stdout, said(p))
         quiet = dead_recording(4194310, losses=[0] * 16, crashes=b"")
         p = b.run("status", put(b.folder, quiet))
         check("status_says_no_losses",

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """What report, stats, blame and diff print fits the terminal, and only there lines are broken."""
 import fcntl
+import json
 import os
 import pty
 import re
@@ -72,6 +73,13 @@ def main():
                 check(f"{name}_fits_{columns}_columns", len(lines) > 3 and not long, long or lines)
             check(f"{name}_says_the_same_on_a_terminal", words(on_terminal(80, *argv)) ==
                   words(whole), (words(on_terminal(80, *argv)), words(whole)))
+        bars = [int(line.split()[-1]) for line in on_terminal(80, "report", trace)
+                if re.fullmatch(r" +[\d.]+ [num]?s  #+ \d+", line)]
+        p = subprocess.run([BIN, "stats", trace, "--json"], capture_output=True, text=True,
+                           timeout=60)
+        turns = sum(row["count"] for row in json.loads(p.stdout)["polls"])
+        check("all_lengths_of_callbacks_are_in_the_histogram",
+              len(bars) > 1 and sum(bars) == turns, (bars, turns))
         missing = os.path.join(folder, "none.tacho")
         for argv in (["stats", missing], ["diff", missing, trace], ["report", missing]):
             p = subprocess.run([BIN, *argv], capture_output=True, text=True, timeout=60)

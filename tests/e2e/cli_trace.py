@@ -357,7 +357,7 @@ def test_cat_text(path):
         "log": r"level 3: hello\x0a\x1b[2J w" + "\u00f6rld",
         "event": 'request_done status=200 delta=-3 ratio=1.25 cached=true url="/index.html"',
         "hist": "9 short polls, 5.000 us in all",
-        "trigger": "number 1: the database",
+        "trigger_of_no_sentinel": "trigger       number 1: the database\n",
         "loop": "loop          main#3 (demo.c:10)",
         "work_submit": "work-submit   read_request (demo.c:42) work 7001",
         "work_begin": "work-begin    read_request (demo.c:42) work 7001",

@@ -258,6 +258,12 @@ def test_several(tmp):
     p = run("-o", path, "--", sys.executable, "-c", SEVERAL)
     ends = [f["pid"] for f in read("report", path).get("findings", []) if f["rule"] == "end"]
     check("several: each end is told once", len(ends) == len(set(ends)) == 2, (ends, said(p)))
+    told = [line.split() for line in tacho("info", path).stdout.splitlines()]
+    threads = [line[1] for line in told if line[:1] == ["threads"] and line[1][0].isdigit()]
+    check("several: each has its own threads", threads == ["1,"] * 3, (threads, told))
+    lines = tacho("stats", path, "--top", "1").stdout.splitlines()
+    more = lines[[line.startswith("time of threads") for line in lines].index(True) + 2]
+    check("several: threads that are not shown are counted", "2 more" in more, lines[:5])
 
 
 def test_live(tmp):

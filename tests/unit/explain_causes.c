@@ -307,6 +307,67 @@ polls_that_are_far_longer_than_their_like_count_by_what_waits_in_the_kernel(void
 	end(&x);
 }
 
+/* Two locks that are waited for in turns, by a thread that is blocked by a second one; that one holds
+   both in one place, or each in its own. */
+static void put_buckets(struct explained *x, uint32_t other_place)
+{
+	begin(&x->m, 2);
+	trace_stream(&x->m, 1, 0);
+	PUT(&x->m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 12; i++) {
+		uint64_t at = (50 + 80 * i) * MS, lock = 0x77 + i % 2;
+
+		PUT(&x->m, at, UNPARK, 2);
+		PUT(&x->m, at + 1000, LOCK_WAIT, PLACE, lock);
+		PUT(&x->m, at + 5 * MS, LOCK_WAITED, 1, lock);
+		PUT(&x->m, at + 5 * MS + 1000, PARK, LOOP_1);
+	}
+	PUT(&x->m, 1050 * MS, UNPARK, 0);
+	trace_stream(&x->m, 2, 0);
+	for (uint64_t i = 0; i < 12; i++)
+		PUT(&x->m, (55 + 80 * i) * MS - 1000, LOCK_RELEASE, i % 2 ? other_place : PLACE,
+		    0x77 + i % 2, 1);
+	explain(x);
+}
+
+static void locks_that_are_held_in_one_place_are_one_cause(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	put_buckets(&x, PLACE);
+	assert_true(shows(found(x.e, "lock-contention", 0), "12 times, 60.0 ms in all"));
+	assert_null(found(x.e, "lock-contention", 1));
+	end(&x);
+	put_buckets(&x, NAME);
+	assert_true(shows(found(x.e, "lock-contention", 0), "6 times, 30.0 ms in all"));
+	assert_true(shows(found(x.e, "lock-contention", 1), "6 times, 30.0 ms in all"));
+	end(&x);
+}
+
+/* Waits with a time-out, three of which end 200 ms late, and nothing of the process ran. */
+static void who_oversleeps_was_stopped(void **state)
+{
+	struct explained x;
+
+	(void)state;
+	begin(&x.m, 2);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 100; i++) {
+		uint64_t at = (10 + 10 * i) * MS + (i > 20) * 200 * MS + (i > 50) * 200 * MS +
+			      (i > 80) * 200 * MS;
+
+		PUT(&x.m, at, UNPARK, 1);
+		if (i == 21 || i == 51 || i == 81)
+			PUT(&x.m, at, LATE, 0, 200 * MS);
+		PUT(&x.m, at + 100000, PARK, LOOP_1);
+	}
+	explain(&x);
+	assert_true(says(found(x.e, "process-pause", 0), "200 ms"));
+	end(&x);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -318,6 +379,8 @@ int main(void)
 		cmocka_unit_test(a_loop_is_full_though_its_clients_come_late_and_go_early),
 		cmocka_unit_test(a_loop_that_is_full_comes_before_what_was_long_once),
 		cmocka_unit_test(functions_that_take_turns_in_the_same_callbacks_are_one_cause),
+		cmocka_unit_test(locks_that_are_held_in_one_place_are_one_cause),
+		cmocka_unit_test(who_oversleeps_was_stopped),
 		cmocka_unit_test(
 			polls_that_are_far_longer_than_their_like_count_by_what_waits_in_the_kernel),
 	};

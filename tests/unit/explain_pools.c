@@ -54,6 +54,9 @@ static void work_waits_while_the_pool_is_blocked(void **state)
 	assert_int_equal(b.l->pools[0].threads, 1);
 	assert_int_equal(b.l->pools[0].count, 2);
 	assert_int_equal(b.l->pools[0].longest_ns, 70 * MS);
+	/* Waiting for work is no wait for a lock, not even a short one. */
+	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&b.l->owned, o));)
+		assert_int_not_equal(o->owns, TACHO__OWNS_LOCK);
 	book_end(&b);
 }
 
@@ -149,6 +152,37 @@ static void what_keeps_a_pool_is_named(void **state)
 	assert_non_null(f);
 	assert_non_null(strstr(f->summary, "for a thread of a pool of 1, kept busy by nanosleep"));
 	assert_int_equal(f->severity, TACHO__SEVERITY_CRITICAL);
+	tacho__explanation_free(e);
+	book_end(&b);
+}
+
+/* For each piece of work 6 ms of code that was not seen, 11 ms in which others have the CPU, and 13 ms of
+   sleep: the first two are not one. */
+static void what_keeps_a_pool_is_of_one_kind(void **state)
+{
+	const struct tacho__finding *f;
+	struct tacho__explanation *e;
+	struct booked b;
+	int error;
+
+	(void)state;
+	book_begin(&b);
+	put_loop(&b.m, 20);
+	trace_stream(&b.m, 2, 0);
+	waits(&b.m, 1 * MS, 10 * MS, CONDITION);
+	for (uint64_t at = 20; at < 600; at += 30) {
+		uint32_t given = at < 220 ? (uint32_t)(at - 10) / 10 : 20;
+
+		put_call(&b.m, (at + 24) * MS, SLEEP, 24 * MS);
+		PUT(&b.m, (at + 24) * MS, SCHED, 0, 11 * MS, 0);
+		QUEUE(&b.m, (at + 30) * MS, 0, given, at < 590 ? 5 : 0);
+	}
+	waits(&b.m, 620 * MS, 680 * MS, CONDITION);
+	book_make(&b);
+	e = tacho__explain(b.reader, NULL, &error);
+	f = find(e);
+	assert_non_null(f);
+	assert_non_null(strstr(f->summary, "kept busy by nanosleep"));
 	tacho__explanation_free(e);
 	book_end(&b);
 }
@@ -302,6 +336,7 @@ int main(void)
 		cmocka_unit_test(threads_belong_to_the_condition_that_most_of_their_waits_are_for),
 		cmocka_unit_test(a_pool_with_a_thread_that_waits_for_work_is_not_full),
 		cmocka_unit_test(what_keeps_a_pool_is_named),
+		cmocka_unit_test(what_keeps_a_pool_is_of_one_kind),
 		cmocka_unit_test(a_lock_that_a_pool_waits_for_is_the_cause),
 		cmocka_unit_test(who_waits_for_room_in_its_queue_waits_for_the_pool),
 		cmocka_unit_test(a_burst_is_no_full_pool),

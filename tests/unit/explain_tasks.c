@@ -296,6 +296,47 @@ static void whom_nobody_can_wake_needs_no_peers_to_be_stuck(void **state)
 	assert_false(is_forsaken(CANCELLED_PEER));
 }
 
+/* Its loop does not come to it: where it waited before it was woken has nothing to do with that. */
+static void of_a_woken_task_it_is_not_told_where_it_waited(void **state)
+{
+	struct tacho__explanation *e;
+	struct tacho_reader *reader;
+	struct trace m;
+	int error, found = 0;
+
+	(void)state;
+	trace_begin(&m);
+	define(&m);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 0, LOOP, LOOP_3);
+	PUT(&m, 1 * MS, SPAWN, KIND_A, 0, 7, 0);
+	polled(&m, 2 * MS, 7, REPLY, ASKS);
+	PUT(&m, 4 * MS, WAKE, 0, 7);
+	for (uint32_t i = 1; i <= SECONDS * 50; i++) {
+		PUT(&m, i * 20 * MS, POLL_BEGIN, KIND_B, 9);
+		PUT(&m, i * 20 * MS + MS, POLL_END, TACHO_PENDING);
+	}
+	reader = trace_reader(&m);
+	e = tacho__explain(reader, NULL, &error);
+	assert_non_null(e);
+	for (uint32_t i = 0; i < e->count; i++) {
+		const struct tacho__finding *f = &e->findings[i];
+
+		if (strcmp(f->rule, "stuck-task") != 0)
+			continue;
+		found = 1;
+		assert_non_null(strstr(f->summary, "kind a was woken 3.00 s ago and has not run"));
+		assert_int_equal(f->task, 7);
+		assert_string_equal(f->where[0].function, "kind a");
+		for (uint32_t k = 0; k < f->where_count; k++)
+			assert_string_not_equal(f->where[k].function, "ask_backend");
+	}
+	assert_true(found);
+	tacho__explanation_free(e);
+	tacho_read_close(reader);
+	tb_free(&m.t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +345,7 @@ int main(void)
 		cmocka_unit_test(a_task_may_wait_for_work_for_as_long_as_it_likes),
 		cmocka_unit_test(without_others_to_compare_with_no_wake_is_lost),
 		cmocka_unit_test(whom_nobody_can_wake_needs_no_peers_to_be_stuck),
+		cmocka_unit_test(of_a_woken_task_it_is_not_told_where_it_waited),
 		cmocka_unit_test(who_runs_tokio_and_tells_no_tasks_is_told_how),
 	};
 

@@ -295,6 +295,87 @@ static void code_is_that_of_the_functions_that_were_sampled(void **state)
 	end(&b);
 }
 
+/* A sample tells of the time before it: one where a callback begins is of the callback before, or of none
+   that is asked for. */
+static void a_sample_belongs_to_what_is_before_it(void **state)
+{
+	struct tacho__subject s = {.type = TACHO__SUBJECT_SPAN,
+				   .thread = 1,
+				   .from_ns = T0 + 10 * MS,
+				   .to_ns = T0 + 60 * MS};
+	struct booked b;
+	struct tacho__blame *made;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_2);
+	PUT(&b.m, 10 * MS, UNPARK, 2);
+	PUT(&b.m, 10 * MS, POLL_BEGIN, KIND_A, 0);
+	for (uint64_t ms = 20; ms <= 60; ms += 10) {
+		PUT(&b.m, ms * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x100,
+		    SERVER_CODE + (ms <= 30 ? 0x5000 : 0x6000));
+		if (ms == 30) {
+			PUT(&b.m, ms * MS, POLL_END, 0);
+			PUT(&b.m, ms * MS, POLL_BEGIN, KIND_A, 0);
+		}
+	}
+	PUT(&b.m, 60 * MS, POLL_END, 0);
+	PUT(&b.m, 60 * MS, PARK, LOOP_2);
+	book_make(&b);
+	made = blame(&b, &s);
+	assert_int_equal(made->count, 2);
+	assert_int_equal(made->pieces[0].ns, 20 * MS);
+	assert_string_equal(made->pieces[0].text, "server+0x5000, in kind a");
+	assert_int_equal(made->pieces[1].ns, 30 * MS);
+	assert_string_equal(made->pieces[1].text, "server+0x6000, in kind a");
+	tacho__blame_free(made);
+	s.from_ns = T0 + 30 * MS;
+	made = blame(&b, &s);
+	assert_int_equal(made->count, 1);
+	assert_string_equal(made->pieces[0].text, "server+0x6000, in kind a");
+	tacho__blame_free(made);
+	end(&b);
+}
+
+/* More stretches than are looked at at once: half a million turns, of 2 us each 4 us. What lies across
+   the edge of two pieces may be told as two. */
+static void times_of_a_long_window_are_found_piece_by_piece(void **state)
+{
+	const uint32_t turns = 1100000 / 2, turns_each = 50000;
+	struct tacho__line_times times;
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	for (uint32_t i = 1; i <= turns; i++) {
+		if (i % turns_each == 1) {
+			trace_stream(&b.m, 1, 0);
+			assert_int_equal(tacho__records_reserve(&b.m.e.r, 2 * turns_each + 1,
+								2 * turns_each + 1),
+					 0);
+		}
+		PUT(&b.m, 4000 * i, UNPARK, 1);
+		PUT(&b.m, 4000 * i + 2000, PARK, LOOP_1);
+	}
+	PUT(&b.m, 4000 * (turns + 1), UNPARK, 1);
+	book_make_silently(&b);
+	assert_int_equal(line_of(&b, TACHO__OWNS_CODE)->ns, 2000ull * turns);
+	assert_int_equal(
+		tacho__line_times_make(&times, b.reader, b.l, line_of(&b, TACHO__OWNS_CODE), 10),
+		0);
+	assert_in_range(times.all, turns, turns + 8);
+	assert_int_equal(times.all_ns, 2000ull * turns);
+	assert_int_equal(times.count, 10);
+	for (uint32_t i = 0; i < times.count; i++)
+		assert_int_equal(times.at[i].to_ns - times.at[i].from_ns, 2000);
+	tacho__line_times_free(&times);
+	tacho__read_limit(b.reader, 0, 0);
+	book_end(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -304,6 +385,8 @@ int main(void)
 		cmocka_unit_test(what_the_kernel_counted_is_not_its_own),
 		cmocka_unit_test(idle_is_idle),
 		cmocka_unit_test(code_is_that_of_the_functions_that_were_sampled),
+		cmocka_unit_test(a_sample_belongs_to_what_is_before_it),
+		cmocka_unit_test(times_of_a_long_window_are_found_piece_by_piece),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

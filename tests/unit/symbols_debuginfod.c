@@ -1,0 +1,147 @@
+/*
+ * Which servers are asked for debug information, how often, and how long that took. The library that
+ * asks them is one of the test's own.
+ */
+#include <dlfcn.h>
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <cmocka.h>
+
+#include "symbols/debuginfod.h"
+
+#define MS UINT64_C(1000000)
+
+static const uint8_t build_id[20] = {1, 2, 3};
+static unsigned asked;
+static unsigned takes_ms;
+static int answers;
+static uint64_t last_done, ends; /* what the progress said */
+
+void *__wrap_dlopen(const char *name, int flags);
+void *__wrap_dlsym(void *library, const char *name);
+
+static int library; /* its address is the handle */
+
+static void *begin(void)
+{
+	return &library;
+}
+
+static int (*on_progress)(void *client, long a, long b);
+
+static void set_progress(void *client, int (*function)(void *, long, long))
+{
+	assert_ptr_equal(client, &library);
+	on_progress = function;
+}
+
+static int find(void *client, const unsigned char *id, int size, char **path)
+{
+	assert_ptr_equal(client, &library);
+	assert_int_equal(size, sizeof(build_id));
+	assert_memory_equal(id, build_id, sizeof(build_id));
+	assert_null(path);
+	asked++;
+	assert_int_equal(on_progress(client, 7, 9), 0);
+	usleep(takes_ms * 1000);
+	return answers;
+}
+
+void *__wrap_dlopen(const char *name, int flags)
+{
+	(void)flags;
+	assert_string_equal(name, "libdebuginfod.so.1");
+	return &library;
+}
+
+void *__wrap_dlsym(void *handle, const char *name)
+{
+	assert_ptr_equal(handle, &library);
+	if (!strcmp(name, "debuginfod_begin"))
+		return (void *)begin;
+	if (!strcmp(name, "debuginfod_set_progressfn"))
+		return (void *)set_progress;
+	return (void *)find;
+}
+
+static void progress(void *arg, uint64_t done, uint64_t total)
+{
+	assert_ptr_equal(arg, &asked);
+	if (done == UINT64_MAX)
+		ends++;
+	else
+		last_done = 100 * done + total;
+}
+
+static int ask(void)
+{
+	return tacho__debuginfod_find(TACHO__DEBUGINFOD_DEBUG, build_id, sizeof(build_id));
+}
+
+static void without_servers_none_is_asked(void **state)
+{
+	char message[200] = "";
+
+	(void)state;
+	unsetenv("DEBUGINFOD_URLS");
+	assert_int_equal(tacho__debuginfod_allow(NULL, NULL, message, sizeof(message)),
+			 -EDESTADDRREQ);
+	assert_non_null(strstr(message, "DEBUGINFOD_URLS"));
+	message[0] = 0;
+	setenv("DEBUGINFOD_URLS", "", 1);
+	assert_int_equal(tacho__debuginfod_allow(NULL, NULL, message, sizeof(message)),
+			 -EDESTADDRREQ);
+	assert_non_null(strstr(message, "DEBUGINFOD_URLS"));
+	assert_false(tacho__debuginfod_is_allowed());
+	assert_int_equal(ask(), -EPERM);
+	assert_int_equal(asked, 0);
+}
+
+static void the_time_of_all_files_is_added_up(void **state)
+{
+	char message[200];
+
+	(void)state;
+	setenv("DEBUGINFOD_URLS", "http://[100::]", 1);
+	assert_int_equal(tacho__debuginfod_allow(progress, &asked, message, sizeof(message)), 0);
+	assert_true(tacho__debuginfod_is_allowed());
+	assert_int_equal(tacho__debuginfod_spent_ns(), 0);
+	answers = -ENOENT;
+	takes_ms = 100;
+	assert_int_equal(ask(), -ENOENT);
+	takes_ms = 1;
+	answers = 5;
+	assert_int_equal(ask(), 5);
+	assert_int_equal(asked, 2);
+	assert_true(tacho__debuginfod_spent_ns() >= 101 * MS);
+	assert_int_equal(last_done, 709);
+	assert_int_equal(ends, 2);
+	assert_int_equal(tacho__debuginfod_find(TACHO__DEBUGINFOD_DEBUG, build_id, 0), -EINVAL);
+}
+
+static void nobody_is_asked_again_where_nobody_answers(void **state)
+{
+	(void)state;
+	asked = 0;
+	answers = -ECONNREFUSED;
+	assert_int_equal(ask(), -ECONNREFUSED);
+	assert_int_equal(ask(), -ETIMEDOUT);
+	assert_int_equal(asked, 1);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(without_servers_none_is_asked),
+		cmocka_unit_test(the_time_of_all_files_is_added_up),
+		cmocka_unit_test(nobody_is_asked_again_where_nobody_answers),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
