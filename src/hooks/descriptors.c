@@ -58,7 +58,7 @@ MAKES_TWO(socketpair, (int domain, int type, int protocol, int two[2]),
 	{                                             \
 		int result = TACHO__NEXT(name) args;  \
                                                       \
-		if (result >= 0)                      \
+		if (result >= 0 && from != to)        \
 			tacho__descriptor_closed(to); \
 		return result;                        \
 	}
