@@ -84,7 +84,7 @@ AREAS = {
     'query': 'sql_made e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py e2e/sql_docs.py',
     'serve': 'e2e/serve.py e2e/serve_live.py page/serve_alone.mjs page/serve_folder.mjs '
              'page/serve_live.mjs',
-    'doctor': 'doctor_elf e2e/doctor.py',
+    'doctor': 'doctor_* e2e/doctor.py',
     'cli': 'e2e/cli_trace.py e2e/cli_columns.py e2e/cli_boxes.py e2e/cli_bad_input.py '
            'e2e/cli_live.py e2e/sql_use.py e2e/run_status.py e2e/report_bad_input.py '
            'e2e/run_recording.py e2e/sql_docs.py e2e/ends.py',
