@@ -52,9 +52,10 @@ AREAS = {
             'e2e/cli_bad_input.py e2e/cli_trace.py e2e/names.py',
     'format': 'chunk_copy core_* read_* model_* stall view_* crash/kill_points.py '
               'e2e/format_golden.py e2e/format_reader.py crash/hammer.sh',
-    'core': 'core_* chunk_copy read_recording life options places threads fork signals sentinels header_c '
-            'fork_interrupts sentinels_shared crash/kill_points.py crash/crash_handler.py crash/stopped.sh '
-            'crash/window.sh crash/kill_random.sh crash/hammer.sh e2e/cli_boxes.py',
+    'core': 'core_* header_c chunk_copy read_recording life options places threads fork signals '
+            'sentinels fork_interrupts sentinels_shared crash/kill_points.py '
+            'crash/crash_handler.py crash/stopped.sh crash/window.sh crash/kill_random.sh '
+            'crash/hammer.sh e2e/cli_boxes.py',
     'hooks': 'unwind_frames calls hooked* noted crashes samples polls underway alive uv event handed clients '
              'exec ready restricted tasks_hooked sentinels_hooked',
     'read': 'read_* columns_* chunk_copy damage_trace symbols_blocks trace_write_* '
@@ -71,20 +72,21 @@ AREAS = {
              'e2e/cli_bad_input.py',
     'agent': 'sentinels demand kernel_say recording_parts stall* keep_files exec_command '
              'engine_descriptors engine segments_facts segments_folder segments segments_full '
-             'e2e/run_signals.py e2e/run_status.py e2e/run_recording.py e2e/agent_follow.py '
-             'e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py e2e/run_programs.py',
+             'segments_kill e2e/run_signals.py e2e/run_status.py e2e/run_recording.py '
+             'e2e/agent_follow.py e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py '
+             'e2e/run_programs.py',
     'model': 'model_* explain_* ledger_* view_* diff_* e2e/sql_tables.py',
     'explain': 'explain_* ledger_* diff_* e2e/threads_at_end.py '
                'e2e/stops.py e2e/diff_runs.py',
-    'answer': 'answer_* e2e/format_golden.py e2e/cli_trace.py e2e/threads_at_end.py e2e/cli_columns.py '
-              'e2e/sql_tables.py e2e/ends.py e2e/names.py',
+    'answer': 'answer_* e2e/format_golden.py e2e/cli_trace.py e2e/threads_at_end.py '
+              'e2e/cli_columns.py e2e/sql_tables.py e2e/ends.py e2e/names.py',
     'view': 'view_* page/tasks_engine.mjs page/numbers.mjs page/lanes.mjs',
     'import': 'import_* e2e/import_go.py e2e/import_dial9.py',
     'export': 'flame_svg e2e/export_flame.py e2e/export_tools.py',
     'query': 'sql_made e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py e2e/sql_docs.py',
     'serve': 'e2e/serve.py e2e/serve_live.py page/serve_alone.mjs page/serve_folder.mjs '
              'page/serve_live.mjs',
-    'doctor': 'doctor_elf e2e/doctor.py',
+    'doctor': 'doctor_* e2e/doctor.py',
     'cli': 'e2e/cli_trace.py e2e/cli_columns.py e2e/cli_boxes.py e2e/cli_bad_input.py '
            'e2e/cli_live.py e2e/sql_use.py e2e/run_status.py e2e/report_bad_input.py '
            'e2e/run_recording.py e2e/sql_docs.py e2e/ends.py',

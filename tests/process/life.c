@@ -10,6 +10,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/box.h"
 #include "lib.h"
 
 static struct tacho_name kinds[3] = {TACHO_KIND("kind x"), TACHO_KIND("kind y"),
@@ -131,6 +132,66 @@ static void test_again_kept(void)
 	CHECK(process_of(box_of(pid, 0))->state == TACHO_STATE_STOPPED,
 	      "the stopped box has state %u", process_of(box_of(pid, 0))->state);
 	check_again(box_of(pid, 1));
+}
+
+/* A box of 1 MiB has room for 1024 definitions, of which 0 is none. */
+#define SMALL_IDS 1024u
+#define MANY_IDS 1500u
+
+static void smaller_body(void *arg)
+{
+	static struct tacho_name names[MANY_IDS];
+	static char texts[MANY_IDS][12];
+	struct tacho_options options = {.size = sizeof(options), .max_bytes = 16u << 20};
+
+	(void)arg;
+	start_with(&options);
+	for (uint32_t i = 0; i < MANY_IDS; i++) {
+		snprintf(texts[i], sizeof(texts[i]), "kind %u", i);
+		names[i] = (struct tacho_name)TACHO_KIND(texts[i]);
+		tacho_poll_begin(&names[i], 1);
+		tacho_poll_end(TACHO_DONE);
+	}
+	tacho_stop();
+	options.max_bytes = 1u << 20;
+	start_with(&options);
+	for (uint32_t i = 0; i < MANY_IDS; i++) {
+		tacho_poll_begin(&names[i], 100 + i);
+		tacho_poll_end(TACHO_DONE);
+	}
+	die();
+}
+
+static void test_smaller(void)
+{
+	const struct tacho_event *e;
+	uint32_t right = 0, wrong = 0;
+	struct tacho_box_super super;
+	struct box *b;
+	int fd;
+
+	subject(smaller_body, NULL);
+	b = the_box();
+	if (!b)
+		return;
+	fd = open(b->path, O_RDONLY | O_CLOEXEC);
+	CHECK(read(fd, &super, sizeof(super)) == sizeof(super), "the box cannot be read");
+	close(fd);
+	CHECK(super.regions[TACHO_REGION_DEF_DIR].count == SMALL_IDS && super.next_def == SMALL_IDS,
+	      "%u ids of %u", super.next_def, super.regions[TACHO_REGION_DEF_DIR].count);
+	while (tacho_read_next(b->reader, &e) > 0) {
+		char text[12];
+
+		if (e->type != TACHO_EV_POLL_BEGIN)
+			continue;
+		snprintf(text, sizeof(text), "kind %u", (unsigned)e->word[0] - 100);
+		if (e->arg < SMALL_IDS && !strcmp(name_of(b, e->arg), text))
+			right++;
+		else
+			wrong += e->arg < SMALL_IDS;
+	}
+	CHECK(right > SMALL_IDS / 2 && !wrong, "%u names are right and %u wrong", right, wrong);
+	CHECK(tacho_read_problem_count(b->reader) == 0, "the small box has problems");
 }
 
 #define LAST_MARKS 5000 /* of each thread; those of all find room in the box */
@@ -281,6 +342,7 @@ static const struct test tests[] = {
 	{"pause and resume", test_pause},
 	{"stop and start again: names keep their meaning", test_again},
 	{"stop and start again with both boxes kept", test_again_kept},
+	{"stop and start again in a smaller box: what fits keeps its meaning", test_smaller},
 	{"stop and start again and again while threads record", test_cycles},
 	{"an orderly end removes the box", test_orderly_end},
 	{"any other end leaves it", test_other_ends},

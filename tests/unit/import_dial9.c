@@ -170,6 +170,45 @@ static void polls_wakes_and_parks_are_on_the_thread_of_their_batch(void **state)
 	close_opened(&o);
 }
 
+/* Delays are kept until they are 100 us, CPU time is told each 10 ms. */
+static void delays_and_cpu_time_of_workers_are_told_now_and_then(void **state)
+{
+	static const uint64_t waits[] = {60000, 50000, 99999, 1, 40000};
+	static const uint64_t parks[] = {1000000, 10999999, 11000000, 20000000, 21000000};
+	static struct wire w;
+	const struct tacho_event *e;
+	struct opened o;
+
+	(void)state;
+	w.size = 0;
+	wire_header(&w);
+	for (uint64_t i = 0; i < 5; i++) {
+		wire_numbers(&w, "WorkerUnparkEvent", T + parks[i] - 100,
+			     WIRE_NAMES("worker_id", "tid", "sched_wait_ns"),
+			     WIRE_VALUES(3, 77, waits[i]));
+		wire_numbers(&w, "WorkerParkEvent", T + parks[i],
+			     WIRE_NAMES("worker_id", "tid", "cpu_time_ns"),
+			     WIRE_VALUES(3, 77, 1000 * (i + 1)));
+	}
+	o = open_wire(&w);
+	assert_int_equal(count(&o, TACHO_EV_SCHED), 2);
+	e = next(&o, TACHO_EV_SCHED);
+	assert_int_equal(e->ns, T + parks[1] - 100);
+	assert_int_equal(TACHO_GET(e, SCHED, runnable_ns), 110000);
+	e = next(&o, TACHO_EV_SCHED);
+	assert_int_equal(e->ns, T + parks[3] - 100);
+	assert_int_equal(TACHO_GET(e, SCHED, runnable_ns), 100000);
+	assert_int_equal(count(&o, TACHO_EV_COUNTER), 3);
+	for (uint64_t i = 0; i < 5; i += 2) {
+		e = next(&o, TACHO_EV_COUNTER);
+		assert_int_equal(e->ns, T + parks[i]);
+		assert_int_equal(TACHO_GET(e, COUNTER, value), 1000 * (i + 1));
+		assert_string_equal(definition(&o, TACHO_GET(e, COUNTER, counter))->name,
+				    "CPU time of worker 3");
+	}
+	close_opened(&o);
+}
+
 /* block_in_place: the thread that is in the long poll never says its tid, and the worker goes on
    elsewhere meanwhile. */
 static void a_worker_on_two_threads_at_once_is_two_threads(void **state)
@@ -660,6 +699,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(polls_wakes_and_parks_are_on_the_thread_of_their_batch),
+		cmocka_unit_test(delays_and_cpu_time_of_workers_are_told_now_and_then),
 		cmocka_unit_test(a_worker_on_two_threads_at_once_is_two_threads),
 		cmocka_unit_test(a_batch_without_tid_is_of_the_thread_that_is_free),
 		cmocka_unit_test(a_poll_without_end_ends_where_its_worker_parks),

@@ -318,6 +318,150 @@ static void a_file_cut_anywhere_ends_in_an_answer(void **state)
 	}
 }
 
+/* ------------------------------------------------------------ names and places */
+
+enum { S_SYNC = 1, S_MUTEX, S_RWMUTEX, S_MAIN, S_SERVE, S_GO, S_FILE };
+
+/* Strings, and stacks whose numbers say what is in them, the innermost first. */
+static void named_tables(void)
+{
+	static const char *const strings[] = {
+		"sync",	       "sync.(*Mutex).Lock",	   "sync.(*RWMutex).Lock",
+		"main.work",   "net/http.(*Server).Serve", "runtime.newproc",
+		"/src/main.go"};
+	static const unsigned stacks[] = {24, 234, 654, 6, 4, 34};
+
+	begin(&w, "go 1.22 trace");
+	event(&w, GO_FREQUENCY, 1, (uint64_t)1000000000);
+	batch(&w, 1, GO_NONE, 1);
+	w.batch[w.batch_size++] = GO_STRINGS;
+	for (uint64_t i = 0; i < sizeof(strings) / sizeof(strings[0]); i++)
+		string(&w, i + 1, strings[i]);
+	batch(&w, 1, GO_NONE, 1);
+	w.batch[w.batch_size++] = GO_STACKS;
+	for (size_t i = 0; i < sizeof(stacks) / sizeof(stacks[0]); i++) {
+		unsigned left = stacks[i], n = left > 99 ? 3 : left > 9 ? 2 : 1;
+
+		event(&w, GO_STACK, 2, (uint64_t)stacks[i], (uint64_t)n);
+		for (unsigned k = n, ten = n > 2 ? 100 : n > 1 ? 10 : 1; k--; ten /= 10) {
+			put_number(w.batch, &w.batch_size, 0x1000 + left / ten % 10);
+			put_number(w.batch, &w.batch_size, left / ten % 10);
+			put_number(w.batch, &w.batch_size, S_FILE);
+			put_number(w.batch, &w.batch_size, 40 + left / ten % 10);
+		}
+	}
+	batch(&w, 1, GO_NONE, 1);
+	event(&w, GO_PROC_STATUS, 3, (uint64_t)1, (uint64_t)0, (uint64_t)GO_P_RUNNING);
+	event(&w, GO_STATUS, 4, (uint64_t)1, (uint64_t)7, (uint64_t)100, (uint64_t)GO_G_RUNNING);
+}
+
+/* The n-th event of a type, from 0. */
+static const struct tacho_event *nth(const struct imported *i, unsigned type, unsigned n)
+{
+	const struct tacho_event *e;
+
+	assert_int_equal(tacho_read_seek(i->reader, 0), 0);
+	while (tacho_read_next(i->reader, &e) == 1)
+		if (e->type == type && !n--)
+			return e;
+	fail();
+	return NULL;
+}
+
+static const char *name_of(const struct imported *i, uint64_t id)
+{
+	const struct tacho_definition *d = tacho_read_definition(i->reader, 0, (uint32_t)id);
+
+	assert_non_null(d);
+	return d->name;
+}
+
+/* What a goroutine with that stack waits for. */
+static void waits_for(uint64_t stack, const char *what)
+{
+	const struct tacho_event *e;
+	struct imported i;
+
+	named_tables();
+	event(&w, GO_BLOCK, 3, (uint64_t)1000, (uint64_t)S_SYNC, stack);
+	batch(&w, 1, 100, 1000);
+	import(&i, &w, w.size);
+	assert_int_equal(i.err, 0);
+	e = nth(&i, TACHO_EV_TASK_WAITS, 0);
+	assert_string_equal(name_of(&i, TACHO_GET(e, TASK_WAITS, for)), what);
+	end(&i);
+}
+
+static void a_lock_inside_of_a_lock_is_the_outer_one(void **state)
+{
+	(void)state;
+	waits_for(24, "sync.Mutex");
+	waits_for(234, "sync.RWMutex");
+	waits_for(34, "sync.RWMutex");
+	waits_for(4, "sync");
+}
+
+static void made_at(uint64_t stack, const char *where)
+{
+	const struct tacho_event *e;
+	struct imported i;
+
+	named_tables();
+	event(&w, GO_CREATE, 4, (uint64_t)1000, (uint64_t)8, (uint64_t)4, stack);
+	batch(&w, 1, 100, 1000);
+	import(&i, &w, w.size);
+	assert_int_equal(i.err, 0);
+	e = nth(&i, TACHO_EV_SPAWN, 0);
+	assert_string_equal(name_of(&i, TACHO_GET(e, SPAWN, at)), where);
+	end(&i);
+}
+
+static void goroutines_are_made_where_the_program_does_it(void **state)
+{
+	(void)state;
+	made_at(654, "main.work");
+	made_at(4, "main.work");
+	/* Where all is of the library, the outermost. */
+	made_at(6, "runtime.newproc");
+}
+
+static void samples_are_told_in_the_order_of_their_times(void **state)
+{
+	static const uint64_t stacks[] = {4, 24, 6}; /* at 2000, 3000, 4000 */
+	static const char *const innermost[] = {"main.work", "sync.(*Mutex).Lock",
+						"runtime.newproc"};
+	struct imported i;
+
+	(void)state;
+	named_tables();
+	event(&w, GO_BLOCK, 3, (uint64_t)9000, (uint64_t)S_SYNC, (uint64_t)24);
+	batch(&w, 1, 100, 1000);
+	w.batch[w.batch_size++] = GO_CPU_SAMPLES;
+	for (unsigned k = 0; k < 3; k++) {
+		unsigned n = (k + 1) % 3; /* the last one first */
+
+		event(&w, GO_CPU_SAMPLE, 5, (uint64_t)2000 + 1000 * n, (uint64_t)100, (uint64_t)0,
+		      (uint64_t)7, stacks[n]);
+	}
+	batch(&w, 1, GO_NONE, 1);
+	import(&i, &w, w.size);
+	assert_int_equal(i.err, 0);
+	for (unsigned n = 0; n < 3; n++) {
+		const struct tacho_event *e = nth(&i, TACHO_EV_SAMPLE, n);
+		const struct tacho_definition *d =
+			tacho_read_definition(i.reader, 0, (uint32_t)TACHO_GET(e, SAMPLE, at));
+
+		const struct tacho_symbol *symbol;
+
+		assert_non_null(d);
+		symbol = tacho_read_symbol(i.reader, 0, d->frames[0] - !d->exact, e->ns, 0);
+		assert_non_null(symbol);
+		assert_string_equal(symbol->function, innermost[n]);
+	}
+	assert_int_equal(nth(&i, TACHO_EV_SAMPLE, 2)->ns - nth(&i, TACHO_EV_SAMPLE, 0)->ns, 2000);
+	end(&i);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -328,6 +472,9 @@ int main(void)
 		cmocka_unit_test(times_that_no_clock_has_do_no_harm),
 		cmocka_unit_test(regions_that_nest_too_deeply_are_counted),
 		cmocka_unit_test(a_generation_without_its_clock_is_left_out),
+		cmocka_unit_test(a_lock_inside_of_a_lock_is_the_outer_one),
+		cmocka_unit_test(goroutines_are_made_where_the_program_does_it),
+		cmocka_unit_test(samples_are_told_in_the_order_of_their_times),
 		cmocka_unit_test(other_versions_are_refused_by_name),
 		cmocka_unit_test(a_file_cut_anywhere_ends_in_an_answer),
 	};

@@ -4,6 +4,7 @@
 #include <stddef.h>
 #include <cmocka.h>
 
+#include "explain/ledger_book.h"
 #include "ledger_help.h"
 
 static void waits_are_idle_and_turns_are_code(void **state)
@@ -499,6 +500,23 @@ static void where_a_thread_waits_for_work_it_is_idle(void **state)
 	book_end(&b);
 }
 
+static void sums_and_products_do_not_run_over(void **state)
+{
+	const uint64_t half = TACHO__MUCH / 2;
+
+	(void)state;
+	assert_int_equal(tacho__times(2, half), TACHO__MUCH);
+	assert_int_equal(tacho__times(2, half - 1), TACHO__MUCH - 2);
+	assert_int_equal(tacho__times(3, half), TACHO__MUCH);
+	assert_int_equal(tacho__times(UINT64_MAX, UINT64_MAX), TACHO__MUCH);
+	assert_int_equal(tacho__times(0, UINT64_MAX), 0);
+	assert_int_equal(tacho__add(half, half - 1), TACHO__MUCH - 1);
+	assert_int_equal(tacho__add(half, half + 1), TACHO__MUCH);
+	assert_int_equal(tacho__add(UINT64_MAX, 1), TACHO__MUCH);
+	assert_int_equal(tacho__sum(half, half - 1), TACHO__MUCH - 1);
+	assert_int_equal(tacho__sum(TACHO__MUCH, TACHO__MUCH), TACHO__MUCH);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -520,6 +538,7 @@ int main(void)
 		cmocka_unit_test(one_that_is_late_among_others_is_no_stop),
 		cmocka_unit_test(a_wait_in_the_middle_of_a_turn_is_a_call),
 		cmocka_unit_test(where_a_thread_waits_for_work_it_is_idle),
+		cmocka_unit_test(sums_and_products_do_not_run_over),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
