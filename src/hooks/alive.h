@@ -93,12 +93,11 @@ int tacho__is_alive(uint64_t key);
 uint32_t tacho__alive_count(enum tacho__alive kind, const void *caller);
 void tacho__alive_uncount(uint32_t place);
 
-/* The program has a new descriptor, or (below 0) none. One that was closed where no hook sees it has its
-   number again: so no more are counted than there are. */
+/* The program has a new descriptor. One that was closed where no hook sees it has its number again: so no
+   more are counted than there are. */
 static inline void tacho__alive_opened(int fd, const void *caller)
 {
-	if (fd >= 0)
-		tacho__alive_begin(TACHO__ALIVE_OPENED, tacho__alive_open(fd), caller);
+	tacho__alive_begin(TACHO__ALIVE_OPENED, tacho__alive_open(fd), caller);
 }
 
 /* A descriptor is closed, or becomes another. */

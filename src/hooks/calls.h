@@ -129,6 +129,8 @@ static inline void tacho__descriptor_changed(int fd)
 /* It came into being, or (below 0) did not. errno stays. */
 static inline void tacho__descriptor_made(int fd, const void *caller)
 {
+	if (fd < 0)
+		return;
 	tacho__descriptor_changed(fd);
 	tacho__alive_opened(fd, caller);
 }

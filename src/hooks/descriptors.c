@@ -67,9 +67,7 @@ BECOMES(dup3, (int from, int to, int flags), (from, to, flags))
 
 TACHO__HOOKED(int, closedir, (DIR * folder))
 {
-	int fd = folder ? dirfd(folder) : -1;
-
-	if (fd >= 0)
-		tacho__descriptor_closed(fd);
+	if (folder)
+		tacho__descriptor_closed(dirfd(folder));
 	return TACHO__NEXT(closedir)(folder);
 }

@@ -24,7 +24,9 @@ static int answers;
 static uint64_t last_done, ends; /* what the progress said */
 
 void *__wrap_dlopen(const char *name, int flags);
-void *__wrap_dlsym(void *library, const char *name);
+void *__real_dlopen(const char *name, int flags);
+void *__wrap_dlsym(void *handle, const char *name);
+void *__real_dlsym(void *handle, const char *name);
 
 static int library; /* its address is the handle */
 
@@ -55,14 +57,16 @@ static int find(void *client, const unsigned char *id, int size, char **path)
 
 void *__wrap_dlopen(const char *name, int flags)
 {
-	(void)flags;
-	assert_string_equal(name, "libdebuginfod.so.1");
+	if (!name || strcmp(name, "libdebuginfod.so.1") != 0)
+		return __real_dlopen(name, flags);
 	return &library;
 }
 
 void *__wrap_dlsym(void *handle, const char *name)
 {
-	assert_ptr_equal(handle, &library);
+	/* Sanitizers look for functions of libc by it. */
+	if (handle != &library)
+		return __real_dlsym(handle, name);
 	if (!strcmp(name, "debuginfod_begin"))
 		return (void *)begin;
 	if (!strcmp(name, "debuginfod_set_progressfn"))
