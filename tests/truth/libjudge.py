@@ -144,8 +144,8 @@ def allowed(truth, finding):
 
 
 def function(where):
-    """Without the modules of Rust that it is in."""
-    return (where['function'] or '').rsplit('::', 1)[-1]
+    """Without the modules of Rust that it is in, and the line that tells several blocks of it apart."""
+    return re.sub(r':\d+$', '', (where['function'] or '').rsplit('::', 1)[-1])
 
 
 def headline(found):
