@@ -166,6 +166,8 @@ static void end_workers(struct tacho__ledger_book *b)
 							   : b->l->threads[w->thread].first_ns;
 		none = tacho__add(none, tacho__book_idle_place(b, w));
 		tacho__book_unsampled(b, w);
+		if (w->idle_owned != TACHO__NONE)
+			b->l->threads[w->thread].idle_ns = tacho__owned_at(b->l, w->idle_owned)->ns;
 	}
 	halves = tacho__add(b->waited, halves / 2);
 	b->l->waiting_ns = tacho__add(b->l->waiting_ns, halves - (none < halves ? none : halves));

@@ -286,7 +286,5 @@ uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__work
 	}
 	if (place != TACHO__NONE)
 		waiting = tacho__add(waiting, make_idle(b, w, place));
-	if (w->idle_owned != TACHO__NONE)
-		l->threads[w->thread].idle_ns = tacho__owned_at(l, w->idle_owned)->ns;
 	return waiting;
 }

@@ -80,15 +80,17 @@ static inline void book_check(const struct tacho__ledger *l)
 	for (uint32_t i = 0; i < l->owner_count; i++)
 		cost += l->owners[i].waiting_ns;
 	for (uint32_t t = 0; t < l->thread_count; t++) {
-		uint64_t ns = 0;
+		uint64_t ns = 0, idle = 0;
 
 		for (uint32_t i = 0; i < l->line_count; i++)
 			if (l->lines[i].thread == t) {
 				ns += l->lines[i].ns;
+				idle += l->lines[i].owns == TACHO__OWNS_IDLE ? l->lines[i].ns : 0;
 				lines += l->lines[i].waiting_ns;
 				assert_true(l->lines[i].estimated_ns <= l->lines[i].waiting_ns);
 			}
 		assert_int_equal(ns, l->threads[t].last_ns - l->threads[t].first_ns);
+		assert_int_equal(idle, l->threads[t].idle_ns);
 	}
 	assert_int_equal(lines, l->waiting_ns);
 	assert_int_equal(cost, l->waiting_ns);

@@ -372,6 +372,30 @@ static void one_that_is_not_seen_to_wait_and_does_not_run_is_idle_as_well(void *
 	assert_int_equal(code_beside_a_futex(40), 160 * MS);
 }
 
+/* The same in pieces of 10 ms, each too short to miss a sample. */
+static void short_waits_that_nobody_sees_are_idle_all_together(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	for (uint64_t i = 0; i < 60; i++) {
+		PUT(&b.m, (10 * i) * MS, PARK, SET_A);
+		PUT(&b.m, (10 * i + 9) * MS, UNPARK, 1);
+	}
+	trace_stream(&b.m, 2, 0);
+	for (uint64_t i = 0; i < 40; i++) {
+		PUT(&b.m, (11 * i) * MS, PARK, SET_A);
+		PUT(&b.m, (11 * i + 1) * MS, UNPARK, 1);
+	}
+	PUT(&b.m, 440 * MS, PARK, SET_A);
+	book_make(&b);
+	/* Of 400 ms of turns the other was parked for nine tenths. */
+	assert_int_equal(had(&b, 2, TACHO__OWNS_CODE).ns, 40 * MS);
+	book_end(&b);
+}
+
 static void a_timer_waits_from_when_it_is_due(void **state)
 {
 	struct booked b;
@@ -640,6 +664,7 @@ int main(void)
 		cmocka_unit_test(a_condition_is_work_where_it_is_known_that_peers_signal_another),
 		cmocka_unit_test(who_is_handed_something_by_another_that_serves_had_nothing_to_do),
 		cmocka_unit_test(one_that_is_not_seen_to_wait_and_does_not_run_is_idle_as_well),
+		cmocka_unit_test(short_waits_that_nobody_sees_are_idle_all_together),
 		cmocka_unit_test(the_only_client_of_a_thread_waits_for_what_others_hold),
 		cmocka_unit_test(a_timer_waits_from_when_it_is_due),
 		cmocka_unit_test(work_waits_for_a_thread_of_the_pool),
