@@ -16,6 +16,7 @@
 #include <cmocka.h>
 
 #include "agent/exec.h"
+#include "agent/run_child.h"
 
 static char folder[200], out_path[220];
 static char out_variable[240];
@@ -191,6 +192,27 @@ static void what_waits_is_bounded(void **state)
 	assert_int_equal(waitpid(-1, NULL, WNOHANG), -1);
 }
 
+/* What commands of `tacho run` get: what is set is there once, what is unset is gone, and what only begins
+   alike stays. */
+static void variables_are_set_once(void **state)
+{
+	char *const given[] = {(char *)"A=1",	 (char *)"TACHO=old",	(char *)"TACHO_X=kept",
+			       (char *)"GONE=1", (char *)"TACHO=older", NULL};
+	const struct tacho__variable variables[] = {
+		{"TACHO", "new"}, {"GONE", NULL}, {"ABSENT", NULL}, {"B", ""}};
+	const char *const expected[] = {"A=1", "TACHO_X=kept", "TACHO=new", "B="};
+	char **made = tacho__environment(given, variables, 4);
+
+	(void)state;
+	assert_non_null(made);
+	for (size_t i = 0; i < 4; i++) {
+		assert_non_null(made[i]);
+		assert_string_equal(made[i], expected[i]);
+	}
+	assert_null(made[4]);
+	free(made);
+}
+
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 
 int main(void)
@@ -201,6 +223,7 @@ int main(void)
 		TEST(a_command_that_fails_is_told_and_the_next_one_runs),
 		TEST(signals_and_input_are_as_from_a_shell),
 		TEST(what_waits_is_bounded),
+		cmocka_unit_test(variables_are_set_once),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -215,6 +215,25 @@ static void nothing_is_drawn_of_nothing(void **state)
 	tacho__track_free(&t);
 }
 
+/* A window ends before its last instant: what begins there is in the next. */
+static void what_begins_where_a_window_ends_is_not_in_it(void **state)
+{
+	const struct tacho__thing things[] = {{100, 50, 1, 0}, {200, 50, 2, 1}};
+	struct tacho__track t = {0};
+	struct tacho__box boxes[3];
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(tacho__track_add(&t, &things[i]), 0);
+	assert_int_equal(tacho__track_draw(&t, 0, 0, 200, 200, boxes, 3), 1);
+	assert_int_equal(tacho__track_draw(&t, 0, 0, 201, 201, boxes, 3), 2);
+	/* What ends where it begins is in the one before. */
+	assert_int_equal(tacho__track_draw(&t, 0, 150, 201, 51, boxes, 3), 1);
+	assert_int_equal(boxes[0].what, 2);
+	assert_int_equal(tacho__track_draw(&t, 0, 149, 201, 52, boxes, 3), 2);
+	tacho__track_free(&t);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -225,6 +244,7 @@ int main(void)
 		cmocka_unit_test(what_overlaps_is_cut),
 		cmocka_unit_test(things_of_all_sizes_are_packed),
 		cmocka_unit_test(nothing_is_drawn_of_nothing),
+		cmocka_unit_test(what_begins_where_a_window_ends_is_not_in_it),
 	};
 
 	return cmocka_run_group_tests(tests, make, end);
