@@ -152,6 +152,7 @@ static void end_workers(struct tacho__ledger_book *b)
 	for (struct tacho__worker *w = NULL; (w = tacho__table_next(&b->workers, w));) {
 		const struct tacho__queue *q = tacho__queue_at(b, w);
 		uint64_t owed = w->owed;
+		uint32_t idle;
 
 		tacho__book_count(b, w);
 		if (has_ended_in_order(b, w->process))
@@ -166,8 +167,9 @@ static void end_workers(struct tacho__ledger_book *b)
 							   : b->l->threads[w->thread].first_ns;
 		none = tacho__add(none, tacho__book_idle_place(b, w));
 		tacho__book_unsampled(b, w);
-		if (w->idle_owned != TACHO__NONE)
-			b->l->threads[w->thread].idle_ns = tacho__owned_at(b->l, w->idle_owned)->ns;
+		idle = tacho__book_owned(b, w, TACHO__OWNS_IDLE, 0, 0);
+		if (idle != TACHO__NONE)
+			b->l->threads[w->thread].idle_ns = tacho__owned_at(b->l, idle)->ns;
 	}
 	halves = tacho__add(b->waited, halves / 2);
 	b->l->waiting_ns = tacho__add(b->l->waiting_ns, halves - (none < halves ? none : halves));

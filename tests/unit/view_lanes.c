@@ -271,31 +271,6 @@ static void a_view_keeps_to_its_budget(void **state)
 	seen_end(&s);
 }
 
-/* An integer and a number with a fraction, which are rows of one kind. */
-static void each_counter_has_a_curve_of_its_own(void **state)
-{
-	const double half = 0.5;
-	struct seen s;
-	uint64_t bits;
-
-	(void)state;
-	memcpy(&bits, &half, sizeof(bits));
-	begin(&s.x.m, 4);
-	trace_stream(&s.x.m, 1, 0);
-	PUT(&s.x.m, 0, PARK, LOOP_1);
-	PUT(&s.x.m, 10 * MS, COUNTER, COUNTER, 5);
-	PUT(&s.x.m, 20 * MS, COUNTER, GAUGE, bits);
-	PUT(&s.x.m, 30 * MS, COUNTER, COUNTER, 2);
-	PUT(&s.x.m, 90 * MS, UNPARK, 0);
-	read_all(&s, 1u << 20);
-	assert_true(at(row(&s, 0, TACHO__TRACK_COUNTERS, 0), 15 * MS) == 5);
-	assert_true(at(row(&s, 0, TACHO__TRACK_COUNTERS, 0), 25 * MS) == 5);
-	assert_true(at(row(&s, 0, TACHO__TRACK_COUNTERS, 0), 40 * MS) == 2);
-	assert_true(at(row(&s, 0, TACHO__TRACK_COUNTERS, 1), 25 * MS) == 0.5f);
-	assert_null(row(&s, 0, TACHO__TRACK_COUNTERS, 2));
-	seen_end(&s);
-}
-
 /* A number that a second task has after the first has ended: what both did is that number's. */
 static void lives_of_one_number_are_added_up(void **state)
 {
@@ -332,7 +307,6 @@ int main(void)
 		cmocka_unit_test(a_wait_that_lasts_is_for_a_condition_or_a_lock),
 		cmocka_unit_test(what_a_wait_reports_is_served_evenly),
 		cmocka_unit_test(steps_give_what_one_pass_gives),
-		cmocka_unit_test(each_counter_has_a_curve_of_its_own),
 		cmocka_unit_test(lives_of_one_number_are_added_up),
 		cmocka_unit_test(reading_can_be_given_up),
 		cmocka_unit_test(a_view_keeps_to_its_budget),
