@@ -53,9 +53,9 @@ struct tacho__finding {
 	char loop_name[TACHO__SUMMARY_MAX]; /* "": it is about none */
 	int shares_loop_name; /* others are called so, without what tells them apart */
 	uint64_t lock, task;
-	uint32_t
-		pool; /* of the program's own: index in the ledger + 1; it waits for room in its queue, or
-			  that has too few threads */
+	/* Of the program's own, index in the ledger + 1: it has too few threads, or a loop waits for room in
+	   its queue. */
+	uint32_t pool;
 	int once; /* it came once or twice: what goes on all the time may cost more */
 	/* Index of the finding that explains this one; -1: it stands for itself. */
 	int32_t folded_into;

@@ -113,10 +113,11 @@ struct tacho__owned {
 	uint64_t holder_off_ns; /* lock: of its time, the kernel ran others instead of the holder */
 	uint64_t handed_ns;	/* lock: that one of those who serve the same queue signalled */
 	uint64_t gave_up_ns;	/* lock: of its time, until a time-out */
-	uint64_t
-		room_ns; /* lock: of its time, until a thread of a pool had taken a piece of work */
-	uint32_t room_of; /* of that pool: index in `pools` + 1; 0 */
-	uint64_t code;	  /* call that has not returned: where it was called; 0 */
+	/* Lock: of its time, until a thread of a pool had taken a piece of work; and that pool: index in
+	   `pools` + 1, or 0. */
+	uint64_t room_ns;
+	uint32_t room_of;
+	uint64_t code; /* call that has not returned: where it was called; 0 */
 	uint64_t ns;
 	uint64_t count; /* occurrences: of code, callbacks or turns */
 	uint64_t longest_ns, longest_at_ns, first_ns, last_ns;

@@ -137,9 +137,9 @@ struct tacho__worker {
 	uint32_t half;
 	uint32_t ready;	     /* as its last wait said */
 	uint32_t left_ready; /* as the one before said: may be left to do */
-	uint32_t
-		accepted; /* connections of this turn that are told, a millisecond apart at least */
-	uint32_t thread;  /* index in `threads` */
+	/* Connections of this turn that are told, a millisecond apart at least. */
+	uint32_t accepted;
+	uint32_t thread; /* index in `threads` */
 	uint32_t process, number;
 	uint32_t idle_owned;	     /* index; TACHO__NONE */
 	uint32_t signal_owned;	     /* that had the last wait for a condition; TACHO__NONE */

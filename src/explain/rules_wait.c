@@ -5,7 +5,6 @@
 
 #define LATE_WAKES 5u /* a few that are late may be anything */
 #define LATE_SHARE 0.1
-#define FULL 0.95 /* as loop-saturated.share */
 #define FULL_NS UINT64_C(1000000000)
 
 /* -------------------------------------------------------------------- wakes */
@@ -258,10 +257,11 @@ static uint64_t longest_run(const struct tacho__explaining *x, const struct tach
 			    uint64_t *since)
 {
 	uint64_t step_ns = tacho__summary_step_ns(x->sum);
+	double full = tacho__limit(x, "loop-saturated.share") / 100;
 	uint32_t run = 0, longest = 0;
 
 	for (uint32_t i = 0; i < TACHO__SERIES; i++) {
-		run = (double)k->above.at[i] >= FULL * (double)step_ns ? run + 1 : 0;
+		run = (double)k->above.at[i] >= full * (double)step_ns ? run + 1 : 0;
 		if (run > longest) {
 			longest = run;
 			*since = x->sum->first_ns + (i + 1 - run) * step_ns;

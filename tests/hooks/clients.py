@@ -67,6 +67,13 @@ def test_one():
               depths[-2:] == [('connections', 1), ('connections', 0)], depths)
 
 
+def test_turns():
+    events, _ = observe('turns')
+    depths = [(e['loop']['name'].split()[-1], e['depth']) for e in of_type(events, 'queue-depth')]
+    check('turns: what a loop accepts in a turn is told as well, with how many more wait',
+          depths[-2:] == [('poll', 1), ('poll', 0)], depths)
+
+
 def test_polls():
     events, told = observe('polls')
     check('polls: a wait for the only client is one', len(clients(events)) ==
@@ -87,6 +94,7 @@ def test_others():
 
 test_threads()
 test_one()
+test_turns()
 test_polls()
 test_others()
 finish()

@@ -4,6 +4,7 @@
  *	threads   a thread for each connection, which receives, asks a backend for 20 ms, and answers
  *	one       one thread, that accepts, and receives until that client is done
  *	unix      the same at a socket of AF_UNIX
+ *	turns     one thread that polls for connections, and then accepts and serves all of them
  *	peeks     as threads, but looks whether there is something with MSG_DONTWAIT
  *	spins     as threads, of descriptors that do not block
  *	polls     as spins, but waits for the client with poll, and at its end until the others are done
@@ -55,7 +56,7 @@ __attribute__((noinline)) static void ask(void)
 
 static int is_one(void)
 {
-	return is("one") || is("unix");
+	return is("one") || is("unix") || is("turns");
 }
 
 static int polls(void)
@@ -109,8 +110,10 @@ static void *watch(void *arg)
 
 static void *accept_all(void *arg)
 {
+	struct pollfd p[2] = {{.fd = listener, .events = POLLIN}, {.fd = backend[1]}};
 	pthread_t threads[CLIENTS];
 
+	must(!is("turns") || poll(p, 2, -1) == 1);
 	for (int i = 0; i < CLIENTS; i++) {
 		int fd = accept(listener, NULL, NULL);
 
