@@ -8,7 +8,6 @@
 #include "answer/answer.h"
 #include "answer/event.h"
 #include "answer/stats.h"
-#include "base/crc32c.h"
 #include "ledger_help.h"
 
 static void ids_have_24_bits(void **state)
@@ -89,18 +88,9 @@ static void tables_have_the_largest_first(void **state)
 
 static void put_part(struct tb *to, uint32_t part, uint32_t turns)
 {
-	struct tacho_trace_file *file;
 	struct trace m;
 
-	memset(&m, 0, sizeof(m));
-	tb_init(&m.t);
-	m.t.tag = TB_TAG + part;
-	file = (struct tacho_trace_file *)m.t.data;
-	file->tag = m.t.tag;
-	file->crc = tacho__crc32c(0, file, 60);
-	tb_meta(&m.t, 100 + part, 9000 + part);
-	trace_definitions(&m);
-	trace_stream(&m, 1, 0);
+	part_begin(&m, part);
 	for (uint64_t i = 0; i < turns; i++) {
 		PUT(&m, i * MS, PARK, LOOP_1);
 		PUT(&m, i * MS + MS / 2, UNPARK, 1);

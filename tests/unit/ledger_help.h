@@ -2,6 +2,7 @@
 #ifndef TESTS_LEDGER_HELP_H
 #define TESTS_LEDGER_HELP_H
 
+#include "base/crc32c.h"
 #include "explain/ledger.h"
 #include "model_help.h"
 
@@ -70,6 +71,22 @@ static inline void book_begin(struct booked *b)
 	put_module(&p, SERVER, SERVER_CODE, "/bin/server");
 	tb_plain(&b->m.t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);
 	free(p.data);
+}
+
+/* A part of a recording, of a process of its own. */
+static inline void part_begin(struct trace *m, uint32_t part)
+{
+	struct tacho_trace_file *file;
+
+	memset(m, 0, sizeof(*m));
+	tb_init(&m->t);
+	m->t.tag = TB_TAG + part;
+	file = (struct tacho_trace_file *)m->t.data;
+	file->tag = m->t.tag;
+	file->crc = tacho__crc32c(0, file, 60);
+	tb_meta(&m->t, 100 + part, 9000 + part);
+	trace_definitions(m);
+	trace_stream(m, 1, 0);
 }
 
 /* What must hold of every ledger. */

@@ -564,18 +564,9 @@ static void what_nobody_runs_before_it_rests_does_not_wait(void **state)
 /* A part of a recording: a loop that is blocked for `ms` while a task waits. */
 static void put_part(struct tb *to, uint32_t part, uint64_t ms)
 {
-	struct tacho_trace_file *file;
 	struct trace m;
 
-	memset(&m, 0, sizeof(m));
-	tb_init(&m.t);
-	m.t.tag = TB_TAG + part;
-	file = (struct tacho_trace_file *)m.t.data;
-	file->tag = m.t.tag;
-	file->crc = tacho__crc32c(0, file, 60);
-	tb_meta(&m.t, 100 + part, 9000 + part);
-	trace_definitions(&m);
-	trace_stream(&m, 1, 0);
+	part_begin(&m, part);
 	PUT(&m, 0, LOOP, LOOP_3);
 	run_task(&m, 0, 1);
 	PUT(&m, 2 * MS, POLL_BEGIN, KIND_A, 2);

@@ -14,25 +14,13 @@
 
 #include <cmocka.h>
 
+#include "folder_help.h"
 #include "write/new_file.h"
-
-static char folder[300];
 
 static int enter(void **state)
 {
 	(void)state;
-	snprintf(folder, sizeof(folder), "%s/tacho-new-file-XXXXXX",
-		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	return !mkdtemp(folder) || chdir(folder);
-}
-
-static int leave(void **state)
-{
-	char command[310];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	return chdir("/") || system(command);
+	return folder_enter("new-file");
 }
 
 /* Writes `text` to `path`; what beginning or ending says. */
@@ -147,5 +135,5 @@ int main(void)
 		cmocka_unit_test(a_process_does_not_choose_the_folder),
 	};
 
-	return cmocka_run_group_tests(tests, enter, leave);
+	return cmocka_run_group_tests(tests, enter, folder_leave);
 }

@@ -14,10 +14,10 @@
 #include <cmocka.h>
 
 #include "agent/recording.h"
+#include "folder_help.h"
 #include "tacho_read.h"
 #include "write/trace_write.h"
 
-static char folder[300];
 static char notes[2000], warnings[2000];
 
 static void say(void *arg, enum tacho__said kind, const char *sentence)
@@ -32,18 +32,7 @@ static int enter(void **state)
 {
 	(void)state;
 	notes[0] = warnings[0] = 0;
-	snprintf(folder, sizeof(folder), "%s/tacho-recording-XXXXXX",
-		 getenv("TMPDIR") ? getenv("TMPDIR") : "/tmp");
-	return !mkdtemp(folder) || chdir(folder);
-}
-
-static int leave(void **state)
-{
-	char command[310];
-
-	(void)state;
-	snprintf(command, sizeof(command), "rm -r %s", folder);
-	return chdir("/") || system(command);
+	return folder_enter("recording");
 }
 
 static const struct tacho_process process = {.pid = 17, .comm = "first", .created_mono_ns = 5};
@@ -165,13 +154,14 @@ static void a_file_that_was_deleted_is_made_again(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup_teardown(a_file_that_cannot_begin_is_an_error, enter, leave),
+		cmocka_unit_test_setup_teardown(a_file_that_cannot_begin_is_an_error, enter,
+						folder_leave),
 		cmocka_unit_test_setup_teardown(parts_are_appended_and_told_at_the_end, enter,
-						leave),
+						folder_leave),
 		cmocka_unit_test_setup_teardown(a_part_that_is_given_up_leaves_the_others, enter,
-						leave),
+						folder_leave),
 		cmocka_unit_test_setup_teardown(a_file_that_was_deleted_is_made_again, enter,
-						leave),
+						folder_leave),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
