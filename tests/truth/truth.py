@@ -261,7 +261,7 @@ def arguments():
                                      formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument('--seed', type=int, help='of all draws; else a new one')
     parser.add_argument('--draws', type=int,
-                        default=1000 if os.environ.get('TACHO_SOAK') == '1' else 60)
+                        default=500 if os.environ.get('TACHO_SOAK') == '1' else 60)
     parser.add_argument('--draw', type=int, action='append', help='this draw alone, by its seed')
     parser.add_argument('--only', default='', help='faults, classes or shapes, with commas')
     parser.add_argument('--unprivileged', action='store_true')
