@@ -1,6 +1,7 @@
 /* Handles of libuv: argv[1] says what is begun and not ended, or that all is well. */
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <uv.h>
 
 #include "alive.h"
@@ -51,6 +52,28 @@ static __attribute__((noinline)) void fill_pool(void)
 		uv_idle_init(loop, idle);
 }
 
+/* One of those that are crowded: all begin at one place, also again. */
+static __attribute__((noinline)) void begin_crowded(uv_handle_t *handle)
+{
+	uv_timer_init(loop, (uv_timer_t *)handle);
+	__asm__ volatile("");
+}
+
+/*
+ * The address of a timer, all of which have one hash: it is a multiplication by 2^64 divided by the
+ * golden section, which takes multiples of a Fibonacci number to nearly one number.
+ */
+static uv_handle_t *crowded(unsigned i)
+{
+	uintptr_t at = (uintptr_t)((UINT64_C(1) << 44) + i * UINT64_C(4807526976));
+	void *page = (void *)(at & ~(uintptr_t)4095);
+
+	if (mmap(page, 8192, PROT_READ | PROT_WRITE,
+		 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED_NOREPLACE, -1, 0) != page)
+		abort();
+	return (uv_handle_t *)at;
+}
+
 static void tick(void)
 {
 	if (!strcmp(what, "leak"))
@@ -74,6 +97,19 @@ static void tick(void)
 			sessions[i] = begin_session();
 		for (unsigned i = 0; ticks > 1 && i < 50; i++)
 			uv_close((uv_handle_t *)sessions[50 * (ticks - 2) + i], gone);
+	}
+	/* More than there is room for; then one of them ends and begins, so that they are told. */
+	if (!strcmp(what, "crowded")) {
+		static uv_handle_t *one;
+
+		for (unsigned i = 0; ticks == 1 && i < 80; i++) {
+			uv_handle_t *handle = crowded(i);
+
+			begin_crowded(handle);
+			one = one ? one : handle;
+		}
+		if (ticks > 1 && !uv_is_closing(one))
+			uv_close(one, begin_crowded);
 	}
 	/* All are ended in one moment, up to which they grew. */
 	if (!strcmp(what, "ended")) {
