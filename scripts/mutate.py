@@ -59,11 +59,11 @@ AREAS = {
     'hooks': 'unwind_frames calls hooked* noted crashes samples polls underway alive uv event handed clients '
              'exec ready restricted tasks_hooked sentinels_hooked',
     'read': 'read_* columns_* chunk_copy damage_trace symbols_blocks trace_write_* '
-            'e2e/format_golden.py e2e/format_reader.py e2e/cli_trace.py e2e/cli_bad_input.py '
-            'e2e/cli_live.py e2e/report_bad_input.py',
-    'text': 'text_* core_text read_ends e2e/format_golden.py e2e/cli_trace.py e2e/cli_columns.py '
-            'e2e/cli_bad_input.py e2e/cli_live.py e2e/threads_at_end.py e2e/report_bad_input.py '
-            'e2e/names.py e2e/ends.py',
+            'e2e/format_golden.py e2e/format_reader.py e2e/answers_golden.py e2e/cli_trace.py '
+            'e2e/cli_bad_input.py e2e/cli_live.py e2e/report_bad_input.py',
+    'text': 'text_* core_text read_ends e2e/answers_golden.py e2e/format_golden.py '
+            'e2e/cli_trace.py e2e/cli_columns.py e2e/cli_bad_input.py e2e/cli_live.py '
+            'e2e/threads_at_end.py e2e/report_bad_input.py e2e/names.py e2e/ends.py',
     'kernel': 'perf_records kernel_symbols trace_write_kernel kernel',
     'symbols': 'symbols_* place_names e2e/symbols.py e2e/symbols_debuginfod.py e2e/names.py '
                'e2e/threads_at_end.py',
@@ -75,21 +75,22 @@ AREAS = {
              'segments_kill e2e/run_signals.py e2e/run_status.py e2e/run_recording.py '
              'e2e/agent_follow.py e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py '
              'e2e/run_programs.py',
-    'model': 'model_* explain_* ledger_* view_* diff_* e2e/sql_tables.py',
-    'explain': 'explain_* ledger_* diff_* e2e/threads_at_end.py '
+    'model': 'model_* explain_* ledger_* view_* diff_* e2e/answers_golden.py e2e/sql_tables.py',
+    'explain': 'explain_* ledger_* diff_* e2e/answers_golden.py e2e/threads_at_end.py '
                'e2e/stops.py e2e/diff_runs.py',
-    'answer': 'answer_* e2e/format_golden.py e2e/cli_trace.py e2e/threads_at_end.py '
-              'e2e/cli_columns.py e2e/sql_tables.py e2e/ends.py e2e/names.py',
+    'answer': 'answer_* e2e/answers_golden.py e2e/format_golden.py e2e/cli_trace.py '
+              'e2e/threads_at_end.py e2e/cli_columns.py e2e/sql_tables.py e2e/ends.py e2e/names.py',
     'view': 'view_* page/tasks_engine.mjs page/numbers.mjs page/lanes.mjs',
-    'import': 'import_* e2e/import_go.py e2e/import_dial9.py',
-    'export': 'flame_svg e2e/export_flame.py e2e/export_tools.py',
-    'query': 'sql_made e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py e2e/sql_docs.py',
+    'import': 'import_* e2e/answers_golden.py e2e/import_go.py e2e/import_dial9.py',
+    'export': 'flame_svg e2e/answers_golden.py e2e/export_flame.py e2e/export_tools.py',
+    'query': 'sql_made e2e/answers_golden.py e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py '
+             'e2e/sql_docs.py',
     'serve': 'e2e/serve.py e2e/serve_live.py page/serve_alone.mjs page/serve_folder.mjs '
              'page/serve_live.mjs',
     'doctor': 'doctor_* e2e/doctor.py',
-    'cli': 'e2e/cli_trace.py e2e/cli_columns.py e2e/cli_boxes.py e2e/cli_bad_input.py '
-           'e2e/cli_live.py e2e/sql_use.py e2e/run_status.py e2e/report_bad_input.py '
-           'e2e/run_recording.py e2e/sql_docs.py e2e/ends.py',
+    'cli': 'e2e/answers_golden.py e2e/cli_trace.py e2e/cli_columns.py e2e/cli_boxes.py '
+           'e2e/cli_bad_input.py e2e/cli_live.py e2e/sql_use.py e2e/run_status.py '
+           'e2e/report_bad_input.py e2e/run_recording.py e2e/sql_docs.py e2e/ends.py',
 }
 INSIDE = ('base', 'format', 'core', 'hooks', 'read')  # part of what recorded programs link
 WITH_PAGE = ('serve', 'view')  # the page takes long to build: only where its tests are run

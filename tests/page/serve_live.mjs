@@ -88,7 +88,7 @@ await suite("serve_live", async (t) => {
 	});
 
 	await t.test("when tacho ends, the page says so and what was shown stays", async () => {
-		const { page, site } = await watch(t, { ignore: /ERR_CONNECTION_REFUSED/ });
+		const { page, site } = await watch(t, { ignore: /ERR_(CONNECTION_(REFUSED|RESET)|EMPTY_RESPONSE)/ });
 		await site.stop("SIGINT");
 		await page.waitForSelector(".live-state.ended");
 		matches(await state(page), /does not answer any more/, "what is said");
