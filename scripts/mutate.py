@@ -80,7 +80,7 @@ AREAS = {
                'e2e/stops.py e2e/diff_runs.py',
     'answer': 'answer_* e2e/answers_golden.py e2e/format_golden.py e2e/cli_trace.py '
               'e2e/threads_at_end.py e2e/cli_columns.py e2e/sql_tables.py e2e/ends.py e2e/names.py',
-    'view': 'view_* page/tasks_engine.mjs page/numbers.mjs page/lanes.mjs',
+    'view': 'view_* page/engine_golden.mjs page/tasks_engine.mjs page/numbers.mjs page/lanes.mjs',
     'import': 'import_* e2e/answers_golden.py e2e/import_go.py e2e/import_dial9.py',
     'export': 'flame_svg e2e/answers_golden.py e2e/export_flame.py e2e/export_tools.py',
     'query': 'sql_made e2e/answers_golden.py e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py '
