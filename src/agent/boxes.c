@@ -89,12 +89,15 @@ __attribute__((format(printf, 2, 3))) static void skip(struct tacho__box_folder 
 static int open_folder(struct tacho__box_folder *folder, uid_t owner)
 {
 	struct stat st;
-	int fd = open(folder->path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
+	int fd = tacho__open_box_path(folder->path,
+				      O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK);
 
 	if (fd < 0) {
 		if (errno == ENOENT)
 			folder->state = TACHO__BOX_FOLDER_ABSENT;
-		else if (lstat(folder->path, &st) == 0 && S_ISLNK(st.st_mode))
+		else if (errno == EXDEV)
+			skip(folder, "another file system is mounted there");
+		else if (tacho__lstat_box_path(folder->path, &st) == 0 && S_ISLNK(st.st_mode))
 			skip(folder, "it is a symbolic link");
 		else
 			skip(folder, "%s", strerror(errno));
@@ -339,7 +342,7 @@ const struct tacho__box_file *tacho__box_list_rival(const struct tacho__box_list
 
 int tacho__box_lock(const char *path, struct stat *st)
 {
-	int fd = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	int fd = tacho__open_box_path(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 
 	if (fd < 0)
 		return -errno;
@@ -386,8 +389,10 @@ void tacho__box_folder_make(char *path, size_t size)
 	else
 		snprintf(path, size, "/dev/shm/tacho-%u", (unsigned)geteuid());
 	mkdir(path, 0700);
-	if (!(given && given[0]) && lstat(path, &st) == 0 &&
-	    (!S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)))
+	if (!(given && given[0]) &&
+	    (tacho__lstat_box_path(path, &st) < 0
+		     ? errno == EXDEV
+		     : !S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)))
 		make_another(path, size);
 }
 
@@ -411,19 +416,23 @@ int tacho__box_remove(const char *path, const struct stat *was, char *message, s
 	char *folder =
 		slash ? strndup(path, slash == path ? 1 : (size_t)(slash - path)) : strdup(".");
 	struct stat now;
-	int error = 0, dir;
+	int error = 0, dir, file = -1;
 
 	/* Of a folder that is another user's, the name may be a link to a third one's by now. */
 	dir = folder ? tacho__open_any(folder, &now) : -ENOMEM;
 	free(folder);
 	if (dir < 0)
 		error = -dir;
-	else if (fstatat(dir, name, &now, AT_SYMLINK_NOFOLLOW) < 0)
+	else if ((file = tacho__openat_same_mount(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)) <
+			 0 ||
+		 fstat(file, &now) < 0)
 		error = errno;
 	else if (now.st_ino != was->st_ino || now.st_dev != was->st_dev)
 		error = ESTALE;
 	else if (unlinkat(dir, name, 0) < 0)
 		error = errno;
+	if (file >= 0)
+		close(file);
 	if (dir >= 0)
 		close(dir);
 	if (error)

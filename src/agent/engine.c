@@ -23,6 +23,7 @@
 #include "agent/listener.h"
 #include "agent/segments.h"
 #include "base/clock.h"
+#include "read/input.h"
 #include "symbols/resolve.h"
 #include "text/text.h"
 
@@ -176,7 +177,7 @@ static bool is_there(const struct tacho__followed *box)
 {
 	struct stat st;
 
-	return lstat(box->path, &st) == 0 && st.st_ino == box->inode;
+	return tacho__lstat_box_path(box->path, &st) == 0 && st.st_ino == box->inode;
 }
 
 /* Boxes that are dealt with; those that stay are remembered as done. */

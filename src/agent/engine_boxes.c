@@ -46,16 +46,18 @@ static bool is_watched(const int *watches, size_t count, int watch)
 }
 
 /* Folders in which boxes may appear, also those that are not there yet; and no others any more: of a
-   user's very many, each scan may list different ones. */
-static void watch_folders(struct tacho__engine *e, const struct tacho__box_list *list)
+   user's very many, each scan may list different ones. Whether one was not watched before: what was made
+   in it since it was read is not known. */
+static bool watch_folders(struct tacho__engine *e, const struct tacho__box_list *list)
 {
 	const uint32_t mask = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW;
 	int *watches = calloc(list->folder_count + 1, sizeof(*watches));
 	size_t count = 0;
+	bool fresh = false;
 
 	if (e->inotify < 0 || !watches) {
 		free(watches);
-		return;
+		return false;
 	}
 	/* Each call is the same watch again where there is one. */
 	for (size_t i = 0; i < list->folder_count; i++)
@@ -65,12 +67,15 @@ static void watch_folders(struct tacho__engine *e, const struct tacho__box_list 
 	/* A server of root may have workers of users that had no folder before. */
 	if (e->options.all_users)
 		watches[count++] = inotify_add_watch(e->inotify, "/dev/shm", mask);
+	for (size_t i = 0; i < count; i++)
+		fresh |= watches[i] >= 0 && !is_watched(e->watches, e->watch_count, watches[i]);
 	for (size_t i = 0; i < e->watch_count; i++)
 		if (e->watches[i] >= 0 && !is_watched(watches, count, e->watches[i]))
 			inotify_rm_watch(e->inotify, e->watches[i]);
 	free(e->watches);
 	e->watches = watches;
 	e->watch_count = count;
+	return fresh;
 }
 
 static void drain(int fd)
@@ -436,12 +441,15 @@ void tacho__engine_scan(struct tacho__engine *e)
 		folder,
 		sizeof(folder)); /* also again: a `tacho run` that ends deletes it when it is empty */
 	result = tacho__box_list_read(&list, e->options.all_users);
+	if (result == 0 && watch_folders(e, &list)) {
+		tacho__box_list_free(&list);
+		result = tacho__box_list_read(&list, e->options.all_users);
+	}
 	e->pending = e->waiting = false;
 	if (result == 0) {
 		if (!e->silent)
 			tacho__box_list_tell(&list, tacho__engine_warn, e);
 		e->silent = true;
-		watch_folders(e, &list);
 		for (size_t i = 0; i < list.file_count; i++)
 			add(e, &list.files[i]);
 		tacho__box_list_free(&list);

@@ -17,6 +17,7 @@
 #include "agent/segments.h"
 #include "base/clock.h"
 #include "format/trace.h"
+#include "read/input.h"
 #include "read/news.h"
 #include "symbols/resolve.h"
 #include "tacho_read.h"
@@ -356,7 +357,7 @@ void tacho__save_ended(struct tacho__engine *e, struct tacho__followed *box)
 	char message[TEXT_SENTENCE];
 	struct stat now;
 
-	box->done = lstat(box->path, &now) < 0 || now.st_ino != st.st_ino;
+	box->done = tacho__lstat_box_path(box->path, &now) < 0 || now.st_ino != st.st_ino;
 	if (box->done && e->options.recording) {
 		e->failed++;
 		tacho__warn(e->voice,

@@ -15,6 +15,7 @@
 
 #include "agent/listener.h"
 #include "base/clock.h"
+#include "read/input.h"
 
 struct tacho__follow {
 	int fd;
@@ -57,7 +58,7 @@ static int open_box(struct tacho__follow *f, const char *path)
 {
 	ssize_t n;
 
-	f->fd = open(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	f->fd = tacho__open_box_path(path, O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	if (f->fd < 0)
 		return -errno;
 	/* A second name would be that of a file that is not theirs who put it there. */

@@ -164,7 +164,7 @@ static int grow_ring(struct tacho__kernel *k)
 		size = k->limit;
 	if (size <= k->size)
 		return -ENOSPC;
-	ring = malloc(size * sizeof(*ring));
+	ring = calloc(size, sizeof(*ring));
 	if (!ring)
 		return -ENOMEM;
 	for (size_t i = 0; i < k->used; i++)

@@ -4,7 +4,10 @@
 #include "cli/watch_options.h"
 
 #include <getopt.h>
+#include <inttypes.h>
+#include <poll.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/text.h"
 #include "cli/cli.h"
@@ -120,10 +123,26 @@ static int check_continuous(const struct tacho__engine_options *e)
 	return 0;
 }
 
+/* Whether there is room for a sentence. Who waits until somebody reads saves no windows meanwhile. */
+static bool is_read(void)
+{
+	struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
+
+	return poll(&p, 1, 0) != 0;
+}
+
 static void say(void *arg, enum tacho__said kind, const char *sentence)
 {
-	const struct watch_options *o = arg;
+	struct watch_options *o = arg;
 
+	if (!is_read()) {
+		o->unread++;
+		return;
+	}
+	if (o->unread)
+		cli_warn("%" PRIu64 " messages before this one are lost: nobody read them.",
+			 o->unread);
+	o->unread = 0;
 	if (kind == TACHO__ERROR)
 		cli_error("%s", sentence);
 	else if (kind == TACHO__WARNING)

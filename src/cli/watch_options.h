@@ -14,6 +14,7 @@
 struct watch_options {
 	struct tacho__engine_options engine; /* what is not given has its default after the check */
 	struct tacho__voice voice;	     /* of the engine, on standard error */
+	uint64_t unread;		     /* what it said while nobody read */
 	bool quiet;			     /* it says no notes */
 	bool ends; /* windows of processes that have ended are files of their own, without --on too */
 	bool no_kernel, debuginfod, cooldown_given, after_given;

@@ -35,6 +35,57 @@ static int fail(int error, char *reason, size_t size, const char *what, const ch
 	return error;
 }
 
+static uint64_t number_at(const char *p)
+{
+	uint64_t v = 0;
+
+	for (; *p >= '0' && *p <= '9'; p++)
+		v = v * 10 + (uint64_t)(*p - '0');
+	return v;
+}
+
+#define SHM "/dev/shm/"
+
+/* The number of the mount that it is on; its file system is not asked for anything. */
+static uint64_t mount_of(int fd)
+{
+	char path[48], text[512];
+	struct tacho__text t;
+	const char *at;
+
+	tacho__text_init(&t, path, sizeof(path));
+	tacho__text_put(&t, "/proc/self/fdinfo/");
+	tacho__text_put_u64(&t, (uint64_t)fd);
+	tacho__read_small(path, text, sizeof(text));
+	at = strstr(text, "mnt_id:\t");
+	return at ? number_at(at + 8) : 0;
+}
+
+/*
+ * In a folder where everybody can make one, another user may have made ours and mounted a file system on
+ * it that never answers: -EXDEV, without asking it.
+ */
+static int open_dir(const char *path)
+{
+	const char *shared = !strncmp(path, SHM "tacho-", sizeof(SHM "tacho-") - 1) ? SHM
+			     : !strncmp(path, "/tmp/tacho-", 11)		    ? "/tmp"
+										    : NULL;
+	int at, parent, fd = -EXDEV;
+
+	if (!shared)
+		return tacho__openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	at = tacho__openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
+	if (at < 0)
+		return at;
+	parent = tacho__openat(AT_FDCWD, shared, O_PATH | O_DIRECTORY, 0);
+	if (parent >= 0 && mount_of(at) == mount_of(parent))
+		fd = tacho__openat(at, ".", O_RDONLY | O_DIRECTORY, 0);
+	if (parent >= 0)
+		tacho__close(parent);
+	tacho__close(at);
+	return fd;
+}
+
 /*
  * Opens `path` as a folder that nobody else can have tampered with: not through a
  * link, owned by this user (or root), not writable by others.
@@ -47,12 +98,13 @@ static int open_own_dir(const char *path, char *reason, size_t size)
 	/* A `tacho run` that ends deletes the folder when it is empty: also just now. */
 	do {
 		made = tacho__mkdir(path, 0700);
-		fd = tacho__openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+		fd = open_dir(path);
 	} while (fd == -ENOENT && (!made || made == -EEXIST) && ++tries < FOLDER_TRIES);
 	if (fd == -ENOENT && made < 0)
 		fd = made; /* why it could not be made says more */
 	if (fd < 0)
-		return fail(fd, reason, size, "cannot open the box folder ", path, NULL);
+		return fail(fd, reason, size, "cannot open the box folder ", path,
+			    fd == -EXDEV ? "another file system is mounted there" : NULL);
 	if (tacho__fstat(fd, &st) || (st.st_uid != tacho__geteuid() && st.st_uid != 0)) {
 		tacho__close(fd);
 		return fail(-EPERM, reason, size, "will not use the box folder ", path,
@@ -88,8 +140,6 @@ static void user_path(struct tacho__text *t, const char *prefix)
 	tacho__text_put(t, prefix);
 	tacho__text_put_u64(t, tacho__geteuid());
 }
-
-#define SHM "/dev/shm/"
 
 /* The folder in SHM of that name, which begins with ours. */
 static int open_named(const char *name, char *path, size_t size)
@@ -168,7 +218,7 @@ int tacho__box_dir_open(const struct tacho__options *options, char *path, size_t
 	}
 	user_path(&t, SHM "tacho-");
 	fd = open_tmpfs_dir(path, reason, reason_size);
-	if (fd == -EPERM || fd == -EACCES || fd == -ELOOP || fd == -ENOTDIR) {
+	if (fd == -EPERM || fd == -EACCES || fd == -ELOOP || fd == -ENOTDIR || fd == -EXDEV) {
 		other = open_another(path, path_size);
 		if (other >= 0)
 			return other;
@@ -200,15 +250,6 @@ int tacho__note_dir_open(const struct tacho__options *options, int nth)
 	else
 		user_path(&t, nth == 1 ? "/dev/shm/tacho-" : "/tmp/tacho-");
 	return open_own_dir(path, ignored, sizeof(ignored));
-}
-
-static uint64_t number_at(const char *p)
-{
-	uint64_t v = 0;
-
-	for (; *p >= '0' && *p <= '9'; p++)
-		v = v * 10 + (uint64_t)(*p - '0');
-	return v;
 }
 
 /* Number and start time of a process from the text of its stat; 0 and 0 when there is none. */

@@ -22,6 +22,7 @@
 #include "agent/run_program.h"
 #include "base/clock.h"
 #include "kernel/ksyms.h"
+#include "read/input.h"
 
 #ifndef MADV_POPULATE_WRITE
 #define MADV_POPULATE_WRITE 23
@@ -109,7 +110,7 @@ static int try_folder(const char *path, struct statfs *fs)
 	if (strlen(path) >= sizeof(parent))
 		return -ENAMETOOLONG;
 	memcpy(parent, path, strlen(path) + 1);
-	if (lstat(path, &st) < 0) {
+	if (tacho__lstat_box_path(path, &st) < 0) {
 		if (errno != ENOENT)
 			return -errno;
 		slash = strrchr(parent, '/');

@@ -65,6 +65,7 @@ static const struct ours calls[] = {
 	{SYS_munmap, {0, 4096}},
 	{SYS_nanosleep, {0}},
 	{SYS_openat, {(uint64_t)AT_FDCWD, 0, O_RDONLY | O_CLOEXEC}},
+	{SYS_openat, {(uint64_t)AT_FDCWD, 0, O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC}},
 	{SYS_openat, {3, 0, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600}},
 	{SYS_prctl, {16 /* PR_GET_NAME */}},
 	{SYS_pread64, {3}},

@@ -44,6 +44,15 @@ int tacho__input_fd(struct tacho__fd_input *in, int fd);
  */
 struct stat;
 int tacho__open_any(const char *path, struct stat *st);
+/*
+ * Where every user can make folders, a user may also mount a file system on theirs, which can keep
+ * whoever asks it for anything waiting for ever. So what is in a user's folder of boxes is opened
+ * through these: as open(2), openat(2) and lstat(2), but for -1 with EXDEV where something is mounted
+ * on the folder of boxes, or on what is in it. open.c.
+ */
+int tacho__open_box_path(const char *path, int flags);
+int tacho__openat_same_mount(int folder, const char *name, int flags);
+int tacho__lstat_box_path(const char *path, struct stat *st);
 /* All of it: 0, -ENODATA: the file ends before, or -errno. open.c. */
 int tacho__read_at(int fd, uint64_t offset, void *to, size_t size);
 

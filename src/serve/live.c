@@ -16,6 +16,7 @@
 #include "agent/boxes.h"
 #include "agent/end.h"
 #include "base/clock.h"
+#include "read/input.h"
 #include "serve/folder_row.h"
 #include "serve/snapshot.h"
 #include "tacho_read.h"
@@ -370,7 +371,7 @@ static int begin(struct tacho__live *l, const char *path)
 	struct tacho__snapshot s;
 
 	l->path = strdup(path);
-	l->box = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+	l->box = tacho__open_box_path(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
 	l->folder = open(".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
 	l->wake = eventfd(0, EFD_CLOEXEC);
 	if (!l->path || l->box < 0 || l->folder < 0 || l->wake < 0)

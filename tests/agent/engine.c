@@ -3,7 +3,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/inotify.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "../process/lib.h"
@@ -36,7 +38,26 @@ struct followed {
 	int out, err;	    /* what they were */
 };
 
-static void begin(struct followed *f, const char *folder)
+static struct recording *late; /* begins when the next folder is about to be watched */
+
+static void begin_recording(struct recording *r)
+{
+	recording_start(r);
+	recording_allow(r, RECORDS);
+	recording_wait(r, RECORDS);
+}
+
+int inotify_add_watch(int fd, const char *path, uint32_t mask)
+{
+	struct recording *r = late;
+
+	late = NULL;
+	if (r)
+		begin_recording(r);
+	return (int)syscall(SYS_inotify_add_watch, fd, path, mask);
+}
+
+static void begin(struct followed *f, const char *folder, bool is_late)
 {
 	struct tacho__engine_options options = {.voice = &f->voice, .folder = folder};
 	int file;
@@ -44,9 +65,10 @@ static void begin(struct followed *f, const char *folder)
 	f->voice = (struct tacho__voice){.say = listen, .arg = &f->told};
 	f->r = recording_new(1, 2 << 20);
 	f->r->how = 1;
-	recording_start(f->r);
-	recording_allow(f->r, RECORDS);
-	recording_wait(f->r, RECORDS);
+	if (is_late)
+		late = f->r;
+	else
+		begin_recording(f->r);
 	snprintf(f->printed, sizeof(f->printed), "%s/printed", segments_dir());
 	fflush(NULL);
 	f->out = dup(STDOUT_FILENO);
@@ -88,7 +110,7 @@ static void crash(void)
 {
 	struct followed f = {.out = -1};
 
-	begin(&f, segments_dir());
+	begin(&f, segments_dir(), false);
 	end(&f);
 	CHECK(f.engine.saved == 1 && count_files(".tacho") == 1, "%u files, %u saved",
 	      count_files(".tacho"), f.engine.saved);
@@ -105,7 +127,7 @@ static void no_folder(void)
 	char folder[1024];
 
 	snprintf(folder, sizeof(folder), "%s/later", segments_dir());
-	begin(&f, folder);
+	begin(&f, folder, false);
 	for (int i = 0; i < 3; i++) {
 		tacho__engine_snapshot(&f.engine, "a test");
 		/* Why, and what becomes of the window. */
@@ -124,7 +146,18 @@ static void no_folder(void)
 	segments_dir_remove();
 }
 
+static void made_meanwhile(void)
+{
+	struct followed f = {.out = -1};
+
+	begin(&f, segments_dir(), true);
+	end(&f);
+	CHECK(f.engine.saved == 1, "%u saved", f.engine.saved);
+	segments_dir_remove();
+}
+
 static const struct test tests[] = {
+	{"a box that is made when its folder begins to be watched is followed", made_meanwhile},
 	{"the window of a crashed process is saved, and spoken of in one note", crash},
 	{"windows that cannot be saved are spoken of once, and when they can again", no_folder},
 };

@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """tacho agent: follows all processes that record, takes over from dead agents, ends in order."""
+import fcntl
 import os
 import re
 import shutil
@@ -318,6 +319,35 @@ def test_unfinished(tmp):
         os.unlink(box)
 
 
+def test_unread(tmp):
+    """Nobody reads what the agent says."""
+    place = fresh(tmp, "unread")
+    out, end_of_agent = os.pipe()
+    fcntl.fcntl(end_of_agent, fcntl.F_SETPIPE_SZ, 4096)
+    os.write(end_of_agent, b"-" * 4096)
+    a = subprocess.Popen([BIN, "agent", "-o", place], env=environment(), stdin=subprocess.DEVNULL,
+                         stdout=subprocess.DEVNULL, stderr=end_of_agent)
+    os.close(end_of_agent)
+    said_then = b""
+    try:
+        for name in ("window is saved although what is said is not read", "the next one, too"):
+            p = recorded("turns:20", "park:60000", cwd=place)
+            until(lambda: follows(p.pid))
+            p.kill()
+            p.wait()
+            check(name, until(lambda: saved(place, p.pid)), traces(place))
+            if not said_then:
+                said_then = os.read(out, 4096)
+        a.terminate()
+        check("the agent ends", a.wait(60) == 0, a.returncode)
+        with open(out, "rb") as f:
+            said_then = f.read()
+        check("that messages are lost is said", b"messages before this one are lost" in said_then,
+              said_then)
+    finally:
+        a.kill()
+
+
 def test_usage(tmp):
     for name, options, words in [
         ("exit", ["--on", "exit!=0"], "only the parent"),
@@ -353,6 +383,7 @@ def main():
         test_host(tmp)
         test_idle(tmp)
         test_unfinished(tmp)
+        test_unread(tmp)
     return 1 if librun.failures else 0
 
 

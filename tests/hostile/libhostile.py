@@ -142,15 +142,21 @@ def end_all():
             shutil.rmtree(path, ignore_errors=True)
 
 
-def boxes_of(user):
-    return sorted(glob.glob(f"/dev/shm/tacho-{user}*/*.box"))
+def folders_of(user=""):
+    """Folders of boxes on which nothing is mounted: it might not answer."""
+    with open("/proc/self/mounts", encoding="utf-8") as f:
+        mounted = {line.split()[1] for line in f}
+    return [path for path in glob.glob(f"/dev/shm/tacho-{user}*") if path not in mounted]
+
+
+def boxes_of(user=""):
+    return sorted(box for folder in folders_of(user) for box in glob.glob(folder + "/*.box"))
 
 
 def box_of(process):
     """Its box, once that is there."""
     def found():
-        return [b for b in glob.glob("/dev/shm/tacho-*/*.box")
-                if os.path.basename(b).startswith(f"{process.pid}-")]
+        return [b for b in boxes_of() if os.path.basename(b).startswith(f"{process.pid}-")]
     until(found)
     return (found() or [""])[0]
 
