@@ -340,6 +340,15 @@ const struct tacho__box_file *tacho__box_list_rival(const struct tacho__box_list
 	return NULL;
 }
 
+bool tacho__box_is_there(const char *path, ino_t inode)
+{
+	struct stat st;
+
+	if (tacho__lstat_box_path(path, &st) < 0)
+		return errno == EMFILE || errno == ENFILE || errno == ENOMEM;
+	return st.st_ino == inode;
+}
+
 int tacho__box_lock(const char *path, struct stat *st)
 {
 	int fd = tacho__open_box_path(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);

@@ -75,6 +75,8 @@ const struct tacho__box_file *tacho__box_list_rival(const struct tacho__box_list
 bool tacho__box_name_parse(const char *path, struct tacho__box_file *out);
 
 struct stat;
+/* Whether the file is still there, and no other in its place; where it cannot be told, it is. */
+bool tacho__box_is_there(const char *path, ino_t inode);
 /* Two that make a trace file of one box at once would both write one. A descriptor whose
    closing ends the lock, or -errno; -EWOULDBLOCK: another has it. */
 int tacho__box_lock(const char *path, struct stat *st);

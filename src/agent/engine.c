@@ -23,7 +23,6 @@
 #include "agent/listener.h"
 #include "agent/segments.h"
 #include "base/clock.h"
-#include "read/input.h"
 #include "symbols/resolve.h"
 #include "text/text.h"
 
@@ -172,14 +171,6 @@ bool tacho__engine_wait(const struct tacho__engine *e, int signals, uint64_t unt
 	return look;
 }
 
-/* Whether the file is still there, and no other in its place. */
-static bool is_there(const struct tacho__followed *box)
-{
-	struct stat st;
-
-	return tacho__lstat_box_path(box->path, &st) == 0 && st.st_ino == box->inode;
-}
-
 /* Boxes that are dealt with; those that stay are remembered as done. */
 static void forget_gone(struct tacho__engine *e)
 {
@@ -192,7 +183,8 @@ static void forget_gone(struct tacho__engine *e)
 			close(box->pidfd);
 			box->pidfd = -1;
 		}
-		if ((box->ended || box->note) && box->done && !is_there(box)) {
+		if ((box->ended || box->note) && box->done &&
+		    !tacho__box_is_there(box->path, box->inode)) {
 			tacho__kills_free(&box->kills);
 			free(box->path);
 			free(box->command_line);

@@ -17,7 +17,6 @@
 #include "agent/segments.h"
 #include "base/clock.h"
 #include "format/trace.h"
-#include "read/input.h"
 #include "read/news.h"
 #include "symbols/resolve.h"
 #include "tacho_read.h"
@@ -355,9 +354,8 @@ void tacho__save_ended(struct tacho__engine *e, struct tacho__followed *box)
 	struct stat st = *tacho__follow_file(box->follow);
 	uint32_t before = box->unreadable;
 	char message[TEXT_SENTENCE];
-	struct stat now;
 
-	box->done = tacho__lstat_box_path(box->path, &now) < 0 || now.st_ino != st.st_ino;
+	box->done = !tacho__box_is_there(box->path, st.st_ino);
 	if (box->done && e->options.recording) {
 		e->failed++;
 		tacho__warn(e->voice,
