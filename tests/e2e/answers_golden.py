@@ -10,8 +10,10 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
+import tempfile
 
 from libcheck import BIN, check, status
 
@@ -23,6 +25,7 @@ TEXTS = [
     ('cat', '--limit', '25'), ('cat', '--last', '20ms', '--limit', '25', '--time', 'wall'),
 ]
 IMPORTED = [IMPORTS / name for name in ('go-stops.trace.gz', 'go-leak.trace.gz', 'dial9/0.5.7.bin.gz')]
+TOGETHER = ('crash.tacho', 'threads.tacho')  # a folder of two processes
 JSONS = [('report', '--ledger'), ('stats',), ('blame',), ('info',)]
 LONG = 70  # lines of an answer, of which the rest is a digest
 
@@ -113,6 +116,12 @@ def main():
     for path in sorted(ANSWERS.glob('*.tacho')) + IMPORTED:
         text = path.name.removesuffix('.gz').rpartition('.')[0] + '.txt'
         compare(ANSWERS / text, answers(path.parent, path.name), update)
+    with tempfile.TemporaryDirectory(prefix='tacho-test-') as folder:
+        together = pathlib.Path(folder, 'together')
+        together.mkdir()
+        for name in TOGETHER:
+            shutil.copy(ANSWERS / name, together)
+        compare(ANSWERS / 'together.txt', answers(folder, 'together'), update)
     return status()
 
 

@@ -75,6 +75,9 @@ function* answers(engine) {
 	yield `range: ${told(engine.call("range", [window * 0.2, window * 0.6, 5]))}`;
 	yield `flame: ${told(engine.call("flame", [0, window, 0, 0, "", ""]))}, waits ${told(engine.call("flame", [0, window, 1, 0, "", ""]))}`;
 	for (const text of [">1ms", "work", "on_"]) yield `search ${text}: ${told(engine.call("search", [text]))}`;
+	for (const [i, thread] of engine.call("report", []).ledger.threads.entries())
+		for (const owner of thread.owners.keys())
+			yield `times ${i} ${owner}: ${told(engine.call("times", [i, owner]))}`;
 	yield `crash: ${told(engine.call("crash", [0]))}`;
 	yield* tasks(engine);
 	for (const { rows, ...lane } of lanes) {

@@ -143,6 +143,56 @@ static void a_lock_that_is_handed_on_is_its_holders(void **state)
 	tacho_read_close(reader);
 }
 
+/* Tasks wait for a lock, with nothing but a stack that says so, until another kind lets go of it. */
+static void hold_unnamed(struct made *t, uint32_t kind, uint32_t stack, uint64_t ns)
+{
+	for (uint64_t i = 0; i < WAITERS; i++)
+		poll_until_wait(t, t->serves, FIRST + i, 0, stack);
+	put(t, TACHO_REC_PARK, t->loop, 0);
+	t->ns += ns;
+	put(t, TACHO_REC_UNPARK, 1, 0);
+	put(t, TACHO_REC_WAKE, 0, HOLDER);
+	put(t, TACHO_REC_POLL_BEGIN, kind, HOLDER);
+	for (uint64_t i = 0; i < WAITERS; i++)
+		put(t, TACHO_REC_WAKE, 0, FIRST + i);
+	put(t, TACHO_REC_POLL_END, TACHO_PENDING, 0);
+	for (uint64_t i = 0; i < WAITERS; i++) {
+		put(t, TACHO_REC_POLL_BEGIN, t->serves, FIRST + i);
+		put(t, TACHO_REC_POLL_END, TACHO_PENDING, 0);
+	}
+}
+
+static void who_holds_a_lock_of_tasks_for_most_of_the_time_is_named(void **state)
+{
+	static const uint64_t others_ms[] = {20, 20, 30}, mostly_ms[] = {50, 50, 10};
+	struct tacho__explanation *e;
+	const struct tacho__finding *f;
+	struct tacho_reader *reader;
+	uint64_t frames[2];
+	uint32_t stack, mostly, others;
+	struct made t;
+
+	(void)state;
+	begin(&t);
+	frames[0] = tacho__made_frame(t.m, "tokio::sync::mutex::Mutex<T>::lock", "mutex.rs", 1);
+	frames[1] = tacho__made_frame(t.m, "shop::reserve", "shop.rs", 7);
+	stack = tacho__made_stack(t.m, frames, 2, 0);
+	others = tacho__made_place(t.m, TACHO_DEF_KIND, "shop::others", "shop.rs", 50);
+	mostly = tacho__made_place(t.m, TACHO_DEF_KIND, "shop::mostly", "shop.rs", 60);
+	for (unsigned i = 0; i < 3; i++) {
+		hold_unnamed(&t, others, stack, others_ms[i] * MS);
+		hold_unnamed(&t, mostly, stack, mostly_ms[i] * MS);
+	}
+	e = explain(&t, &reader);
+	f = found(e, "lock-contention");
+	assert_non_null(f);
+	assert_string_equal(f->where[0].function, "shop::mostly");
+	assert_string_equal(f->where[1].function, "shop::reserve");
+	assert_non_null(strstr(f->summary, "in shop::reserve for a lock that shop::mostly"));
+	tacho__explanation_free(e);
+	tacho_read_close(reader);
+}
+
 static void span(struct made *t, const char *name, uint64_t id, uint64_t ns)
 {
 	uint32_t span = tacho__made_name(t->m, TACHO_DEF_SPAN, name);
@@ -199,6 +249,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_that_is_handed_on_is_its_holders),
+		cmocka_unit_test(who_holds_a_lock_of_tasks_for_most_of_the_time_is_named),
 		cmocka_unit_test(what_the_collector_takes_is_told),
 	};
 

@@ -530,6 +530,7 @@ static void what_is_not_known_is_said_and_the_next_batch_is_read(void **state)
 		{"\x03\x01\0\0\0\x01\0\0\0\xff\xff\xff\xff", 13, "is damaged at byte "},
 		{"\x04\xff\xff\xff\xff\x01\0\0\0\xff\xff\xff\x7f", 13, "is damaged at byte "},
 		{"TRC\0\2later", 10, "the unknown version 2"},
+		{"TRC\0\2", 5, "the unknown version 2"},
 		/* A schema with a field of type 77, and an event of it. */
 		{"\x01\x99\x00\x01\x00X\x00\x01\x00\x01\x00y\x4d\x02\x99\x00", 16,
 		 "a field of the unknown type 77"},

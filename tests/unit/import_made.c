@@ -109,6 +109,23 @@ static void events_are_sorted_and_keep_what_they_say(void **state)
 	close_made(&o);
 }
 
+static void events_of_one_time_stay_in_their_order(void **state)
+{
+	static const uint64_t tasks[] = {1, 2, 3, 4, 5};
+	static const uint64_t at[] = {10, 20, 10, 20, 10}, order[] = {1, 3, 5, 2, 4};
+	struct tacho__made *m = tacho__made_new();
+	uint32_t thread = tacho__made_thread(m, 11, "a");
+	struct opened o;
+
+	(void)state;
+	for (unsigned i = 0; i < 5; i++)
+		tacho__made_put(m, thread, BEGIN_NS + at[i], TACHO_REC_WAKE, 0, &tasks[i], 1);
+	o = open_made(m);
+	for (unsigned i = 0; i < 5; i++)
+		assert_int_equal(next(&o, TACHO_EV_WAKE)->word[0], order[i]);
+	close_made(&o);
+}
+
 static void what_is_no_record_is_counted_as_lost(void **state)
 {
 	struct tacho__made *m = tacho__made_new();
@@ -189,6 +206,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(events_are_sorted_and_keep_what_they_say),
+		cmocka_unit_test(events_of_one_time_stay_in_their_order),
 		cmocka_unit_test(what_is_no_record_is_counted_as_lost),
 		cmocka_unit_test(a_trace_of_nothing_opens),
 		cmocka_unit_test(many_events_keep_their_order_across_blocks),
