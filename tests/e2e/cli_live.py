@@ -3,6 +3,8 @@
 import ctypes
 import json
 import os
+import pathlib
+import resource
 import signal
 import struct
 import subprocess
@@ -148,6 +150,27 @@ def test_interrupted(demo):
         p.wait(timeout=60)
     left = [n for n in os.listdir(demo.out.name) if n.endswith(".tmp")]
     check("interrupted_dump_leaves_no_temporary_file", left == [], left)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT, signal.SIGXFSZ,
+                   signal.SIGXCPU):
+        killed, left = interrupted_export(number)
+        check(f"export_that_is_interrupted_by_{number.name}_leaves_nothing", killed and left == [],
+              (killed, left))
+
+
+def interrupted_export(number):
+    """Whether the signal came while the file was being written, and what is left of it."""
+    trace = pathlib.Path(__file__).resolve().parents[1] / "golden-answers/leak.tacho"
+    with tempfile.TemporaryDirectory(prefix="tacho-test-") as folder:
+        for _ in range(50):
+            p = subprocess.Popen([BIN, "export", trace, "--format", "jsonl", "-o", "x", "--force"],
+                                 cwd=folder, stderr=subprocess.DEVNULL,
+                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+            while p.poll() is None and not any(n.endswith(".tmp") for n in os.listdir(folder)):
+                pass
+            p.send_signal(number)
+            if p.wait(timeout=60) == -number:
+                return True, [n for n in os.listdir(folder) if n != "x"]
+    return False, []
 
 
 def test_killed(demo):
