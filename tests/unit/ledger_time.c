@@ -368,6 +368,50 @@ static void holes_pauses_and_edges_are_not_observed(void **state)
 	book_end(&b);
 }
 
+static uint64_t unseen_ns(const struct booked *b, enum tacho__owns_reason reason)
+{
+	uint64_t ns = 0;
+
+	for (uint32_t i = 0; i < b->l->line_count; i++) {
+		const struct tacho__owned *o = tacho__ledger_owned(b->l, &b->l->lines[i]);
+
+		if (o->owns == TACHO__OWNS_NOT_OBSERVED && o->reason == reason)
+			ns += b->l->lines[i].ns;
+	}
+	return ns;
+}
+
+static void not_observed_for(enum tacho__owns_reason reason)
+{
+	struct booked b;
+
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 20 * MS, PARK, LOOP_1);
+	PUT(&b.m, 30 * MS, UNPARK, 1);
+	if (reason == TACHO__UNSEEN_GAP) {
+		PUT(&b.m, 30 * MS, PAUSE, 1);
+		PUT(&b.m, 60 * MS, PAUSE, 0);
+	} else {
+		trace_hole(&b.m, 1, 0, 50);
+	}
+	PUT(&b.m, 80 * MS, PARK, LOOP_1);
+	PUT(&b.m, 90 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, NOT_OBSERVED, 50);
+	assert_int_equal(unseen_ns(&b, reason), 50 * MS);
+	book_end(&b);
+}
+
+static void why_a_thread_is_not_observed_is_told(void **state)
+{
+	(void)state;
+	not_observed_for(TACHO__UNSEEN_GAP);
+	not_observed_for(TACHO__UNSEEN_LOSS);
+}
+
 static void a_wait_that_ends_late_is_not_idle_to_its_end(void **state)
 {
 	struct booked b;
@@ -534,6 +578,7 @@ int main(void)
 		cmocka_unit_test(a_loop_that_tells_of_itself_is_stopped_if_its_calls_are_seen),
 		cmocka_unit_test(pages_from_a_disk_are_faulting),
 		cmocka_unit_test(holes_pauses_and_edges_are_not_observed),
+		cmocka_unit_test(why_a_thread_is_not_observed_is_told),
 		cmocka_unit_test(a_wait_that_ends_late_is_not_idle_to_its_end),
 		cmocka_unit_test(one_that_is_late_among_others_is_no_stop),
 		cmocka_unit_test(a_wait_in_the_middle_of_a_turn_is_a_call),
