@@ -193,6 +193,44 @@ static void who_holds_a_lock_of_tasks_for_most_of_the_time_is_named(void **state
 	tacho_read_close(reader);
 }
 
+/* Whether threads without a loop that wait again and again in this function are a finding. */
+static int wait_in(const char *function)
+{
+	static const uint64_t lock = 0x77;
+	struct tacho__explanation *e;
+	struct tacho_reader *reader;
+	uint32_t place, thread;
+	struct made t;
+	int is_found;
+
+	begin(&t);
+	place = tacho__made_place(t.m, TACHO_DEF_PLACE, function, "pool.c", 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		thread = tacho__made_thread(t.m, 10 + i, "worker");
+		for (uint64_t n = 0; n < 20; n++) {
+			uint64_t at = BEGIN_NS + n * 50 * MS;
+
+			tacho__made_put(t.m, thread, at, TACHO_REC_LOCK_WAIT, place, &lock, 1);
+			tacho__made_put(t.m, thread, at + 40 * MS, TACHO_REC_LOCK_WAITED, 0, &lock,
+					1);
+		}
+	}
+	e = explain(&t, &reader);
+	is_found = found(e, "lock-contention") != NULL;
+	tacho__explanation_free(e);
+	tacho_read_close(reader);
+	return is_found;
+}
+
+static void threads_of_a_pool_idle_in_functions_with_such_names(void **state)
+{
+	(void)state;
+	assert_true(wait_in("cache_lock"));
+	assert_false(wait_in("uv_cond_wait"));
+	assert_false(wait_in("pthread_cond_timedwait@GLIBC_2.3.2"));
+	assert_false(wait_in("uv_sem_wait"));
+}
+
 static void span(struct made *t, const char *name, uint64_t id, uint64_t ns)
 {
 	uint32_t span = tacho__made_name(t->m, TACHO_DEF_SPAN, name);
@@ -249,6 +287,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_lock_that_is_handed_on_is_its_holders),
+		cmocka_unit_test(threads_of_a_pool_idle_in_functions_with_such_names),
 		cmocka_unit_test(who_holds_a_lock_of_tasks_for_most_of_the_time_is_named),
 		cmocka_unit_test(what_the_collector_takes_is_told),
 	};
