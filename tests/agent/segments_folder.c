@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "../process/lib.h"
+#include "agent/segment_blocks.h"
 #include "agent/segment_streams.h"
 #include "format/trace.h"
 #include "recording.h"
@@ -420,6 +421,66 @@ static void damaged(void)
 	segments_dir_remove();
 }
 
+/* How many indices are in all segments. With `cut`, each is made one that its agent had not finished: what
+   follows its index is cut off. */
+static unsigned count_indices(bool cut)
+{
+	DIR *d = opendir(segments_dir());
+	struct dirent *e;
+	unsigned count = 0;
+
+	while (d && (e = readdir(d))) {
+		char path[1024], part[1040];
+		struct tacho__blocks b;
+		uint64_t end = 0;
+		int fd;
+
+		if (e->d_name[0] == '.' || strstr(e->d_name, ".part"))
+			continue;
+		path_in(path, e->d_name);
+		fd = open(path, O_RDWR);
+		CHECK(!tacho__blocks_open(&b, fd), "%s cannot be read", path);
+		while (tacho__blocks_next(&b) > 0)
+			if (b.head.type == TACHO_BLOCK_INDEX) {
+				count++;
+				end = b.next;
+			}
+		tacho__blocks_free(&b);
+		snprintf(part, sizeof(part), "%s.part", path);
+		CHECK(!cut || (!ftruncate(fd, (off_t)end) && !rename(path, part)), "not cut: %s",
+		      strerror(errno));
+		close(fd);
+	}
+	if (d)
+		closedir(d);
+	return count;
+}
+
+/* An agent ends between the index and the mark that says that this is all. */
+static void unmarked(void)
+{
+	struct heard heard = {0};
+	struct tacho__segments_options options = segments_options(&heard);
+	struct recording *r = recording_new(2, 16 << 20);
+	struct tacho__segments *s;
+	unsigned segments;
+
+	recording_allow(r, ALLOWED);
+	recording_start(r);
+	recording_stop(r);
+	s = segments_open(&options);
+	CHECK(!tacho__segments_drain(s, tacho__segments_row(s, r->box), TACHO__DRAIN_END),
+	      "the drain failed");
+	tacho__segments_close(s);
+	segments = count_indices(true);
+	CHECK(segments && !count_files(".tacho"), "%u segments", segments);
+	tacho__segments_close(segments_open(&options));
+	CHECK(!count_files(".part"), "a segment is not finished");
+	CHECK(count_indices(false) == segments, "a segment has two indices");
+	recording_check(r);
+	segments_dir_remove();
+}
+
 /* --------------------------------------------------------------------- limits */
 
 static void limited(void *arg)
@@ -474,6 +535,7 @@ static const struct test tests[] = {
 	{"a segment cut anywhere is finished and nothing is lost", cut_whole},
 	{"a segment cut anywhere keeps count of what was lost", cut_lossy},
 	{"damaged segments and boxes do no harm", damaged},
+	{"a segment that lacks nothing but the mark of its end has one index", unmarked},
 	{"segments end before the limit of a file's size", file_limit},
 };
 
