@@ -113,9 +113,13 @@ def compare(path, parts, update):
 
 def main():
     update = sys.argv[1:] == ['--update']
-    for path in sorted(ANSWERS.glob('*.tacho')) + IMPORTED:
-        text = path.name.removesuffix('.gz').rpartition('.')[0] + '.txt'
-        compare(ANSWERS / text, answers(path.parent, path.name), update)
+    recorded = {path.name.removesuffix('.gz').rpartition('.')[0]: path
+                for path in sorted(ANSWERS.glob('*.tacho')) + IMPORTED}
+    texts = {path.stem for path in ANSWERS.glob('*.txt') if not path.stem.endswith('.page')}
+    check('each text has its recording', texts <= {*recorded, 'together'},
+          texts - {*recorded, 'together'})
+    for name, path in recorded.items():
+        compare(ANSWERS / f'{name}.txt', answers(path.parent, path.name), update)
     with tempfile.TemporaryDirectory(prefix='tacho-test-') as folder:
         together = pathlib.Path(folder, 'together')
         together.mkdir()

@@ -86,8 +86,8 @@ function* answers(engine) {
 	}
 }
 
-for (const name of fs.readdirSync(FOLDER).filter((n) => n.endsWith(".tacho")).sort()) {
-	const beside = path.join(FOLDER, name.replace(".tacho", ".page.txt"));
+for (const text of fs.readdirSync(FOLDER).filter((n) => n.endsWith(".page.txt")).sort()) {
+	const beside = path.join(FOLDER, text), name = text.replace(".page.txt", ".tacho");
 	let why = "";
 	try {
 		const engine = await startEngine();
