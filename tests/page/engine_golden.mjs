@@ -86,8 +86,11 @@ function* answers(engine) {
 	}
 }
 
-for (const text of fs.readdirSync(FOLDER).filter((n) => n.endsWith(".page.txt")).sort()) {
-	const beside = path.join(FOLDER, text), name = text.replace(".page.txt", ".tacho");
+/* Each recording, and each text whose recording is missing. */
+const names = fs.readdirSync(FOLDER).filter((n) => /\.(tacho|page\.txt)$/.test(n)).map((n) => n.replace(".page.txt", ".tacho"));
+
+for (const name of [...new Set(names)].sort()) {
+	const beside = path.join(FOLDER, name.replace(".tacho", ".page.txt"));
 	let why = "";
 	try {
 		const engine = await startEngine();
