@@ -157,6 +157,12 @@ def test_interrupted(demo):
               (killed, left))
 
 
+def interruptible(number):
+    """Called in a child: who started this may ignore the signal, and a core would be left."""
+    signal.signal(number, signal.SIG_DFL)
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+
+
 def interrupted_export(number):
     """Whether the signal came while the file was being written, and what is left of it."""
     trace = pathlib.Path(__file__).resolve().parents[1] / "golden-answers/leak.tacho"
@@ -164,7 +170,7 @@ def interrupted_export(number):
         for _ in range(50):
             p = subprocess.Popen([BIN, "export", trace, "--format", "jsonl", "-o", "x", "--force"],
                                  cwd=folder, stderr=subprocess.DEVNULL,
-                                 preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_CORE, (0, 0)))
+                                 preexec_fn=lambda: interruptible(number))
             while p.poll() is None and not any(n.endswith(".tmp") for n in os.listdir(folder)):
                 pass
             p.send_signal(number)
