@@ -180,8 +180,8 @@ static void who_holds_a_lock_of_tasks_for_most_of_the_time_is_named(void **state
 	others = tacho__made_place(t.m, TACHO_DEF_KIND, "shop::others", "shop.rs", 50);
 	mostly = tacho__made_place(t.m, TACHO_DEF_KIND, "shop::mostly", "shop.rs", 60);
 	for (unsigned i = 0; i < 3; i++) {
-		hold_unnamed(&t, others, stack, others_ms[i] * MS);
 		hold_unnamed(&t, mostly, stack, mostly_ms[i] * MS);
+		hold_unnamed(&t, others, stack, others_ms[i] * MS);
 	}
 	e = explain(&t, &reader);
 	f = found(e, "lock-contention");
