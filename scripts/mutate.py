@@ -186,9 +186,10 @@ class Copy:
             shutil.copyfile(source, copy)
             shutil.copymode(source, copy)
 
-    def begin(self, area):
-        """The folder in which the area is built, and one beside it that stays without a bug."""
-        page = 'enabled' if area in WITH_PAGE else 'disabled'
+    def begin(self, m):
+        """The folder in which its area is built, and one beside it that stays without a bug."""
+        with_page = m.area in WITH_PAGE or any(test.startswith('page/') for test in m.tests)
+        page = 'enabled' if with_page else 'disabled'
         folder, clean = WORK / f'page-{page}', WORK / f'clean-page-{page}'
         if folder not in self.tests:
             if not (folder / 'build.ninja').exists():
@@ -324,7 +325,7 @@ class Bench:
 
     def notices(self, m):
         """What noticed it; '' when nothing did."""
-        folder, clean = self.copy.begin(m.area)
+        folder, clean = self.copy.begin(m)
         tests = list(tests_of(m, self.copy.programs(folder)))
         before = (TREE / m.path).stat()
         self.put_in(m)
