@@ -87,6 +87,37 @@ static void check_sample(struct tacho_reader *r)
 	assert_int_equal(tacho_read_problem_count(r), 1);
 }
 
+static void the_path_of_a_module_ends_with_its_definition(void **state)
+{
+	static const char path[] = "/lib/x.so";
+	const uint16_t room = sizeof(path) - 1;
+
+	(void)state;
+	for (uint16_t length = room - 1; length <= room + 1; length++) {
+		uint8_t module[TACHO_MODULE_HEAD + sizeof(path) - 1] = {0};
+		const uint64_t range[4] = {0x1000, 0x2000, 0, 1};
+		const struct tacho_definition *d;
+		struct tb definitions = {0}, t;
+		struct tacho_reader *r;
+
+		memcpy(module, range, sizeof(range));
+		memcpy(module + 34, &length, sizeof(length));
+		memcpy(module + TACHO_MODULE_HEAD, path, room);
+		tb_definition(&definitions, 9, TACHO_DEF_MODULE, module, sizeof(module));
+		tb_init(&t);
+		tb_meta(&t, 42, 9000);
+		tb_plain(&t, TACHO_BLOCK_DEFINITIONS, definitions.data, definitions.size);
+		free(definitions.data);
+		tb_end(&t, 1);
+		r = open_bytes(t.data, t.size, NULL);
+		d = tacho_read_definition(r, 0, 9);
+		assert_int_equal(problems_named(r, "bad-definition"), length > room);
+		assert_int_equal(d && strlen(d->name) == length, length <= room);
+		tacho_read_close(r);
+		tb_free(&t);
+	}
+}
+
 static void a_file_is_read_by_its_index_and_without(void **state)
 {
 	struct sample s;
@@ -467,6 +498,7 @@ static void problems_are_bounded(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(the_path_of_a_module_ends_with_its_definition),
 		cmocka_unit_test(a_file_is_read_by_its_index_and_without),
 		cmocka_unit_test(a_damaged_payload_costs_its_block),
 		cmocka_unit_test(a_damaged_header_of_a_block_costs_that_block),
