@@ -319,6 +319,52 @@ static void a_file_that_is_replaced_is_a_problem(void **state)
 	tacho_read_close(r);
 }
 
+/* Two files tell of one crash: whichever comes first, what is kept is what knows most of it. */
+static void of_one_crash_the_longest_stack_is_kept(void **state)
+{
+	struct tacho_reader *r;
+	struct tb t;
+
+	(void)state;
+	for (uint32_t i = 0; i < 3; i++) {
+		struct tacho_box_crash crash = {.state = TACHO_CRASH_STACK_DONE,
+						.tid = 42,
+						.signal = 11,
+						.ticks = 3000,
+						.frames = i == 1 ? 5 : 2,
+						.frame = {0x10, 0x20, 0x30, 0x40, 0x50}};
+
+		begin(&t, 42, 5000 + i);
+		tb_array(&t, TACHO_BLOCK_CRASHES, &crash, sizeof(crash), 1);
+		put(&t, i, 100 * i, 1000 * (i + 1), 100);
+		save(&t, 1);
+	}
+	r = open_folder();
+	assert_int_equal(tacho_read_crash_count(r), 1);
+	assert_int_equal(tacho_read_crash(r, 0)->frame_count, 5);
+	tacho_read_close(r);
+}
+
+static void of_several_paths_the_first_that_cannot_be_read_is_told(void **state)
+{
+	char good[128], message[256] = "";
+	const char *paths[] = {good, "/nowhere/first", good, "/nowhere/last"};
+	struct tacho_reader *r;
+	struct tb t;
+
+	(void)state;
+	begin(&t, 42, 5000);
+	put(&t, 0, 0, 1000, 100);
+	save(&t, 1);
+	path_of(good, 0);
+	for (uint32_t count = 2; count <= 4; count++) {
+		assert_int_equal(
+			tacho_read_open_all(&r, paths, count, NULL, message, sizeof(message)),
+			-ENOENT);
+		assert_non_null(strstr(message, "/nowhere/first"));
+	}
+}
+
 static int make_folder(void **state)
 {
 	(void)state;
@@ -344,6 +390,11 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_setup_teardown(files_of_one_process_are_one, make_folder,
 						remove_folder),
+		cmocka_unit_test_setup_teardown(of_one_crash_the_longest_stack_is_kept, make_folder,
+						remove_folder),
+		cmocka_unit_test_setup_teardown(
+			of_several_paths_the_first_that_cannot_be_read_is_told, make_folder,
+			remove_folder),
 		cmocka_unit_test_setup_teardown(segments_tell_of_each_gap_once, make_folder,
 						remove_folder),
 		cmocka_unit_test_setup_teardown(
