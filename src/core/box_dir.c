@@ -61,15 +61,28 @@ static uint64_t mount_of(int fd)
 	return at ? number_at(at + 8) : 0;
 }
 
+/* The folder in which everybody can make one, if `path` is a user's there; else NULL. */
+static const char *shared_by_all(const char *path)
+{
+	static const char *const all[] = {SHM, "/tmp/"};
+
+	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
+		size_t n = strlen(all[i]);
+
+		if (!strncmp(path, all[i], n) && !strncmp(path + n, "tacho-", 6) &&
+		    path[n + 6] >= '0' && path[n + 6] <= '9')
+			return all[i];
+	}
+	return NULL;
+}
+
 /*
- * In a folder where everybody can make one, another user may have made ours and mounted a file system on
- * it that never answers: -EXDEV, without asking it.
+ * Another user may have made ours there, and mounted a file system on it that never answers: -EXDEV,
+ * without asking it.
  */
 static int open_dir(const char *path)
 {
-	const char *shared = !strncmp(path, SHM "tacho-", sizeof(SHM "tacho-") - 1) ? SHM
-			     : !strncmp(path, "/tmp/tacho-", 11)		    ? "/tmp"
-										    : NULL;
+	const char *shared = shared_by_all(path);
 	int at, parent, fd = -EXDEV;
 
 	if (!shared)
