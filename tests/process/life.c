@@ -191,7 +191,12 @@ static void test_smaller(void)
 			wrong += e->arg < SMALL_IDS;
 	}
 	CHECK(right > SMALL_IDS / 2 && !wrong, "%u names are right and %u wrong", right, wrong);
-	CHECK(tacho_read_problem_count(b->reader) == 0, "the small box has problems");
+	for (uint32_t i = 0; i < tacho_read_problem_count(b->reader); i++) {
+		const struct tacho_problem *p = tacho_read_problem(b->reader, i);
+
+		/* It does not live long enough for its clock to be compared again. */
+		CHECK(!strcmp(p->name, "clock-rough"), "the small box has a problem: %s", p->text);
+	}
 }
 
 #define LAST_MARKS 5000 /* of each thread; those of all find room in the box */
