@@ -388,20 +388,26 @@ static void make_another(char *path, size_t size)
 	mkdir(path, 0700);
 }
 
+/* Whether somebody else has made this user's folder. */
+static bool is_taken(const char *path)
+{
+	struct stat st;
+
+	if (tacho__lstat_box_path(path, &st) < 0)
+		return errno == EXDEV;
+	return !S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0);
+}
+
 void tacho__box_folder_make(char *path, size_t size)
 {
 	const char *given = getenv("TACHO_BOX_DIR");
-	struct stat st;
 
 	if (given && given[0])
 		snprintf(path, size, "%s", given);
 	else
 		snprintf(path, size, "/dev/shm/tacho-%u", (unsigned)geteuid());
 	mkdir(path, 0700);
-	if (!(given && given[0]) &&
-	    (tacho__lstat_box_path(path, &st) < 0
-		     ? errno == EXDEV
-		     : !S_ISDIR(st.st_mode) || (st.st_uid != geteuid() && st.st_uid != 0)))
+	if (!(given && given[0]) && is_taken(path))
 		make_another(path, size);
 }
 
@@ -430,11 +436,11 @@ int tacho__box_remove(const char *path, const struct stat *was, char *message, s
 	/* Of a folder that is another user's, the name may be a link to a third one's by now. */
 	dir = folder ? tacho__open_any(folder, &now) : -ENOMEM;
 	free(folder);
+	if (dir >= 0)
+		file = tacho__openat_same_mount(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
 	if (dir < 0)
 		error = -dir;
-	else if ((file = tacho__openat_same_mount(dir, name, O_PATH | O_NOFOLLOW | O_CLOEXEC)) <
-			 0 ||
-		 fstat(file, &now) < 0)
+	else if (file < 0 || fstat(file, &now) < 0)
 		error = errno;
 	else if (now.st_ino != was->st_ino || now.st_dev != was->st_dev)
 		error = ESTALE;

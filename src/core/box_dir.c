@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/vfs.h>
 
+#include "base/box_path.h"
 #include "base/sys.h"
 #include "base/text.h"
 
@@ -44,8 +45,6 @@ static uint64_t number_at(const char *p)
 	return v;
 }
 
-#define SHM "/dev/shm/"
-
 /* The number of the mount that it is on; its file system is not asked for anything. */
 static uint64_t mount_of(int fd)
 {
@@ -61,28 +60,13 @@ static uint64_t mount_of(int fd)
 	return at ? number_at(at + 8) : 0;
 }
 
-/* The folder in which everybody can make one, if `path` is a user's there; else NULL. */
-static const char *shared_by_all(const char *path)
-{
-	static const char *const all[] = {SHM, "/tmp/"};
-
-	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
-		size_t n = strlen(all[i]);
-
-		if (!strncmp(path, all[i], n) && !strncmp(path + n, "tacho-", 6) &&
-		    path[n + 6] >= '0' && path[n + 6] <= '9')
-			return all[i];
-	}
-	return NULL;
-}
-
 /*
  * Another user may have made ours there, and mounted a file system on it that never answers: -EXDEV,
  * without asking it.
  */
 static int open_dir(const char *path)
 {
-	const char *shared = shared_by_all(path);
+	const char *shared = tacho__shared_by_all(path);
 	int at, parent, fd = -EXDEV;
 
 	if (!shared)
@@ -153,6 +137,8 @@ static void user_path(struct tacho__text *t, const char *prefix)
 	tacho__text_put(t, prefix);
 	tacho__text_put_u64(t, tacho__geteuid());
 }
+
+#define SHM "/dev/shm/"
 
 /* The folder in SHM of that name, which begins with ours. */
 static int open_named(const char *name, char *path, size_t size)

@@ -17,6 +17,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/box_path.h"
 #include "base/clock.h"
 #include "base/process.h"
 #include "base/sys.h"
@@ -80,25 +81,19 @@ int tacho__openat_same_mount(int folder, const char *name, int flags)
 
 int tacho__open_box_path(const char *path, int flags)
 {
-	static const char *const shared[] = {"/dev/shm/", "/tmp/"};
+	const char *shared = tacho__shared_by_all(path);
+	int folder, fd, saved;
 
-	for (size_t i = 0; i < sizeof(shared) / sizeof(shared[0]); i++) {
-		size_t n = strlen(shared[i]);
-		int folder, fd, saved;
-
-		if (strncmp(path, shared[i], n) != 0 || strncmp(path + n, "tacho-", 6) != 0 ||
-		    path[n + 6] < '0' || path[n + 6] > '9')
-			continue;
-		folder = open(shared[i], O_PATH | O_DIRECTORY | O_CLOEXEC);
-		if (folder < 0)
-			return -1;
-		fd = tacho__openat_same_mount(folder, path + n, flags);
-		saved = errno;
-		close(folder);
-		errno = saved;
-		return fd;
-	}
-	return open(path, flags);
+	if (!shared)
+		return open(path, flags);
+	folder = open(shared, O_PATH | O_DIRECTORY | O_CLOEXEC);
+	if (folder < 0)
+		return -1;
+	fd = tacho__openat_same_mount(folder, path + strlen(shared), flags);
+	saved = errno;
+	close(folder);
+	errno = saved;
+	return fd;
 }
 
 int tacho__lstat_box_path(const char *path, struct stat *st)
