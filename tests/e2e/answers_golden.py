@@ -57,7 +57,7 @@ def flat(value, path=''):
 
 
 def tables(folder, name):
-    """Of each table how many rows it has, some of them, and a digest of each column."""
+    """Of each table how many rows it has, one of them, and a digest of each column."""
     names = [line.split()[0] for line in tacho(folder, 'sql', name, '.tables').splitlines()]
     found = {table: [] for table in names}
     said = []
