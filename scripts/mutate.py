@@ -53,7 +53,7 @@ AREAS = {
     'format': 'chunk_copy core_* read_* model_* stall view_* crash/kill_points.py '
               'e2e/format_golden.py e2e/format_reader.py crash/hammer.sh',
     'core': 'core_* header_c chunk_copy read_recording life options places threads fork signals '
-            'sentinels fork_interrupts sentinels_shared crash/kill_points.py '
+            'sentinels fork_interrupts sentinels_shared crash/kill_points.py crash/restart_points.py '
             'crash/crash_handler.py crash/stopped.sh crash/window.sh crash/kill_random.sh '
             'crash/hammer.sh e2e/cli_boxes.py',
     'hooks': 'unwind_frames calls hooked* noted crashes samples polls underway alive uv event handed clients '

@@ -13,6 +13,8 @@
  */
 const char *tacho__testpoint_name;
 int tacho__testpoint_passes;
+/* Called at every point, if the test program sets it: a thread may be kept there. */
+void (*tacho__testpoint_call)(const char *name);
 
 /* Of a program that knows nothing of it. */
 __attribute__((constructor)) static void from_environment(void)
@@ -25,6 +27,8 @@ void tacho__testpoint(const char *name)
 {
 	const char *wanted = tacho__testpoint_name;
 
+	if (tacho__testpoint_call)
+		tacho__testpoint_call(name);
 	if (!wanted || (strcmp(wanted, name) && strcmp(wanted, "*")))
 		return;
 	if (__atomic_fetch_sub(&tacho__testpoint_passes, 1, __ATOMIC_RELAXED) > 0)

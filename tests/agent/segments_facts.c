@@ -1,9 +1,12 @@
 /* What stands in segments besides records, and what a process leaves at its end. */
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "../process/lib.h"
 #include "base/clock.h"
+#include "format/box.h"
 #include "format/trace.h"
 #include "read/news.h"
 #include "read/records.h"
@@ -134,6 +137,87 @@ static void tails_once(void)
 		      (unsigned long long)t.wakes, (unsigned long long)t.polls,
 		      (unsigned long long)t.counted);
 	}
+	segments_dir_remove();
+}
+
+/* A call that the subject's first thread is in at its end, since there is a box. */
+static void put_call(const char *path)
+{
+	struct tacho_box_super super;
+	struct tacho_box_underway call = {.call = 1, .call_on = UINT64_MAX};
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+
+	CHECK(fd >= 0 && pread(fd, &super, sizeof(super), 0) == sizeof(super), "no box");
+	call.call_since = super.created.ticks;
+	CHECK(pwrite(fd, &call, sizeof(call), (off_t)super.regions[TACHO_REGION_UNDERWAY].offset) ==
+		      sizeof(call),
+	      "the box is not written to");
+	close(fd);
+}
+
+/* The only event of a call that never returned; 0: there is none, or more than one. */
+static uint64_t open_call_ns(void)
+{
+	struct tacho_reader *reader;
+	const struct tacho_event *e;
+	char message[512];
+	uint64_t ns = 0;
+	unsigned count = 0;
+
+	if (!CHECK(!tacho_read_open(&reader, segments_dir(), NULL, message, sizeof(message)), "%s",
+		   message))
+		return 0;
+	while (tacho_read_next(reader, &e) > 0) {
+		if (e->type != TACHO_EV_CALL_OPEN)
+			continue;
+		ns = e->ns;
+		count++;
+	}
+	tacho_read_close(reader);
+	return count == 1 ? ns : 0;
+}
+
+static void wake_once(void *arg)
+{
+	struct gate **gates = arg;
+	struct tacho_options options = TACHO_OPTIONS_INIT;
+
+	options.max_bytes = 2 << 20;
+	start_with(&options);
+	tacho_wake(1);
+	gate_open(gates[0]);
+	gate_pass(gates[1]);
+	die();
+}
+
+static void call_told_late(void)
+{
+	struct heard heard = {0};
+	struct tacho__segments_options options = segments_options(&heard);
+	struct recording *r = recording_new(0, 0);
+	struct gate *gates[2] = {gate_new(), gate_new()};
+	struct tacho__segments *s;
+	struct tacho__row *row;
+	uint64_t before, after, ns;
+
+	r->pid = subject_start(wake_once, gates);
+	gate_pass(gates[0]);
+	recording_find(r);
+	usleep(300000);
+	s = segments_open(&options);
+	row = tacho__segments_row(s, r->box);
+	before = tacho__clock_ns(CLOCK_MONOTONIC);
+	CHECK(!tacho__segments_drain(s, row, TACHO__DRAIN_ALL), "drain failed");
+	after = tacho__clock_ns(CLOCK_MONOTONIC);
+	gate_open(gates[1]);
+	check_exit(subject_wait(r->pid), 0);
+	put_call(r->box);
+	CHECK(!tacho__segments_drain(s, row, TACHO__DRAIN_END), "drain failed");
+	tacho__segments_close(s);
+	ns = open_call_ns();
+	CHECK(ns >= before - 100000000 && ns <= after,
+	      "told at %llu, what was there was taken from %llu to %llu", (unsigned long long)ns,
+	      (unsigned long long)before, (unsigned long long)after);
 	segments_dir_remove();
 }
 
@@ -269,6 +353,7 @@ static void symbols(void)
 static const struct test tests[] = {
 	{"a crash after the last record is told of once", crash_told},
 	{"what is open at the end becomes records once", tails_once},
+	{"a call that lasts is told where the last segment begins", call_told_late},
 	{"what the kernel reported is delivered once", kernel_once},
 	{"each segment says what its code is called", symbols},
 };

@@ -152,6 +152,36 @@ static void chunks_made_after_reading_began_are_not_wanted(void **state)
 	bb_free(&b);
 }
 
+/* The process takes the oldest chunk for newer records while the first one is copied. */
+static void take_oldest(void *arg, uint64_t done, uint64_t total)
+{
+	struct tacho_chunk *oldest = arg;
+
+	assert_true(done <= total);
+	oldest->generation += 100;
+}
+
+static void a_chunk_taken_anew_while_reading_is_not_wanted(void **state)
+{
+	struct tacho_read_options o = {.size = sizeof(o), .progress = take_oldest};
+	const struct tacho_event *e;
+	struct tacho_reader *r;
+	struct bb b;
+
+	(void)state;
+	bb_init(&b);
+	o.progress_arg = bb_chunk(&b, 1, 0, 30000000);
+	bb_record(o.progress_arg, 30000003, TACHO_REC_PAUSE, 1, NULL, 0);
+	bb_record(bb_chunk(&b, 1, 1, 30000600), 30000603, TACHO_REC_PAUSE, 0, NULL, 0);
+	r = open_bytes(b.data, b.size, &o);
+	assert_int_equal(problems_named(r, "overwritten-while-read"), 1);
+	expect(r, &e, TACHO_EV_RESUME, 1, bb_ns(30000603));
+	expect(r, &e, TACHO_EV_PAUSE, 1, bb_ns(30000603));
+	assert_int_equal(tacho_read_next(r, &e), 0);
+	tacho_read_close(r);
+	bb_free(&b);
+}
+
 static void a_bad_record_ends_its_chunk_only(void **state)
 {
 	struct bb b;
@@ -788,6 +818,7 @@ int main(void)
 		cmocka_unit_test(a_hole_in_a_stream_is_told),
 		cmocka_unit_test(small_chunks_count_when_they_are_taken),
 		cmocka_unit_test(chunks_made_after_reading_began_are_not_wanted),
+		cmocka_unit_test(a_chunk_taken_anew_while_reading_is_not_wanted),
 		cmocka_unit_test(a_bad_record_ends_its_chunk_only),
 		cmocka_unit_test(a_record_ends_within_its_chunk),
 		cmocka_unit_test(packed_records_are_the_events_that_they_stand_for),

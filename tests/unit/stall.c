@@ -133,6 +133,11 @@ static void the_open_callback_is_named(void **state)
 	assert_int_equal(out.kind, 0);
 	say(&s, "c");
 	assert_string_equal(look(&s, 0).kind_name, "two");
+	/* Nor is a callback told that began at the very moment of its turn. */
+	say(&s, "ePa");
+	out = found_now(&s);
+	assert_string_equal(out.kind_name, "one");
+	assert_int_equal(out.stalled, 1);
 	subject_end(&s);
 }
 
@@ -146,6 +151,7 @@ static void a_loop_of_the_api_comes_back_with_each_poll(void **state)
 	subject_start(&s, NULL);
 	say(&s, "pub");
 	out = found_now(&s);
+	assert_int_equal(out.stalled, 1);
 	assert_string_equal(out.kind_name, "one");
 	assert_string_equal(out.loop_name, "api");
 	/* Of the end of a poll nobody is woken. */

@@ -160,6 +160,8 @@ static inline void obey(char command)
 		return tacho_park(&waits);
 	case 'U':
 		return tacho_unpark(&waits, 1);
+	case 'a':
+		return tacho_unpark_poll(&waits, 1, &kind_one, 1);
 	case 'h':
 		return tacho_park(&shared);
 	case 'k':

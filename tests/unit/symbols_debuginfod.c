@@ -10,6 +10,8 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -27,6 +29,18 @@ void *__wrap_dlopen(const char *name, int flags);
 void *__real_dlopen(const char *name, int flags);
 void *__wrap_dlsym(void *handle, const char *name);
 void *__real_dlsym(void *handle, const char *name);
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now);
+int __real_clock_gettime(clockid_t clock, struct timespec *now);
+
+static uint64_t clock_ns = UINT64_MAX; /* what the clock shows; UINT64_MAX: what it should */
+
+int __wrap_clock_gettime(clockid_t clock, struct timespec *now)
+{
+	if (clock_ns == UINT64_MAX)
+		return __real_clock_gettime(clock, now);
+	*now = (struct timespec){(time_t)(clock_ns / 1000000000u), (long)(clock_ns % 1000000000u)};
+	return 0;
+}
 
 static int library; /* its address is the handle */
 
@@ -107,6 +121,48 @@ static void without_servers_none_is_asked(void **state)
 	assert_int_equal(asked, 0);
 }
 
+/* Asks when a download has taken so long; 0: it goes on. */
+static int after(uint64_t ns)
+{
+	clock_ns = ns;
+	return on_progress(&library, 0, 0);
+}
+
+/* Whether it goes on until just before so many seconds and not beyond. In a process of its own: the
+   variable counts when servers are allowed, once. */
+static int is_limit(const char *text, uint64_t seconds)
+{
+	char message[200];
+	int status;
+	pid_t pid = fork();
+
+	if (!pid) {
+		if (text)
+			setenv("DEBUGINFOD_TIMEOUT", text, 1);
+		else
+			unsetenv("DEBUGINFOD_TIMEOUT");
+		setenv("DEBUGINFOD_URLS", "http://[100::]", 1);
+		clock_ns = 0;
+		_exit(tacho__debuginfod_allow(NULL, NULL, message, sizeof(message)) ||
+		      after(1000 * MS * seconds - 1) || !after(1000 * MS * seconds));
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	return status == 0;
+}
+
+static void a_download_ends_when_its_time_is_over(void **state)
+{
+	(void)state;
+	assert_true(is_limit(NULL, 10));
+	assert_true(is_limit("1", 1));
+	assert_true(is_limit("3600", 3600));
+	/* What is no number of seconds up to an hour is none that was wanted. */
+	assert_true(is_limit("3601", 10));
+	assert_true(is_limit("0", 10));
+	assert_true(is_limit("", 10));
+	assert_true(is_limit("60s", 10));
+}
+
 static void the_time_of_all_files_is_added_up(void **state)
 {
 	char message[200];
@@ -143,6 +199,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(without_servers_none_is_asked),
+		cmocka_unit_test(a_download_ends_when_its_time_is_over),
 		cmocka_unit_test(the_time_of_all_files_is_added_up),
 		cmocka_unit_test(nobody_is_asked_again_where_nobody_answers),
 	};
