@@ -55,7 +55,7 @@ AREAS = {
     'core': 'core_* header_c chunk_copy read_recording life options places threads fork signals '
             'sentinels fork_interrupts sentinels_shared crash/kill_points.py crash/restart_points.py '
             'crash/crash_handler.py crash/stopped.sh crash/window.sh crash/kill_random.sh '
-            'crash/hammer.sh e2e/cli_boxes.py',
+            'crash/hammer.sh e2e/cli_boxes.py tasks_hooked',
     'hooks': 'unwind_frames calls hooked* noted crashes samples polls underway alive uv event handed clients '
              'exec ready restricted tasks_hooked sentinels_hooked',
     'read': 'read_* columns_* chunk_copy damage_trace symbols_blocks trace_write_* '
@@ -279,7 +279,8 @@ class Bench:
         if test:
             is_lines = any('lines' in suite for suite in test['suite'])
             argv = [word.replace(test['folder'], str(folder)) for word in test['cmd']]
-            env.update(test['env'])
+            env.update({name: value.replace(test['folder'], str(folder))
+                        for name, value in test['env'].items()})
             limit = LIMIT
         else:
             how = {'.py': sys.executable, '.sh': 'bash', '.mjs': 'node'}

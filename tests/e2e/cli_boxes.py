@@ -4,6 +4,7 @@ import fcntl
 import json
 import mmap
 import os
+import shutil
 import stat
 import sys
 import tempfile
@@ -236,13 +237,28 @@ def test_recover():
         keep.close()
 
 
-def test_recover_all():
-    """Without names, the note folder in /tmp is searched too: only where it is not in use."""
+def test_notes_folder():
+    """The folder in /tmp, of notes alone: only where it is not in use."""
     notes = f"/tmp/tacho-{os.geteuid()}"
     if os.path.exists(notes):
-        skip("recover_everything", f"{notes} is in use on this machine")
+        skip("note_folder", f"{notes} is in use on this machine")
         return
     with Boxes() as b:
+        r = dead_recording()
+        path = put(b.folder, r)
+        os.mkdir(notes, 0o700)
+        try:
+            note = put(notes, r, 5, r.note(b"no room in /dev/shm."))
+            p = b.run("status", str(r.pid))
+            check("box_counts_before_a_later_note", path in p.stdout and note not in p.stdout,
+                  said(p))
+            p = b.run("recover")
+            check("recover_clears_the_note_folder", p.returncode == 0 and
+                  not os.path.exists(note) and not os.path.exists(path), said(p))
+        finally:
+            shutil.rmtree(notes, ignore_errors=True)
+    with Boxes() as b:
+        # Without names, that folder is searched, too.
         paths = [put(b.folder, dead_recording(4194300 + i)) for i in range(3)]
         p = b.run("recover")
         check("recover_everything", p.returncode == 0 and "3 recovered, 0 failed" in p.stdout and
@@ -322,7 +338,7 @@ def main():
     test_status()
     test_dump()
     test_recover()
-    test_recover_all()
+    test_notes_folder()
     test_terminal()
     test_links_and_owners()
     return 1 if cli_trace.failures else 0
