@@ -14,7 +14,7 @@ build_packages='gcc libc6-dev make meson ninja-build pkg-config libzstd-dev zlib
 page_packages='clang lld wasi-libc libclang-rt-14-dev-wasm32 esbuild node-typescript libmicrohttpd-dev'
 test_packages='libcmocka-dev g++ clang lld llvm libclang-rt-14-dev clang-format clang-tidy cppcheck
 	valgrind strace gdb binutils mandoc util-linux mount wasi-libc dpkg-dev libevent-dev
-	libuv1-dev libasio-dev libssl-dev
+	libuv1-dev libasio-dev libssl-dev liburing2
 	protobuf-compiler golang-go debuginfod libdebuginfod1 chromium fonts-dejavu-core'
 # Subjects of tests, and those who ask them.
 daemon_packages='memcached redis-server redis-tools nginx nginx-common haproxy wrk bind9 unbound tor

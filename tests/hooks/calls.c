@@ -26,7 +26,8 @@ struct call {
 static struct {
 	struct call call[CALLS_MAX];
 	unsigned count;
-	uint64_t io_uring_ns; /* the longest wait of a loop of that name */
+	uint64_t io_uring_ns; /* the longest wait of a loop of that name ... */
+	uint32_t io_uring_ready; /* ... and what was ready then */
 } seen;
 
 static struct preloaded program;
@@ -72,8 +73,10 @@ static struct box *take_calls(void)
 			loop = e->arg;
 		}
 		if (e->type == TACHO_EV_UNPARK && strstr(name_of(box, loop), "io_uring") &&
-		    e->ns - parked > seen.io_uring_ns)
+		    e->ns - parked > seen.io_uring_ns) {
 			seen.io_uring_ns = e->ns - parked;
+			seen.io_uring_ready = e->arg;
+		}
 	}
 	return box;
 }
@@ -316,7 +319,7 @@ static void test_search(void)
 
 /* --------------------------------------------------------------- io_uring */
 
-static void wait_on_ring(const char *mode, const char *answer)
+static void wait_on_ring(const char *mode, const char *answer, uint32_t ready)
 {
 	run(mode, "on", "1ms");
 	if (!strncmp(program.out, "skip ", 5)) {
@@ -327,16 +330,17 @@ static void wait_on_ring(const char *mode, const char *answer)
 	take_calls();
 	CHECK(seen.io_uring_ns >= LONG_NS, "the longest wait took %llu ns",
 	      (unsigned long long)seen.io_uring_ns);
+	CHECK(seen.io_uring_ready == ready, "%u were ready", seen.io_uring_ready);
 }
 
 static void test_uring(void)
 {
-	wait_on_ring("uring", "submitted 1\n");
+	wait_on_ring("uring", "submitted 1\n", 1);
 }
 
 static void test_liburing(void)
 {
-	wait_on_ring("liburing", "waited -62\n"); /* ETIME */
+	wait_on_ring("liburing", "waited -62\n", 0); /* ETIME */
 }
 
 /* --------------------------------------------------------------- resolver */
