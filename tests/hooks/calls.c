@@ -26,7 +26,7 @@ struct call {
 static struct {
 	struct call call[CALLS_MAX];
 	unsigned count;
-	uint64_t io_uring_ns; /* the longest wait of a loop of that name ... */
+	uint64_t io_uring_ns;	 /* the longest wait of a loop of that name ... */
 	uint32_t io_uring_ready; /* ... and what was ready then */
 } seen;
 
