@@ -4,7 +4,7 @@
  *	full     a loop gives 60 pieces of 20 ms, one each 4 ms, to two threads
  *	relocks  the same; the threads lock the mutex before the first piece where they never do again
  *	polls    the same; each piece is in poll
- *	semaphore  the same; the threads wait at a semaphore
+ *	semaphore  the same; the threads wait at a semaphore, and take another one that is free
  *	frugal   the same; it signals only when a thread waits
  *	free     the same with pieces that take no time
  *	batch    as full, of a thread that has no loop
@@ -26,7 +26,7 @@
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t there = PTHREAD_COND_INITIALIZER;
-static sem_t items;
+static sem_t items, desks;
 static unsigned given, taken, done, idle;
 static const char *how;
 
@@ -48,15 +48,20 @@ static void finished(void)
 	pthread_mutex_unlock(&lock);
 }
 
+static void wait_for_work(void)
+{
+	while (given == taken) {
+		idle++;
+		pthread_cond_wait(&there, &lock);
+		idle--;
+	}
+}
+
 static void *works(void *arg)
 {
 	for (;;) {
 		pthread_mutex_lock(&lock);
-		while (given == taken) {
-			idle++;
-			pthread_cond_wait(&there, &lock);
-			idle--;
-		}
+		wait_for_work();
 		taken++;
 		pthread_mutex_unlock(&lock);
 		piece();
@@ -69,8 +74,7 @@ static void *relocks(void *arg)
 {
 	pthread_mutex_lock(&lock);
 	for (;;) {
-		while (given == taken)
-			pthread_cond_wait(&there, &lock);
+		wait_for_work();
 		taken++;
 		pthread_mutex_unlock(&lock);
 		piece();
@@ -82,10 +86,13 @@ static void *relocks(void *arg)
 
 static void *waits_at_semaphore(void *arg)
 {
+	__atomic_fetch_add(&idle, 1, __ATOMIC_RELAXED);
 	for (;;) {
 		sem_wait(&items);
 		__atomic_fetch_add(&taken, 1, __ATOMIC_RELAXED);
+		sem_wait(&desks);
 		piece();
+		sem_post(&desks);
 		finished();
 	}
 	return arg;
@@ -115,6 +122,19 @@ static void wait_once(void)
 	pthread_mutex_unlock(&lock);
 }
 
+/* They must be waiting before there is something to do; whether they do at a semaphore nobody can see. */
+static void await_threads(void)
+{
+	unsigned waiting;
+
+	do {
+		nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+		pthread_mutex_lock(&lock);
+		waiting = __atomic_load_n(&idle, __ATOMIC_RELAXED);
+		pthread_mutex_unlock(&lock);
+	} while (waiting < 2);
+}
+
 int main(int argc, char **argv)
 {
 	struct timespec pause = {.tv_nsec = 4000000};
@@ -126,14 +146,14 @@ int main(int argc, char **argv)
 		return 1;
 	how = argv[1];
 	sem_init(&items, 0, 0);
+	sem_init(&desks, 0, 2);
 	for (int i = 0; i < 2; i++)
 		pthread_create(&thread, NULL,
 			       !strcmp(how, "semaphore") ? waits_at_semaphore
 			       : !strcmp(how, "relocks") ? relocks
 							 : works,
 			       NULL);
-	/* They must be waiting before there is something to do. */
-	nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+	await_threads();
 	for (int i = 0; i < PIECES; i++) {
 		if (!strcmp(how, "batch"))
 			nanosleep(&pause, NULL);
