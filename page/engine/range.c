@@ -82,7 +82,7 @@ EXPORT(page_times) const char *page_times(uint32_t thread, uint32_t owner)
 	struct tacho_reader *reader = page_again(0, 0);
 	struct tacho__line_times times = {0};
 	struct json j;
-	int error = -ENOMEM;
+	int error = line ? -ENOMEM : -ENOENT;
 
 	if (line && reader)
 		error = tacho__line_times_make(&times, reader, l, line, TIMES);
