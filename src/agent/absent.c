@@ -14,6 +14,7 @@
 #include "agent/run_program.h"
 #include "base/clock.h"
 #include "base/sys.h"
+#include "read/ask.h"
 #include "read/records.h"
 #include "tacho_read.h"
 
@@ -46,14 +47,6 @@ struct tacho__absent_process {
 
 /* ----------------------------------------------------------------------- /proc */
 
-static int open_of(uint32_t pid, const char *name)
-{
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/%s", pid, name);
-	return open(path, O_RDONLY | O_CLOEXEC);
-}
-
 /* Ended by a zero; bytes or -errno. */
 static ssize_t read_of(uint32_t pid, const char *name, char *out, size_t size)
 {
@@ -63,33 +56,19 @@ static ssize_t read_of(uint32_t pid, const char *name, char *out, size_t size)
 	return tacho__read_small(path, out, size);
 }
 
+static long search(void *arg, char *text, size_t size)
+{
+	const char *wanted = arg;
+
+	if (!size)
+		return -ESRCH;
+	return memmem(text, size, wanted, strlen(wanted)) != NULL;
+}
+
 /* Whether `text` occurs in the file: 1, 0, or -errno; -ESRCH: the process has just ended. */
 static int occurs(uint32_t pid, const char *name, const char *text)
 {
-	static char buffer[65536];
-	const size_t half = sizeof(buffer) / 2;
-	size_t used = 0, total = 0, n = strlen(text);
-	int fd = open_of(pid, name), found = 0;
-	ssize_t got = 0;
-
-	if (fd < 0)
-		return -errno;
-	while (!found && total < MAPS_MAX &&
-	       (got = read(fd, buffer + used, sizeof(buffer) - used)) > 0) {
-		used += (size_t)got;
-		total += (size_t)got;
-		found = memmem(buffer, used, text, n) != NULL;
-		if (used > half) {
-			memmove(buffer, buffer + used - n, n);
-			used = n;
-		}
-	}
-	if (got < 0)
-		found = -errno;
-	else if (total == 0)
-		found = -ESRCH;
-	close(fd);
-	return found;
+	return (int)tacho__ask_process(pid, name, MAPS_MAX, search, (void *)(uintptr_t)text);
 }
 
 /* 1: its dynamic linker was told to load no foreign library. */
@@ -143,7 +122,7 @@ static bool is_excluded(const struct tacho__absent *a, const char *comm)
 	return false;
 }
 
-/* Of a process in which the library is not; 0: it has just ended. */
+/* Of a process in which the library is not; 0: it has just ended, or does not answer. */
 static uint32_t find_reason(const struct tacho__absent *a, uint32_t pid)
 {
 	static struct tacho__program program;
@@ -163,7 +142,8 @@ static uint32_t find_reason(const struct tacho__absent *a, uint32_t pid)
 		return TACHO_ABSENT_RIGHTS;
 	/* An environment without any variable cannot be told from none: its memory must be there. */
 	told = occurs(pid, "environ", a->preload);
-	if (told == -ESRCH && occurs(pid, "maps", a->preload) != 0)
+	if (told == -ETIMEDOUT || told == -EBUSY ||
+	    (told == -ESRCH && occurs(pid, "maps", a->preload) != 0))
 		return 0;
 	return told > 0 ? TACHO_ABSENT_LIBRARY : TACHO_ABSENT_ENVIRONMENT;
 }
@@ -267,7 +247,8 @@ static bool is_lost(const struct tacho__absent *a, const struct tacho__absent_pr
 		recorded =
 			a->list[i].parent_pid != p->parent || strcmp(a->list[i].exe, p->exe) != 0;
 	/* One without any variable has arguments; else it is not there yet. */
-	if (!recorded || read_of(p->pid, "cmdline", argument, sizeof(argument)) <= 0)
+	if (!recorded ||
+	    tacho__ask_process_small(p->pid, "cmdline", argument, sizeof(argument)) <= 0)
 		return false;
 	asks = occurs(p->pid, "environ", a->preload);
 	return asks == 0 || asks == -ESRCH;

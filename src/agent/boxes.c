@@ -19,6 +19,7 @@
 #include "base/process.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "read/ask.h"
 #include "read/input.h"
 #include "text/text.h"
 
@@ -504,7 +505,7 @@ const char *tacho__box_process_line(uint32_t pid, char *out, size_t size, uint32
 
 	/* NAME) STATE PARENT */
 	*parent = at && strlen(at) > 4 ? (uint32_t)strtoul(at + 4, NULL, 10) : 0;
-	n = read_proc(pid, "cmdline", out, size);
+	n = tacho__ask_process_small(pid, "cmdline", out, size);
 	tacho__join_arguments(out, n > 0 ? (size_t)n : 0);
 	return out;
 }

@@ -2,7 +2,6 @@
 
 #include <elfutils/libdwfl.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -11,9 +10,11 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "read/ask.h"
 
 #define MODULES_MAX 4096u
 #define LOOK_AGAIN_NS 1000000000ull /* programs with a JIT always have unknown code */
+#define MAPS_MAX (64u << 20)	    /* bytes of /proc/PID/maps */
 #define VDSO_MAX 65536u
 
 /* A file as it is mapped, from its first byte on. */
@@ -67,12 +68,12 @@ static int open_mapped(const struct tacho__unwinder *u, const struct module *m)
 	int fd;
 
 	snprintf(path, sizeof(path), "/proc/%u/root%s", u->pid, m->path);
-	fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	fd = tacho__ask_open(u->pid, path);
 	if (fd < 0)
-		fd = open(m->path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+		fd = tacho__ask_open(u->pid, m->path);
 	if (fd < 0)
 		return -1;
-	if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_ino == m->inode && is_safe(u, &st))
+	if (fstat(fd, &st) == 0 && st.st_ino == m->inode && is_safe(u, &st))
 		return fd;
 	close(fd);
 	return -1;
@@ -140,7 +141,6 @@ static void take_mapping(struct tacho__unwinder *u, char *line)
 	char perms[5];
 	int at = 0;
 
-	line[strcspn(line, "\n")] = 0;
 	if (sscanf(line, "%lx-%lx %4s %lx %*x:%*x %lu %n", &start, &end, perms, &offset, &inode,
 		   &at) < 5 ||
 	    !at || (line[at] != '/' && strcmp(line + at, "[vdso]") != 0))
@@ -157,25 +157,26 @@ static void take_mapping(struct tacho__unwinder *u, char *line)
 	u->module_count += last->path != NULL;
 }
 
+static long take_mappings(void *arg, char *text, size_t size)
+{
+	struct tacho__unwinder *u = arg;
+
+	(void)size;
+	forget_modules(u);
+	for (char *rest = text, *line; (line = strsep(&rest, "\n"));)
+		take_mapping(u, line);
+	return u->module_count ? 0 : -ESRCH;
+}
+
 static int read_maps(struct tacho__unwinder *u)
 {
-	char path[64], *line = NULL;
-	size_t size = 0;
+	char path[64];
 	struct stat st;
-	FILE *f;
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", u->pid);
-	f = fopen(path, "re");
-	if (!f)
-		return -errno;
-	if (fstat(fileno(f), &st) == 0)
+	snprintf(path, sizeof(path), "/proc/%u", u->pid);
+	if (stat(path, &st) == 0)
 		u->uid = st.st_uid;
-	forget_modules(u);
-	while (getline(&line, &size, f) > 0)
-		take_mapping(u, line);
-	free(line);
-	fclose(f);
-	return u->module_count ? 0 : -ESRCH;
+	return (int)tacho__ask_process(u->pid, "maps", MAPS_MAX, take_mappings, u);
 }
 
 /* ------------------------------------------------------------- unwinding */

@@ -9,21 +9,28 @@
 
 #include "base/sys.h"
 
-/* Whether one of the user ids of a process is that: 1, 0; -1: cannot be told. Who owns its folder in
-   /proc says less: root, where the process may not be traced. */
-static inline int tacho__process_has_uid(uint32_t pid, uint32_t uid)
+/* The user ids of a process: real, effective, saved, of files. Whether they can be told; who owns its
+   folder in /proc says less: root, where the process may not be traced. */
+static inline int tacho__process_uids(uint32_t pid, uint32_t ids[4])
 {
-	uint32_t real, effective, saved, files;
 	char path[32], text[1024];
 	const char *at = NULL;
 
 	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/status", pid);
 	if (tacho__read_small(path, text, sizeof(text)) > 0)
 		at = strstr(text, "\nUid:");
-	if (!at || sscanf(at + 5, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &real, &effective,
-			  &saved, &files) != 4)
+	return at && sscanf(at + 5, "%" SCNu32 " %" SCNu32 " %" SCNu32 " %" SCNu32, &ids[0],
+			    &ids[1], &ids[2], &ids[3]) == 4;
+}
+
+/* Whether one of them is that: 1, 0; -1: cannot be told. */
+static inline int tacho__process_has_uid(uint32_t pid, uint32_t uid)
+{
+	uint32_t ids[4];
+
+	if (!tacho__process_uids(pid, ids))
 		return -1;
-	return uid == real || uid == effective || uid == saved || uid == files;
+	return uid == ids[0] || uid == ids[1] || uid == ids[2] || uid == ids[3];
 }
 
 /* Whether a box that belongs to `owner` may be that of a process: it is that user's, or root says

@@ -1,5 +1,5 @@
 /*
- * Paths. The only file of the reader that asks the operating system for anything.
+ * Paths. With ask.c, the only file of the reader that asks the operating system for anything.
  *
  * Boxes are read with pread(2) and never mapped: their owner may cut them short at any
  * moment, which would raise SIGBUS in whoever has them mapped.
@@ -22,9 +22,11 @@
 #include "base/process.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "read/ask.h"
 #include "read/reader.h"
 
 #define OPEN_FLAGS (O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+#define MAPS_MAX (16u << 20) /* bytes of /proc/PID/maps that are looked at */
 /* A folder may hold more files than a process may have open. */
 #define OPEN_FILES 32u
 
@@ -320,29 +322,28 @@ static int read_stat(uint32_t pid, struct stat_line *line)
 	return 1;
 }
 
-/* 1: the file is mapped in the process, 0: it is not, -1: cannot be told. Inode numbers
-   alone are compared, for devices have different numbers in different views. */
+/* 1: one of the mappings is of that file, 0: none is, -1: cannot be told. */
+static long find_mapped(void *arg, char *text, size_t size)
+{
+	const ino_t *ino = arg;
+	unsigned long long number;
+
+	for (char *line = text, *end; *line; line = end + 1) {
+		end = strchrnul(line, '\n');
+		if (sscanf(line, "%*s %*s %*s %*s %llu", &number) == 1 && number == *ino)
+			return 1;
+		if (!*end)
+			break;
+	}
+	return size && size < MAPS_MAX ? 0 : -1;
+}
+
+/* Inode numbers alone are compared, for devices have different numbers in different views. */
 static int is_mapped(uint32_t pid, ino_t ino)
 {
-	char path[64], line[512];
-	int found = 0, lines = 0, fresh = 1;
-	FILE *file;
+	long found = tacho__ask_process(pid, "maps", MAPS_MAX, find_mapped, &ino);
 
-	snprintf(path, sizeof(path), "/proc/%u/maps", pid);
-	file = fopen(path, "re");
-	if (!file)
-		return -1;
-	while (!found && fgets(line, sizeof(line), file)) {
-		unsigned long long number;
-
-		if (fresh) {
-			lines++;
-			found = sscanf(line, "%*s %*s %*s %*s %llu", &number) == 1 && number == ino;
-		}
-		fresh = strchr(line, '\n') != NULL;
-	}
-	fclose(file);
-	return lines ? found : -1;
+	return found < 0 ? -1 : (int)found;
 }
 
 /*
@@ -368,11 +369,9 @@ static enum tacho_alive is_alive(const struct tacho_box_super *s, int same_boot,
 /* Of a process that runs. */
 static void ask_process(struct tacho__host *host, uint32_t pid, const struct stat_line *line)
 {
-	char path[64];
-	ssize_t n;
+	long n = tacho__ask_process_small(pid, "cmdline", host->command_line,
+					  sizeof(host->command_line));
 
-	snprintf(path, sizeof(path), "/proc/%u/cmdline", pid);
-	n = tacho__read_small(path, host->command_line, sizeof(host->command_line));
 	tacho__join_arguments(host->command_line, n > 0 ? (size_t)n : 0);
 	host->parent_pid = line->parent;
 }

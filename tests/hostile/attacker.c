@@ -7,14 +7,21 @@
  *   attacker cut BOX SEED        makes the file short and long again
  *   attacker user BOX UID        says now that it is that user's, now that it is the owner's
  *
+ * or has a box of its own, where it is recorded:
+ *
+ *   attacker hold FILE           holds the lock of its memory: it maps a file of which a part is being
+ *                                read, and that takes for ever
+ *
  * It knows docs/format.md and nothing else of tacho.
  */
 #include <fcntl.h>
 #include <linux/futex.h>
+#include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -136,12 +143,39 @@ static void change_user(uint32_t other)
 	}
 }
 
+static void *read_file(void *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	char c;
+
+	return fd < 0 || read(fd, &c, 1) < 0 ? path : NULL;
+}
+
+static void hold(char *path)
+{
+	struct timespec until_it_reads = {0, 300000000};
+	int loop = epoll_create1(EPOLL_CLOEXEC), fd;
+	struct epoll_event event;
+	pthread_t thread;
+
+	for (int i = 0; i < 20; i++)
+		epoll_wait(loop, &event, 1, 1);
+	pthread_create(&thread, NULL, read_file, path);
+	nanosleep(&until_it_reads, NULL);
+	fd = open(path, O_RDONLY | O_CLOEXEC);
+	mmap(NULL, 4096, PROT_READ, MAP_PRIVATE, fd, 0);
+	pause();
+}
+
 int main(int argc, char **argv)
 {
-	int fd = argc < 3 ? -1 : open(argv[2], O_RDWR | O_CLOEXEC);
 	unsigned long number = argc > 3 ? strtoul(argv[3], NULL, 10) : 1;
 	struct stat st;
+	int fd;
 
+	if (argc > 2 && strcmp(argv[1], "hold") == 0)
+		hold(argv[2]);
+	fd = argc < 3 ? -1 : open(argv[2], O_RDWR | O_CLOEXEC);
 	if (fd < 0 || fstat(fd, &st) || st.st_size < 1 << 16) {
 		fprintf(stderr, "attacker: no box\n");
 		return 1;
