@@ -380,8 +380,12 @@ static void track(struct tacho__tracker *t, const struct tacho_event *e)
 {
 	struct tacho__thread *s = thread_of(t, e);
 
-	if (!s)
+	if (!s) {
+		/* That a stream goes on is nothing that was recorded. */
+		if (e->type == TACHO_EV_RESUME && !t->error)
+			t->threads.missed--;
 		return;
+	}
 	know_pauses(t, s);
 	if (e->type == TACHO_EV_RESUME) {
 		if (e->resume && e->stream == KERNEL_STREAM)

@@ -4,15 +4,20 @@ what of them."""
 import json
 import os
 import resource
+import struct
 import subprocess
 import sys
 
-from libjump import begin_at, jump
-from librun import BIN, PYTHON, check, folder, run, said, script, skip, undisturbed
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden"))
+import make  # noqa: E402
+from libjump import begin_at, jump  # noqa: E402
+from librun import (BIN, PYTHON, check, folder, run, said, script, skip,  # noqa: E402
+                    undisturbed)
 
 HOUR = 3600 * 10**9
 CENTURIES = 400 * 365 * 86400 * 10**9
 THREADS = 4000
+MODELLED = 32768  # threads of a trace that are kept track of
 MEMORY = 1 << 30  # address space for each command; the traces are of a megabyte
 
 # Many waits, so that there are many stretches of records, and a long turn now and then.
@@ -213,9 +218,27 @@ def test_threads(out):
     check("four thousand threads: all are exported", len(tids) >= THREADS, len(tids))
 
 
+def test_too_many_threads(out):
+    """Seven more than are kept track of, with two events each."""
+    f = make.File(7)
+    f.data = bytearray(f.data)
+    f.meta(**make.PROCESS, clock=2, taken_mono=make.T0 + 9 * make.S, taken_by=3, alive=1)
+    f.array(make.CLOCK, 24, [struct.pack("<QQQ", make.T0, make.T0, make.REAL0)])
+    for i in range(1, MODELLED + 8):
+        wakes = [(make.T0 + 1000 + i + n, 0x43, 0, [i]) for n in range(2)]
+        f.events(make.events(wakes, thread=i, tid=1000 + i))
+    path = os.path.join(out, "many.tacho")
+    with open(path, "wb") as file:
+        file.write(f.index())
+    for command in ("stats", "report"):
+        p = tacho(command, path)
+        check(f"more threads than are kept track of: {command} says how much is left out",
+              "14 events are left out" in p.stderr, said(p))
+
+
 def main():
     with folder() as out:
-        for test in (test_clocks, test_begin, test_no_time, test_threads):
+        for test in (test_clocks, test_begin, test_no_time, test_threads, test_too_many_threads):
             test(out)
     from librun import failures
     return bool(failures)
