@@ -89,30 +89,38 @@ static bool is_asked(uint32_t uid)
 
 /* -------------------------------------------------------- the thread that asks */
 
+/* Room for more than what is there, and for a zero. */
+static int make_room(struct asked *a, size_t *room)
+{
+	char *more;
+
+	if (*room > a->size + 1)
+		return 0;
+	*room = *room ? 2 * *room : 4096;
+	more = realloc(a->text, *room);
+	if (!more)
+		return -ENOMEM;
+	a->text = more;
+	return 0;
+}
+
 static int read_text(struct asked *a, int fd)
 {
 	size_t room = 0;
+	ssize_t n;
 
-	while (a->size < a->most) {
-		char *more;
-		ssize_t n;
+	do {
+		size_t left = a->most - a->size;
 
-		if (room - a->size < 2) {
-			room = room ? 2 * room : 4096;
-			more = realloc(a->text, room);
-			if (!more)
-				return -ENOMEM;
-			a->text = more;
-		}
-		n = room - a->size - 1 < a->most - a->size ? (ssize_t)(room - a->size - 1)
-							   : (ssize_t)(a->most - a->size);
-		n = read(fd, a->text + a->size, (size_t)n);
+		if (make_room(a, &room))
+			return -ENOMEM;
+		if (left > room - a->size - 1)
+			left = room - a->size - 1;
+		n = read(fd, a->text + a->size, left);
 		if (n < 0 && errno != EINTR)
 			return -errno;
-		if (n == 0)
-			break;
 		a->size += n > 0 ? (size_t)n : 0;
-	}
+	} while (n && a->size < a->most);
 	a->text[a->size] = 0;
 	return 0;
 }
@@ -241,17 +249,18 @@ static struct asked *get(uint32_t pid, const char *path, size_t most, int *err)
 	uint32_t ids[4], uid = tacho__process_uids(pid, ids) ? ids[0] : UINT32_MAX;
 	struct asked *a;
 
-	*err = is_asked(uid) ? -ENOMEM : -EBUSY;
-	a = *err == -ENOMEM ? asked_new(path, uid, most) : NULL;
-	if (!a)
-		return NULL;
-	*err = start(a);
-	if (*err) {
-		asked_free(a);
+	if (!is_asked(uid)) {
+		*err = -EBUSY;
 		return NULL;
 	}
-	*err = -ETIMEDOUT;
-	return wait_for(a) ? a : NULL;
+	a = asked_new(path, uid, most);
+	*err = a ? start(a) : -ENOMEM;
+	if (!*err && wait_for(a))
+		return a;
+	if (*err && a)
+		asked_free(a);
+	*err = *err ? *err : -ETIMEDOUT;
+	return NULL;
 }
 
 long tacho__ask_process(uint32_t pid, const char *name, size_t most,
