@@ -5,16 +5,18 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fuse.h>
-#include <pthread.h>
 #include <sched.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mount.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -27,6 +29,8 @@
 /* ------------------------------------------------------------ a file system */
 
 static int device = -1;
+static pid_t
+	server; /* a process of its own: whoever still waits for it when it is killed gets an error */
 static const char *why_none; /* there is none, because */
 
 static void attributes(struct fuse_attr *a, uint64_t node)
@@ -50,7 +54,7 @@ static void reply(const struct fuse_in_header *to, const void *body, size_t size
 }
 
 /* "file" can be opened, "silent" cannot. */
-static void *serve(void *arg)
+static void serve(void)
 {
 	static union {
 		struct fuse_in_header head;
@@ -91,13 +95,12 @@ static void *serve(void *arg)
 			break;
 		}
 	}
-	return arg;
+	_exit(0);
 }
 
 static int mount_it(const char *path)
 {
 	char options[100];
-	pthread_t thread;
 
 	device = open("/dev/fuse", O_RDWR | O_CLOEXEC);
 	snprintf(options, sizeof(options), "fd=%d,rootmode=40000,user_id=0,group_id=0", device);
@@ -105,7 +108,13 @@ static int mount_it(const char *path)
 	    mount("none", "/", "none", MS_REC | MS_PRIVATE, NULL) ||
 	    mount("test", path, "fuse", 0, options))
 		return -errno;
-	return -pthread_create(&thread, NULL, serve, NULL);
+	server = fork();
+	if (!server) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		serve();
+	}
+	close(device);
+	return server < 0 ? -errno : 0;
 }
 
 static int enter(void **state)
@@ -121,11 +130,13 @@ static int enter(void **state)
 	return 0;
 }
 
-/* Who waits for an answer gets an error. */
 static int leave(void **state)
 {
+	if (server > 0) {
+		kill(server, SIGKILL);
+		waitpid(server, NULL, 0);
+	}
 	umount2("mounted", MNT_DETACH);
-	close(device);
 	return folder_leave(state);
 }
 
