@@ -70,7 +70,7 @@ AREAS = {
     'write': 'new_file trace_write_* columns_* symbols_blocks read_trace read_files keep_files '
              'e2e/format_reader.py e2e/cli_trace.py e2e/run_recording.py e2e/symbols.py '
              'e2e/cli_bad_input.py',
-    'agent': 'sentinels demand kernel_say recording_parts stall* keep_files exec_command read_ends '
+    'agent': 'sentinels demand kernel_say absent_list listener_groups recording_parts stall* keep_files exec_command read_ends '
              'engine_descriptors engine segments_facts segments_folder segments segments_full '
              'segments_kill e2e/run_signals.py e2e/run_status.py e2e/run_recording.py '
              'e2e/agent_follow.py e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py '
@@ -90,7 +90,8 @@ AREAS = {
     'doctor': 'doctor_* e2e/doctor.py',
     'cli': 'e2e/answers_golden.py e2e/cli_trace.py e2e/cli_columns.py e2e/cli_boxes.py '
            'e2e/cli_bad_input.py e2e/cli_live.py e2e/sql_use.py e2e/run_status.py '
-           'e2e/report_bad_input.py e2e/run_recording.py e2e/sql_docs.py e2e/ends.py',
+           'e2e/report_bad_input.py e2e/run_recording.py e2e/sql_docs.py e2e/ends.py '
+           'e2e/doctor.py',
 }
 INSIDE = ('base', 'format', 'core', 'hooks', 'read')  # part of what recorded programs link
 WITH_PAGE = ('serve', 'view')  # the page takes long to build: only where its tests are run
@@ -188,7 +189,7 @@ class Copy:
 
     def begin(self, m):
         """The folder in which its area is built, and one beside it that stays without a bug."""
-        with_page = m.area in WITH_PAGE or any(test.startswith('page/') for test in m.tests)
+        with_page = m.area in WITH_PAGE or any('page' in test for test in m.tests)
         page = 'enabled' if with_page else 'disabled'
         folder, clean = WORK / f'page-{page}', WORK / f'clean-page-{page}'
         if folder not in self.tests:

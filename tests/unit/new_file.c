@@ -2,6 +2,7 @@
    it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -99,6 +100,25 @@ static void what_cannot_give_way_is_refused_at_once(void **state)
 	assert_int_equal(put(name, "two", true), 0);
 }
 
+/* What had the name needs four letters more. */
+static void a_name_that_is_kept_may_be_as_long_as_any(void **state)
+{
+	char name[NAME_MAX + 1] = "", old[NAME_MAX + 1];
+
+	(void)state;
+	memset(name, 'n', NAME_MAX - 4);
+	assert_int_equal(put(name, "one", false), 0);
+	assert_int_equal(put(name, "two", false), 0);
+	holds(name, "two");
+	memcpy(old, name, sizeof(old));
+	strcat(old, ".old");
+	holds(old, "one");
+	strcat(name, "n");
+	assert_int_equal(put(name, "one", false), 0);
+	assert_int_equal(put(name, "two", false), -ENAMETOOLONG);
+	holds(name, "one");
+}
+
 static void a_name_that_is_taken_gets_a_number(void **state)
 {
 	static const char *const names[] = {"f.tacho", "f-2.tacho", "f-3.tacho"};
@@ -131,6 +151,7 @@ int main(void)
 		cmocka_unit_test(what_had_the_name_is_kept_once),
 		cmocka_unit_test(a_file_that_is_given_up_leaves_nothing),
 		cmocka_unit_test(what_cannot_give_way_is_refused_at_once),
+		cmocka_unit_test(a_name_that_is_kept_may_be_as_long_as_any),
 		cmocka_unit_test(a_name_that_is_taken_gets_a_number),
 		cmocka_unit_test(a_process_does_not_choose_the_folder),
 	};
