@@ -203,6 +203,8 @@ static void what_the_kernel_took_comes_first(void **state)
 	ALL_MS(&b, 1, CALL, 25);
 	ALL_MS(&b, 1, CODE, 18);
 	assert_int_equal(had(&b, 1, TACHO__OWNS_DESCHEDULED).count, 2);
+	/* What is left of one call, before and after, is one. */
+	assert_int_equal(line_of(&b, TACHO__OWNS_CALL)->longest_ns, 25 * MS);
 	book_end(&b);
 }
 

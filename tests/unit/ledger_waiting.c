@@ -185,6 +185,37 @@ static void what_is_ready_at_once_became_ready_in_the_turn_before(void **state)
 	book_end(&b);
 }
 
+/* A turn of one function, then one of another, after which three are ready at once. */
+static void what_became_ready_in_a_turn_waited_for_the_code_of_that_turn(void **state)
+{
+	struct booked b;
+	const struct tacho__ledger_line *costly;
+	uint64_t estimated = 0;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, SET_A);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	for (uint64_t at = 12; at < 40; at += 2)
+		PUT(&b.m, at * MS, SAMPLE_FRAMES, 0, 0, 2 * MS, SERVER_CODE + 0x10);
+	PUT(&b.m, 40 * MS, PARK, SET_A);
+	PUT(&b.m, 50 * MS, UNPARK, 1);
+	for (uint64_t at = 52; at < 60; at += 2)
+		PUT(&b.m, at * MS, SAMPLE_FRAMES, 0, 0, 2 * MS, SERVER_CODE + 0x20);
+	PUT(&b.m, 60 * MS, PARK, SET_A);
+	PUT(&b.m, 60 * MS + 2000, UNPARK, 3);
+	PUT(&b.m, 60 * MS + 3000, PARK, SET_A);
+	PUT(&b.m, 70 * MS, UNPARK, 1);
+	book_make(&b);
+	costly = line_of(&b, TACHO__OWNS_CODE);
+	assert_true(costly->ns < 15 * MS);
+	for (uint32_t i = 0; i < b.l->line_count; i++)
+		estimated += &b.l->lines[i] == costly ? 0 : b.l->lines[i].estimated_ns;
+	assert_int_equal(estimated, 0);
+	book_end(&b);
+}
+
 static void a_thread_that_is_parked_at_the_same_set_would_have_served_it(void **state)
 {
 	struct booked b;
@@ -649,6 +680,7 @@ int main(void)
 		cmocka_unit_test(loops_whose_tasks_go_to_and_fro_are_one_queue),
 		cmocka_unit_test(callbacks_wait_for_those_before_them),
 		cmocka_unit_test(what_is_ready_at_once_became_ready_in_the_turn_before),
+		cmocka_unit_test(what_became_ready_in_a_turn_waited_for_the_code_of_that_turn),
 		cmocka_unit_test(a_thread_that_is_parked_at_the_same_set_would_have_served_it),
 		cmocka_unit_test(who_waits_for_the_one_that_waits_is_idle),
 		cmocka_unit_test(a_condition_that_is_seldom_waited_for_is_work),
