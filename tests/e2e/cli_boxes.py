@@ -120,7 +120,8 @@ def test_status():
         for name, words in {"gone": "gone", "crash": "SIGSEGV", "events": "40 in the window",
                             "window": "39.000 ms", "source_on": "on",
                             "source_refused": "refused: Operation not permitted",
-                            "loss": "no_chunk", "threads": "threads"}.items():
+                            "loss": "no_chunk", "count": "counted     overwritten_records",
+                            "threads": "threads"}.items():
             check(f"status_shows_{name}", words in p.stdout, said(p))
         data, p = b.json("status", path)
         check("status_json", data and data["recording"] is False and data["events"] == 40 and

@@ -260,6 +260,20 @@ def test_folder(site, folder):
     test_many(site, "traces/good.tacho", bytes_of(TRACE))
 
 
+def test_closed(folder):
+    """A trace that may not be read; root may read all, unless it gives that up."""
+    closed = os.path.join(folder, "closed.tacho")
+    shutil.copy(TRACE, closed)
+    os.chmod(closed, 0)
+    rights = ["-dac_override", "-dac_read_search"]
+    with Site("--bounding-set", ",".join(rights), BIN, "serve", "--dir", folder,
+              binary="setpriv") as site:
+        check("a trace that may not be read is there, but not for this user",
+              site.ask("traces/closed.tacho").status == 403 and
+              site.ask("traces/none.tacho").status == 404, site.ask("traces/closed.tacho"))
+    os.unlink(closed)
+
+
 def test_following(site, folder):
     version = site.json("list")["version"]
     check("nothing new is said in a few bytes",
@@ -414,6 +428,7 @@ def main():
             test_folder(site, folder)
             test_following(site, folder)
             check("the folder's server ends, too", site.end()[0] == 0)
+        test_closed(folder)
         with Site("view", folder) as site:
             check("tacho view of a folder is the same", "good.tacho" in listed(site))
         test_imported_folder(tmp)

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -70,6 +71,16 @@ class Watched:
         return kept if kept.get("number", 0) > before else None
 
 
+def rests(pid):
+    """Whether a process reads nothing for longer than there is between two snapshots."""
+    def bytes_read():
+        with open(f"/proc/{pid}/io") as f:
+            return f.readline()
+    before = bytes_read()
+    time.sleep(2.5)
+    return bytes_read() == before
+
+
 def test_following(w, tmp):
     state = w.site.json("what")
     check("a process is watched", state.get("shows") == "live" and state.get("pid") == w.pid and
@@ -77,6 +88,7 @@ def test_following(w, tmp):
     first = state.get("snapshot", 0)
     check("there are new snapshots while somebody asks",
           until(lambda: w.live().get("snapshot", 0) >= first + 2), w.live())
+    check("and none while nobody does", until(lambda: rests(w.site.process.pid)))
     i = info(w.snapshot(tmp))
     check("a snapshot is a trace of the process as it runs", i.get("pid") == w.pid and
           (i.get("end") or {}).get("how") == "running", i)

@@ -547,6 +547,30 @@ static void what_is_not_known_is_said_and_the_next_batch_is_read(void **state)
 	}
 }
 
+/* The second uses the number of a text that only the first one has. */
+static void texts_of_a_batch_are_not_those_of_the_next(void **state)
+{
+	static const uint32_t first = 1;
+	static struct wire w;
+	const struct tacho_event *e;
+	struct opened o;
+
+	(void)state;
+	w.size = 0;
+	wire_header(&w);
+	wire_poll(&w, T, 0, 1, "first.rs:1:1");
+	wire_header(&w);
+	w.strings = 10;
+	wire_poll(&w, T + 10, 0, 2, "second.rs:2:2");
+	memcpy(w.bytes + w.size - sizeof(first), &first, sizeof(first));
+	o = open_wire(&w);
+	e = next(&o, TACHO_EV_POLL_BEGIN);
+	assert_string_equal(definition(&o, TACHO_GET(e, POLL_BEGIN, kind))->name, "first.rs:1");
+	e = next(&o, TACHO_EV_POLL_BEGIN);
+	assert_null(strstr(definition(&o, TACHO_GET(e, POLL_BEGIN, kind))->name, "first.rs"));
+	close_opened(&o);
+}
+
 static void lists_in_lists_end_somewhere(void **state)
 {
 	static struct wire w;
@@ -710,6 +734,7 @@ int main(void)
 		cmocka_unit_test(samples_and_dumps_have_the_names_that_follow_them),
 		cmocka_unit_test(events_of_the_program_keep_their_fields),
 		cmocka_unit_test(what_is_not_known_is_said_and_the_next_batch_is_read),
+		cmocka_unit_test(texts_of_a_batch_are_not_those_of_the_next),
 		cmocka_unit_test(lists_in_lists_end_somewhere),
 		cmocka_unit_test(a_file_cut_anywhere_is_read_until_there),
 		cmocka_unit_test(gzip_in_members_is_unpacked_and_a_bomb_is_bounded),
