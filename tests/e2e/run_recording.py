@@ -182,6 +182,17 @@ def test_damage(tmp, path):
           (left, whole))
 
 
+def test_own_name(tmp):
+    """Without -o it is one file, too, whose name tacho chooses."""
+    place = os.path.join(tmp, "own")
+    os.mkdir(place)
+    p = run("--", PYTHON, script(tmp, "server.py", SERVER), os.path.join(tmp, "own-pids"), cwd=place)
+    found = traces(place)
+    processes = answer("info", found[0]).get("processes", []) if found else []
+    check("without -o: all processes are in one file", p.returncode == 0 and len(found) == 1 and
+          len(processes) == 3, (found, len(processes), said(p)))
+
+
 def test_again(tmp, path):
     """The file of before is kept, as perf does."""
     old = answer("report", path)["verdict"]["pid"]
@@ -261,6 +272,7 @@ def main():
         test_report(path, pids)
         test_narrow(path, pids)
         test_damage(tmp, path)
+        test_own_name(tmp)
         test_again(tmp, path)
     for test in (test_windows, test_killed):
         with folder() as tmp:
