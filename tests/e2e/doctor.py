@@ -181,6 +181,17 @@ def machine():
           [c for c in checks.values() if c["state"] not in ("ok", "unknown") and not c["todo"]])
 
 
+def text():
+    """What people read: the parts by their names, and each check under its own."""
+    _, _, checks = ask("--", sys.executable)
+    shown = doctor("--", sys.executable).stdout
+    parts = [line for line in shown.splitlines() if line and not line.startswith(" ")]
+    check("the parts of the text have their names", parts[1:] ==
+          [f"The program {sys.executable}", "This machine", "A recording, really made"], parts)
+    check("every check is in the text", all(f" {name} " in shown for name in checks),
+          [name for name in checks if f" {name} " not in shown])
+
+
 def counts(told, checks, name):
     did, recorded = told["self_check"].get("did", {}), told["self_check"].get("recorded", {})
     check(f"{name}: the self-check did what it says, and all of it was recorded",
@@ -493,6 +504,7 @@ def main():
         place = Place(tmp)
         try:
             machine()
+            text()
             users(place)
             filters()
             bad_circumstances(tmp)
