@@ -48,7 +48,7 @@ NICE = ['nice', '-n', '19']
 # Programs of meson by name, `*` at the end for several, then scripts by path: the quick ones first. A
 # script of tests/hostile may have one of its functions behind a colon.
 AREAS = {
-    'base': 'core_text text_* sentinels kernel_symbols read_* symbols_blocks signals '
+    'base': 'core_limits core_text text_* sentinels kernel_symbols read_* symbols_blocks signals '
             'e2e/cli_bad_input.py e2e/cli_trace.py e2e/names.py',
     'format': 'chunk_copy core_* read_* model_* stall view_* crash/kill_points.py '
               'e2e/format_golden.py e2e/format_reader.py crash/hammer.sh',

@@ -5,6 +5,7 @@ import glob
 import hashlib
 import json
 import os
+import random
 import re
 import shutil
 import socket
@@ -16,6 +17,8 @@ import time
 
 sys.dont_write_bytecode = True
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), "../golden"))
+import make  # noqa: E402
 from libcheck import BIN, check, said, skip, status  # noqa: E402
 from libserve import Answer, Site  # noqa: E402
 from libwait import until  # noqa: E402
@@ -353,6 +356,18 @@ def test_html(tmp):
     pieces = re.findall(r'<script type="text/plain" class="trace">([^<]*)</script>', page)
     check("the page in one file holds the trace", p.returncode == 0 and
           b"".join(base64.b64decode(piece) for piece in pieces) == bytes_of(TRACE), said(p))
+    # More than one piece of it: a block that readers pass over, of bytes that nothing makes smaller.
+    large = make.File(9)
+    large.block(999, random.Random(4711).randbytes(7 << 20))
+    path = os.path.join(tmp, "large.tacho")
+    with open(path, "wb") as f:
+        f.write(bytes_of(TRACE) + large.index())
+    p = tacho("view", "--html", out, "--force", path)
+    pieces = re.findall(r'<script type="text/plain" class="trace">([^<]*)</script>',
+                        bytes_of(out).decode())
+    check("and a large one in its pieces", p.returncode == 0 and len(pieces) == 3 and
+          b"".join(base64.b64decode(piece) for piece in pieces) == bytes_of(path),
+          (said(p), len(pieces)))
     policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', page)
     policy = policy[1] if policy else ""
     run = re.findall(r"<script>(.*?)</script>", page, re.S) + \
