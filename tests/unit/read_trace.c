@@ -396,6 +396,39 @@ static void chunks_are_read_from_files_too(void **state)
 	bb_free(&b);
 }
 
+static void a_chunk_may_fill_its_slot_and_no_more(void **state)
+{
+	struct tacho_anchor both[2] = {{30000000, bb_ns(30000000), 1},
+				       {60000000, bb_ns(60000000), 2}};
+	uint8_t *more = calloc(1, TACHO_SLOT_SIZE + 8);
+	struct tacho_chunk *c;
+	struct tacho_reader *r;
+	uint64_t records = 0;
+	struct tb t;
+	struct bb b;
+
+	(void)state;
+	bb_init(&b);
+	c = bb_chunk(&b, 1, 0, 30000000);
+	for (; c->commit < TACHO_SLOT_SIZE; records++)
+		bb_record(c, 30000300 + records, TACHO_REC_PAUSE, 0, NULL, 0);
+	memcpy(more, c, TACHO_SLOT_SIZE);
+	for (unsigned beyond = 0; beyond <= 8; beyond += 8) {
+		tb_init(&t);
+		tb_meta(&t, 1, 2);
+		tb_array(&t, TACHO_BLOCK_CLOCK, both, sizeof(both[0]), 2);
+		tb_plain(&t, TACHO_BLOCK_CHUNK, more, TACHO_SLOT_SIZE + beyond);
+		tb_end(&t, 0);
+		r = open_bytes(t.data, t.size, NULL);
+		assert_int_equal(count_events(r), beyond ? 0 : records);
+		assert_int_equal(problems_named(r, "bad-chunk"), beyond ? 1 : 0);
+		tacho_read_close(r);
+		tb_free(&t);
+	}
+	free(more);
+	bb_free(&b);
+}
+
 /* Blocks that end at or before `size` in the sample. */
 static uint64_t whole_before(const struct sample *s, uint64_t size)
 {
@@ -510,6 +543,7 @@ int main(void)
 		cmocka_unit_test(a_block_that_lies_about_its_size_takes_no_memory),
 		cmocka_unit_test(blocks_have_a_largest_size),
 		cmocka_unit_test(chunks_are_read_from_files_too),
+		cmocka_unit_test(a_chunk_may_fill_its_slot_and_no_more),
 		cmocka_unit_test(a_file_cut_anywhere_opens_up_to_the_cut),
 		cmocka_unit_test(every_flipped_bit_is_reported_and_costs_one_block),
 		cmocka_unit_test(problems_are_bounded),
