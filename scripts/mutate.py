@@ -70,7 +70,8 @@ AREAS = {
     'write': 'new_file trace_write_* columns_* symbols_blocks read_trace read_files keep_files '
              'e2e/format_reader.py e2e/cli_trace.py e2e/run_recording.py e2e/symbols.py '
              'e2e/cli_bad_input.py',
-    'agent': 'sentinels demand kernel_say absent_list listener_groups recording_parts stall* keep_files exec_command read_ends '
+    'agent': 'sentinels demand kernel_say absent_list listener_groups recording_parts stall* '
+             'keep_files exec_command read_ends '
              'engine_descriptors engine segments_facts segments_folder segments segments_full '
              'segments_kill e2e/run_signals.py e2e/run_status.py e2e/run_recording.py '
              'e2e/agent_follow.py e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py '

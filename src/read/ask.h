@@ -30,8 +30,8 @@ long tacho__ask_process(uint32_t pid, const char *name, size_t most,
 /* The same into memory of the caller's: bytes, less than `room`, and a zero behind them. */
 long tacho__ask_process_small(uint32_t pid, const char *name, char *to, size_t room);
 
-/* Opens what a process has mapped or runs, for reading; a regular file, and on no file system that is made by
-   a program (FUSE), which may say of its files what it likes. A descriptor, or -errno as above. */
+/* Opens what a process has mapped, for reading: a regular file, and as root on no file system that a program
+   makes (FUSE), which may say of its files what it likes. A descriptor, or -errno as above. */
 int tacho__ask_open(uint32_t pid, const char *path);
 
 #endif
