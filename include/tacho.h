@@ -683,7 +683,8 @@ TACHO_API uint32_t tacho_trigger(const char *reason);
  * Writes the window as a trace file to `fd` with write(2), uncompressed, from the
  * current position. Recording goes on meanwhile; chunks that are overwritten in
  * the middle are left out and counted. Takes some milliseconds per 10 MB.
- * Async-signal-safe. Returns 0 or a negative errno:
+ * Async-signal-safe; a signal handler that interrupts it and forks must not return in
+ * the child, which has no window. Returns 0 or a negative errno:
  *   -ENODATA not recording     -EBUSY another snapshot is being written
  */
 TACHO_API int tacho_snapshot(int fd);

@@ -1,7 +1,8 @@
 /*
  * Recording stops and starts again while a thread is at a named point of the recorder
- * (src/core/testpoint.h). When the thread goes on, what it stores into was the box before: nothing
- * may come of that, least of all a crash, and what it records next is in the new box.
+ * (src/core/testpoint.h), or the thread forks there, as a signal handler may. When it goes on, what it stores
+ * into was the box before, or is its parent's: nothing may come of that, least of all a crash, and
+ * what it records next is in the new box.
  *
  *	restart-points NAME...
  *
@@ -9,6 +10,7 @@
  */
 #include <dirent.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +28,7 @@
 #define NAMES 600u	   /* that are new to the recorder */
 #define LATER (1ull << 32) /* added to the tasks that are woken after the restart */
 #define SECONDS 120u	   /* then it counts as hung; they are many at once */
+#define NO_SIGNALS 78	   /* exit status: no handler forks there, and goes on in the child */
 #define NEVER_THERE 77	   /* exit status */
 
 /* Of src/core/testpoint.c. */
@@ -35,16 +38,45 @@ static const char *wanted;
 static enum { BEFORE, HELD, FREE } held;
 static __thread int is_tried;
 
-static void hold(const char *name)
+/* Whether this process is at the point for the first time. */
+static int arrives(const char *name)
 {
 	int before = BEFORE;
 
-	if (!is_tried || strcmp(name, wanted) ||
-	    !__atomic_compare_exchange_n((int *)&held, &before, HELD, 0, __ATOMIC_SEQ_CST,
-					 __ATOMIC_SEQ_CST))
+	return is_tried && !strcmp(name, wanted) &&
+	       __atomic_compare_exchange_n((int *)&held, &before, HELD, 0, __ATOMIC_SEQ_CST,
+					   __ATOMIC_SEQ_CST);
+}
+
+static void hold(const char *name)
+{
+	if (!arrives(name))
 		return;
 	while (__atomic_load_n((int *)&held, __ATOMIC_SEQ_CST) == HELD)
 		usleep(1000);
+}
+
+/* The child goes on, alone, and records what comes later. */
+static void fork_there(const char *name)
+{
+	sigset_t mask;
+	int status;
+	pid_t pid;
+
+	if (!arrives(name))
+		return;
+	pthread_sigmask(SIG_SETMASK, NULL, &mask);
+	/* Nor may a handler fork so while a snapshot is written (tacho.h). */
+	if (sigismember(&mask, SIGUSR1) || !strcmp(name, "snapshot-block"))
+		_exit(NO_SIGNALS);
+	pid = fork();
+	if (!pid) {
+		alarm(SECONDS);
+		__atomic_store_n((int *)&held, FREE, __ATOMIC_SEQ_CST);
+		return;
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		_exit(WIFSIGNALED(status) ? 100 + WTERMSIG(status) : 4);
 }
 
 /* ------------------------------------------------------------- in the victim */
@@ -117,6 +149,21 @@ static void *record_twice(void *arg)
 	return record(arg);
 }
 
+static int forking(struct truth *truth, void *arg)
+{
+	pthread_t thread;
+
+	(void)truth;
+	alarm(SECONDS);
+	wanted = arg;
+	tacho__testpoint_call = fork_there;
+	start();
+	if (pthread_create(&thread, NULL, record_twice, NULL) || pthread_join(thread, NULL))
+		return 3;
+	tacho_stop();
+	return held == BEFORE ? NEVER_THERE : 0;
+}
+
 static int restart(struct truth *truth, void *arg)
 {
 	int ended = 0;
@@ -177,7 +224,7 @@ static const char *check_boxes(const char *folder)
 
 		if (entry->d_name[0] == '.')
 			continue;
-		snprintf(path, sizeof(path), "%s/%s", folder, entry->d_name);
+		snprintf(path, sizeof(path), "%.150s/%.200s", folder, entry->d_name);
 		why = look(path, &old, &later);
 		/* The wake at which it was held may be in either. */
 		if (!why && later && old > 1)
@@ -204,31 +251,48 @@ static const char *check(const char *folder, int status)
 		snprintf(why, sizeof(why), "it died of %s", strsignal(WTERMSIG(status)));
 		return why;
 	}
+	if (WEXITSTATUS(status) > 100) {
+		snprintf(why, sizeof(why), "its child died of %s",
+			 strsignal(WEXITSTATUS(status) - 100));
+		return why;
+	}
 	if (WEXITSTATUS(status) == NEVER_THERE)
 		return "no thread came to this point";
 	return WEXITSTATUS(status) ? "it could not be tried" : check_boxes(folder);
 }
 
-int main(int argc, char **argv)
+/* All points at once; how many could be tried. */
+static unsigned try_all(const char *what, victim_main *run, int count, char **names)
 {
 	static struct victim_folder folders[POINTS];
 	pid_t pids[POINTS];
+	unsigned tried = 0;
 
-	if (argc > POINTS)
-		return 2;
-	for (int i = 1; i < argc; i++) {
+	for (int i = 0; i < count; i++) {
 		victim_folder_make(&folders[i]);
-		pids[i] = victim_start(restart, NULL, argv[i]);
+		pids[i] = victim_start(run, NULL, names[i]);
 	}
-	for (int i = 1; i < argc; i++) {
+	for (int i = 0; i < count; i++) {
+		int status, lost = waitpid(pids[i], &status, 0) != pids[i];
 		char name[120];
-		int status;
 
-		snprintf(name, sizeof(name), "restart at %s", argv[i]);
-		report(name, waitpid(pids[i], &status, 0) == pids[i]
-				     ? check(folders[i].boxes, status)
-				     : "it was lost");
+		snprintf(name, sizeof(name), "%s at %s", what, names[i]);
+		if (lost || status != NO_SIGNALS << 8) {
+			report(name, lost ? "it was lost" : check(folders[i].boxes, status));
+			tried++;
+		}
 		victim_folder_remove(&folders[i]);
 	}
+	return tried;
+}
+
+int main(int argc, char **argv)
+{
+	if (argc > POINTS)
+		return 2;
+	try_all("restart", restart, argc - 1, argv + 1);
+	/* Those of the hot path, at least. */
+	if (try_all("fork", forking, argc - 1, argv + 1) < 5)
+		report("fork", "hardly any point can be tried");
 	return report_status();
 }

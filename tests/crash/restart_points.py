@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Recording is stopped and started again while a thread is at a named point of the recorder."""
+"""Recording is stopped and started again, and a thread forks, at named points of the recorder."""
 import sys
 
 import libpoints

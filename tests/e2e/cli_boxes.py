@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
 """tacho ls, status, dump and recover on boxes that are built here byte by byte."""
+import datetime
 import fcntl
 import json
 import mmap
@@ -151,6 +152,10 @@ def test_status():
         data, p = b.json("status", str(os.getpid()))
         check("status_of_a_running_process", data and data["recording"] is True and
               data["alive"] is True, said(p))
+        before = datetime.datetime.now(datetime.timezone.utc)
+        data, p = b.json("info", path)
+        taken = datetime.datetime.fromisoformat(data["processes"][0]["taken"][:26] + "+00:00")
+        check("a_box_is_taken_when_it_is_read", abs((taken - before).total_seconds()) < 3600, said(p))
         keep.close()
 
 

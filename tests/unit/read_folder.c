@@ -172,6 +172,10 @@ static void of_several_ends_the_one_is_told_of_which_most_is_known(void **state)
 		begin(&t, 42, 9000 + i);
 		if (ends[i].how)
 			tb_meta_u64(&meta, TACHO_META_END_HOW, ends[i].how);
+		if (ends[i].how == TACHO_END_KILLED) {
+			tb_meta_u64(&meta, TACHO_META_END_STATUS, 9);
+			tb_meta_u64(&meta, TACHO_META_END_FLAGS, TACHO_END_NO_MEMORY);
+		}
 		tb_meta_u64(&meta, TACHO_META_END_MONO, ends[i].ns);
 		tb_plain(&t, TACHO_BLOCK_META, meta.data, meta.size);
 		free(meta.data);
@@ -181,6 +185,8 @@ static void of_several_ends_the_one_is_told_of_which_most_is_known(void **state)
 	r = open_folder();
 	assert_int_equal(tacho_read_process(r, 0)->taken_mono_ns, 9003);
 	assert_int_equal(tacho_read_process(r, 0)->end_how, TACHO_END_KILLED);
+	assert_int_equal(tacho_read_process(r, 0)->end_status, 9);
+	assert_int_equal(tacho_read_process(r, 0)->end_flags, TACHO_END_NO_MEMORY);
 	assert_int_equal(tacho_read_process(r, 0)->end_ns, 8000);
 	tacho_read_close(r);
 }
