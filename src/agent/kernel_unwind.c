@@ -128,16 +128,15 @@ static const Dwfl_Callbacks file_callbacks = {
 
 static void forget_modules(struct tacho__unwinder *u)
 {
-	for (uint32_t i = 0; i < u->module_count; i++)
-		free(u->modules[i].path);
-	u->module_count = 0;
+	while (u->module_count)
+		free(u->modules[--u->module_count].path);
 }
 
 /* One line of /proc/PID/maps. Parts of one file lie next to each other. */
 static void take_mapping(struct tacho__unwinder *u, char *line)
 {
 	uint64_t start, end, offset, inode;
-	struct module *last = u->module_count ? &u->modules[u->module_count - 1] : NULL;
+	uint32_t n = u->module_count;
 	char perms[5];
 	int at = 0;
 
@@ -145,16 +144,16 @@ static void take_mapping(struct tacho__unwinder *u, char *line)
 		   &at) < 5 ||
 	    !at || (line[at] != '/' && strcmp(line + at, "[vdso]") != 0))
 		return;
-	if (last && last->inode == inode && !strcmp(last->path, line + at) && offset) {
-		last->end = end;
-		last->code |= perms[2] == 'x';
+	if (n && offset && u->modules[n - 1].inode == inode &&
+	    !strcmp(u->modules[n - 1].path, line + at)) {
+		u->modules[n - 1].end = end;
+		u->modules[n - 1].code |= perms[2] == 'x';
 		return;
 	}
-	if (u->module_count == MODULES_MAX)
+	if (n == MODULES_MAX)
 		return;
-	last = &u->modules[u->module_count];
-	*last = (struct module){start, end, inode, perms[2] == 'x', strdup(line + at)};
-	u->module_count += last->path != NULL;
+	u->modules[n] = (struct module){start, end, inode, perms[2] == 'x', strdup(line + at)};
+	u->module_count += u->modules[n].path != NULL;
 }
 
 static long take_mappings(void *arg, char *text, size_t size)
