@@ -7,7 +7,7 @@ import struct
 import subprocess
 
 from libhostile import (MALLORY, VICTIM, box_of, check, crash_as, environment, files_of, finish,
-                        fresh, main, record_as, said, skip, start_agent, start_as, tacho, traces,
+                        fresh, main, record_as, refuses, said, skip, start_agent, start_as, tacho, traces,
                         until)
 
 
@@ -94,7 +94,7 @@ def test_access_lists(tmp):
         check(f"access list: the other cannot read a {name}", os.path.getsize(path) > 0 and
               not can_read(MALLORY, path), (said(dumped), oct(os.stat(path).st_mode)))
     p = tacho("run", "--continuous", "-o", writable, "--", "true")
-    check("access list: no segments where another can write", p.returncode != 0 and
+    check("access list: no segments where another can write", refuses(p) and
           "give a folder of your own" in p.stderr and not os.listdir(writable), said(p))
 
 
@@ -108,7 +108,7 @@ def test_segments(tmp):
     os.chmod(open_to_all, 0o777)
     for name, folder in (("folder", theirs), ("link", link), ("open folder", open_to_all)):
         p = tacho("run", "--continuous", "-o", folder, "--", "true")
-        check(f"segments, {name} of another: refused", p.returncode != 0 and
+        check(f"segments, {name} of another: refused", refuses(p) and
               "give a folder of your own" in p.stderr and not os.listdir(folder), said(p))
 
 
@@ -179,7 +179,7 @@ def test_outputs(tmp):
             ("agents", ["agents", "skills", link]),
             ("sql", ["sql", "--into", database, trace, "CREATE TABLE out.t AS SELECT 1"])):
         done = tacho(*arguments)
-        check(f"outputs, {name}: another's link is not followed", done.returncode != 0 and
+        check(f"outputs, {name}: another's link is not followed", refuses(done) and
               not os.listdir(private), (said(done), os.listdir(private)))
     os.lchown(link, 0, 0)
     done = tacho("dump", str(p.pid), "-o", out)
@@ -195,7 +195,7 @@ def test_lock(tmp):
     os.link(secret, os.path.join(folder, "agent.lock"))
     refused = tacho("agent", "-o", fresh(tmp, "locked-out"), env=environment(TACHO_BOX_DIR=folder),
                     timeout=60)
-    check("lock: a file of two names is not written", refused.returncode != 0 and
+    check("lock: a file of two names is not written", refuses(refused) and
           open(secret).read() == "before", said(refused))
 
 

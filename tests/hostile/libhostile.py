@@ -185,9 +185,18 @@ def forge(source, pid, number, owner, size=None, begun=None, state=None, ending=
 
 
 def tacho(*arguments, env=None, **more):
-    return subprocess.run([BIN, *arguments], capture_output=True, text=True,
-                          env=env or environment(), stdin=subprocess.DEVNULL,
-                          preexec_fn=limit_memory, **{"timeout": 300, **more})
+    """How it ended; None is its status when it did not in time."""
+    try:
+        return subprocess.run([BIN, *arguments], capture_output=True, text=True,
+                              env=env or environment(), stdin=subprocess.DEVNULL,
+                              preexec_fn=limit_memory, **{"timeout": 300, **more})
+    except subprocess.TimeoutExpired as late:
+        return subprocess.CompletedProcess(late.args, None, "", "it did not end")
+
+
+def refuses(p):
+    """Whether it ended with an error."""
+    return p.returncode not in (0, None)
 
 
 def most_memory():
