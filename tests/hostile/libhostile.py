@@ -136,7 +136,11 @@ def end_all():
     for p in started:
         if p.poll() is None:
             p.kill()
-        p.communicate()
+        p.wait()
+        for pipe in (p.stdout, p.stderr):
+            if pipe:
+                pipe.close()
+    started.clear()
     for user in (MALLORY, VICTIM):
         for path in glob.glob(f"/dev/shm/tacho-{user}*") + glob.glob(f"/tmp/tacho-{user}*"):
             shutil.rmtree(path, ignore_errors=True)
