@@ -24,11 +24,16 @@ static const struct stats_table tables[STATS_TABLES] = {
 	[SPANS] = {.title = "spans", .key = "spans"},
 };
 
-static struct stats_row *row_add(struct stats_table *t, const struct tacho__hist *hist,
+/* NULL: no memory, which is the error of all. */
+static struct stats_row *row_add(struct stats *s, uint32_t table, const struct tacho__hist *hist,
 				 uint64_t rank, uint32_t process, uint32_t id)
 {
-	if (TACHO__GROW(t->rows, t->capacity, t->count + 1))
+	struct stats_table *t = &s->tables[table];
+
+	if (TACHO__GROW(t->rows, t->capacity, t->count + 1)) {
+		s->error = -ENOMEM;
 		return NULL;
+	}
 	memset(&t->rows[t->count], 0, sizeof(t->rows[0]));
 	t->rows[t->count].hist = hist;
 	t->rows[t->count].rank = rank;
@@ -39,10 +44,10 @@ static struct stats_row *row_add(struct stats_table *t, const struct tacho__hist
 }
 
 /* One that has nothing but durations and a name, if there are any durations. */
-static void row_named(struct stats_table *t, const struct tacho__hist *hist, uint32_t process,
-		      uint32_t id, const char name[160])
+static void row_named(struct stats *s, uint32_t table, const struct tacho__hist *hist,
+		      uint32_t process, uint32_t id, const char name[160])
 {
-	struct stats_row *r = hist->count ? row_add(t, hist, hist->sum, process, id) : NULL;
+	struct stats_row *r = hist->count ? row_add(s, table, hist, hist->sum, process, id) : NULL;
 
 	if (r)
 		memcpy(r->name, name, sizeof(r->name));
@@ -170,7 +175,7 @@ static void add_kinds(struct stats *s)
 			snprintf(name, sizeof(name), "turns of %s", loop);
 		}
 		r = k->ns.count || k->cut
-			    ? row_add(&s->tables[POLLS], &k->ns, k->ns.sum, k->process, k->kind)
+			    ? row_add(s, POLLS, &k->ns, k->ns.sum, k->process, k->kind)
 			    : NULL;
 		if (r) {
 			memcpy(r->name, name, sizeof(name));
@@ -180,17 +185,16 @@ static void add_kinds(struct stats *s)
 					 "and %" PRIu64 " cut by the edge of what was recorded",
 					 k->cut);
 		}
-		row_named(&s->tables[WAKES], &k->wake, k->process, k->kind, name);
-		row_named(&s->tables[TIMERS], &k->late, k->process, k->kind, name);
+		row_named(s, WAKES, &k->wake, k->process, k->kind, name);
+		row_named(s, TIMERS, &k->late, k->process, k->kind, name);
 	}
 }
 
 static void add_loops(struct stats *s)
 {
 	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&s->sum->loops, l));) {
-		struct stats_row *r = l->loop ? row_add(&s->tables[LOOPS], &l->ns, l->busy_ns,
-							l->process, l->loop)
-					      : NULL;
+		struct stats_row *r =
+			l->loop ? row_add(s, LOOPS, &l->ns, l->busy_ns, l->process, l->loop) : NULL;
 		const struct tacho__ledger_thread *t;
 		double busy;
 
@@ -216,7 +220,7 @@ static void add_locks(struct stats *s)
 		uint64_t ns;
 		const struct tacho__hist *h = lock_waits(s->reader, s->ledger, k, &ns);
 		struct stats_row *r =
-			h && h->count ? row_add(&s->tables[LOCKS], h, h->sum, k->process, 0) : NULL;
+			h && h->count ? row_add(s, LOCKS, h, h->sum, k->process, 0) : NULL;
 		char place[120];
 
 		if (!r)
@@ -235,10 +239,10 @@ static void add_locks(struct stats *s)
 static void add_calls(struct stats *s)
 {
 	for (const struct tacho__call_sum *k = NULL; (k = tacho__table_next(&s->sum->calls, k));) {
-		struct stats_row *r = is_work_place(s->ledger, k)
-					      ? NULL
-					      : row_add(&s->tables[CALLS], &k->ns, k->ns.sum,
-							k->process, k->name);
+		struct stats_row *r =
+			is_work_place(s->ledger, k)
+				? NULL
+				: row_add(s, CALLS, &k->ns, k->ns.sum, k->process, k->name);
 		char name[64], place[90];
 
 		if (!r)
@@ -256,16 +260,15 @@ static void add_works(struct stats *s)
 		char name[160];
 
 		name_id(s, name, sizeof(name), k->process, k->kind);
-		row_named(&s->tables[POOL_WAITS], &k->wait, k->process, k->kind, name);
-		row_named(&s->tables[POOL_RUNS], &k->run, k->process, k->kind, name);
+		row_named(s, POOL_WAITS, &k->wait, k->process, k->kind, name);
+		row_named(s, POOL_RUNS, &k->run, k->process, k->kind, name);
 	}
 }
 
 static void add_spans(struct stats *s)
 {
 	for (const struct tacho__span_sum *k = NULL; (k = tacho__table_next(&s->sum->spans, k));) {
-		struct stats_row *r =
-			row_add(&s->tables[SPANS], &k->ns, k->ns.sum, k->process, k->name);
+		struct stats_row *r = row_add(s, SPANS, &k->ns, k->ns.sum, k->process, k->name);
 
 		if (!r)
 			continue;
@@ -318,7 +321,7 @@ int stats_read(struct stats *s, struct tacho_reader *reader,
 	add_spans(s);
 	for (uint32_t i = 0; i < STATS_TABLES; i++)
 		TACHO__SORT(s->tables[i].rows, s->tables[i].count, by_rank);
-	return 0;
+	return s->error;
 }
 
 void stats_free(struct stats *s)

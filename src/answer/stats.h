@@ -40,6 +40,7 @@ struct stats {
 	struct tacho__summary *sum;
 	struct tacho__ledger *ledger;
 	struct stats_table tables[STATS_TABLES];
+	int error; /* a row has no memory */
 };
 
 /* All of it, from the reader's events; to be freed also after an error. 0 or a negative errno. */

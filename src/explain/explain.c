@@ -399,10 +399,11 @@ void tacho__explanation_free(struct tacho__explanation *e)
 	free(e);
 }
 
-/* What is kept of a summary. */
-static void keep(struct tacho__explanation *e, const struct tacho__summary *s, uint32_t process)
+/* What is kept of a summary. 0 or -ENOMEM. */
+static int keep(struct tacho__explanation *e, const struct tacho__summary *s, uint32_t process)
 {
 	struct tacho__explained *to = &e->processes[process];
+	int error = 0;
 
 	to->events = s->process[process].events;
 	to->missing = s->process[process].missing;
@@ -412,8 +413,8 @@ static void keep(struct tacho__explanation *e, const struct tacho__summary *s, u
 	for (uint32_t i = 0; i < s->kinds.used; i++) {
 		const struct tacho__kind_sum *k = tacho__table_at(&s->kinds, i);
 
-		if (k)
-			tacho__hist_merge(&to->callbacks, &k->ns);
+		if (k && !error)
+			error = tacho__hist_merge(&to->callbacks, &k->ns);
 	}
 	e->missed.tasks += s->missed.tasks;
 	e->missed.locks += s->missed.locks;
@@ -421,6 +422,7 @@ static void keep(struct tacho__explanation *e, const struct tacho__summary *s, u
 	e->missed.spans += s->missed.spans;
 	e->missed.threads += s->missed.threads;
 	e->missed.depth += s->missed.depth;
+	return error;
 }
 
 /* While the summary is there: what the loops of its findings are called. */
@@ -481,9 +483,11 @@ static int judge_process(struct tacho__explaining *x)
 	tacho__rules_io(x);
 	name_loops(x);
 	x->idle &= tacho__is_idle(x);
-	keep(x->out, x->sum, x->process);
+	error = keep(x->out, x->sum, x->process);
 	tacho__at_end_finish(&x->out->at_ends, x->process);
-	return x->error ? x->error : x->out->at_ends.error;
+	if (!error)
+		error = x->error;
+	return error ? error : x->out->at_ends.error;
 }
 
 /* Its events have been read, or it is given up. */
@@ -537,9 +541,9 @@ static int finish(struct tacho__explaining *x)
 	if (error)
 		return error;
 	tacho__name_scripts(x);
-	tacho__fold(x);
-	x->done = 1;
-	return 0;
+	error = tacho__fold(x);
+	x->done = !error;
+	return error;
 }
 
 int tacho__explain_some(struct tacho__explaining *x, uint32_t most, uint32_t *process, uint64_t *ns)

@@ -1,4 +1,5 @@
 /* Which finding explains which, their rank, and the verdict. */
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -171,16 +172,17 @@ static int comes_before(const struct tacho__finding *f, const struct tacho__find
 	       f->rank_ns > g->rank_ns;
 }
 
-/* Folded ones go behind all others; what points to a finding goes with it. */
-static void move_folded(struct tacho__explanation *e)
+/* Folded ones go behind all others; what points to a finding goes with it. 0 or -ENOMEM. */
+static int move_folded(struct tacho__explanation *e)
 {
 	struct tacho__finding *sorted = malloc((e->count + 1) * sizeof(*sorted));
 	int32_t *now = malloc((e->count + 1) * sizeof(*now));
 	uint32_t *order = malloc((e->count + 1) * sizeof(*order));
-	uint32_t n = 0;
+	int error = sorted && now && order ? 0 : -ENOMEM;
+	uint32_t n = error ? 0 : e->count;
 
-	for (uint32_t i = 0; sorted && now && order && i < e->count; i++, n++) {
-		uint32_t at = n;
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t at = i;
 
 		for (; at && comes_before(&e->findings[i], &e->findings[order[at - 1]]); at--)
 			order[at] = order[at - 1];
@@ -199,6 +201,7 @@ static void move_folded(struct tacho__explanation *e)
 	free(sorted);
 	free(now);
 	free(order);
+	return error;
 }
 
 static void judge(const struct tacho__explaining *x, struct tacho__explanation *e)
@@ -231,13 +234,15 @@ static void judge(const struct tacho__explaining *x, struct tacho__explanation *
 	}
 }
 
-void tacho__fold(struct tacho__explaining *x)
+int tacho__fold(struct tacho__explaining *x)
 {
 	struct tacho__explanation *e = x->out;
+	int error;
 
 	look_at_pools(e);
 	TACHO__SORT(e->findings, e->count, by_rank);
 	fold_all(e);
-	move_folded(e);
+	error = move_folded(e);
 	judge(x, e);
+	return error;
 }

@@ -154,12 +154,10 @@ void tacho__samplers_free(struct tacho__samplers *s)
 	tacho__table_free(&s->threads);
 }
 
-int tacho__sample_counts(struct tacho__samplers *s, const struct tacho__sample *sample)
+int tacho__sample_counts(struct tacho__samplers *s, const struct tacho__sample *sample, int *error)
 {
-	int error = 0;
-
 	if (sample->perf) {
-		tacho__table_get(&s->threads, sample->at.process, sample->at.thread, &error);
+		tacho__table_get(&s->threads, sample->at.process, sample->at.thread, error);
 		return 1;
 	}
 	return !tacho__table_find(&s->threads, sample->at.process, sample->at.thread);

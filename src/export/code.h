@@ -81,6 +81,7 @@ struct tacho__samplers {
 };
 void tacho__samplers_init(struct tacho__samplers *s);
 void tacho__samplers_free(struct tacho__samplers *s);
-int tacho__sample_counts(struct tacho__samplers *s, const struct tacho__sample *sample);
+/* *error: -ENOMEM when there is no memory. */
+int tacho__sample_counts(struct tacho__samplers *s, const struct tacho__sample *sample, int *error);
 
 #endif

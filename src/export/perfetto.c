@@ -374,7 +374,8 @@ static void take_sample(void *arg, const struct tacho__sample *s)
 	struct tacho__stack stack;
 	uint64_t number = 0;
 
-	if (!tacho__sample_counts(&p->samplers, s) || !begin_named(p, "sample", "sample"))
+	if (!tacho__sample_counts(&p->samplers, s, &p->error) ||
+	    !begin_named(p, "sample", "sample"))
 		return;
 	tacho__pf_thread_track(p, s->at.process, s->at.thread);
 	p->exported->samples++;

@@ -82,6 +82,8 @@ void tacho__pf_put(struct tacho__perfetto *p, uint32_t field, uint64_t ns,
 		p->interned.size = 0;
 	}
 	tacho__proto_bytes(k, field, body->data, body->size);
+	if (body->bad)
+		p->error = -ENOMEM;
 	send(p);
 }
 

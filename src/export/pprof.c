@@ -299,7 +299,7 @@ static void take_sample(void *arg, const struct tacho__sample *s)
 	struct summed *sum;
 	uint64_t hash[2], thread = (uint64_t)s->at.process << 32 | s->at.thread;
 
-	if (p->error || !tacho__sample_counts(&p->samplers, s))
+	if (p->error || !tacho__sample_counts(&p->samplers, s, &p->error))
 		return;
 	p->exported->samples++;
 	tacho__stack_of_sample(p->reader, s, &stack);

@@ -198,7 +198,7 @@ static void take_sample(void *arg, const struct tacho__sample *s)
 	uint32_t node;
 	int cut = 0;
 
-	if (!tacho__sample_counts(&g->samplers, s) || !wanted(g, &s->at, s->ns))
+	if (!tacho__sample_counts(&g->samplers, s, &g->error) || !wanted(g, &s->at, s->ns))
 		return;
 	tacho__stack_of_sample(g->reader, s, &stack);
 	node = stack_node(g, &s->at, &stack, &cut);

@@ -13,7 +13,8 @@ static void look_at(struct tacho__dial9 *d, struct tacho__dial9_batch *b)
 {
 	d->wire.at = b->at;
 	d->look = b;
-	tacho__dial9_batch(&d->wire, tacho__dial9_take_event, d);
+	if (tacho__dial9_batch(&d->wire, tacho__dial9_take_event, d) == TACHO__DIAL9_MEMORY)
+		d->error = -ENOMEM;
 	d->look = NULL;
 }
 

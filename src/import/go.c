@@ -42,9 +42,13 @@ struct go_m *go_m(struct go *go, uint64_t id)
 
 	if (i != GO_MAP_NO)
 		return &go->ms[i];
-	if (go->m_count >= MS_MAX || TACHO__GROW(go->ms, go->m_capacity, go->m_count + 1) ||
-	    go_map_put(&go->m_map, id, go->m_count))
+	if (go->m_count >= MS_MAX)
 		return NULL;
+	if (TACHO__GROW(go->ms, go->m_capacity, go->m_count + 1) ||
+	    go_map_put(&go->m_map, id, go->m_count)) {
+		tacho__made_no_memory(go->made);
+		return NULL;
+	}
 	go->ms[go->m_count] = (struct go_m){.id = id, .p = GO_NONE, .g = GO_NONE};
 	return &go->ms[go->m_count++];
 }
@@ -55,10 +59,13 @@ struct go_p *go_p(struct go *go, uint64_t id)
 
 	if (i != GO_MAP_NO)
 		return &go->ps[i];
-	if (id == GO_NONE || go->p_count >= PS_MAX ||
-	    TACHO__GROW(go->ps, go->p_capacity, go->p_count + 1) ||
-	    go_map_put(&go->p_map, id, go->p_count))
+	if (id == GO_NONE || go->p_count >= PS_MAX)
 		return NULL;
+	if (TACHO__GROW(go->ps, go->p_capacity, go->p_count + 1) ||
+	    go_map_put(&go->p_map, id, go->p_count)) {
+		tacho__made_no_memory(go->made);
+		return NULL;
+	}
 	go->ps[go->p_count] = (struct go_p){.id = id, .polled = GO_NONE};
 	return &go->ps[go->p_count++];
 }
@@ -77,11 +84,13 @@ struct go_g *go_g(struct go *go, uint64_t id)
 
 	if (g || id == GO_NONE || !id)
 		return g;
-	if (!go->g_free &&
-	    (go->g_count >= GS_MAX || TACHO__GROW(go->gs, go->g_capacity, go->g_count + 1)))
+	if (!go->g_free && go->g_count >= GS_MAX)
 		return NULL;
-	if (go_map_put(&go->g_map, id, i))
+	if ((!go->g_free && TACHO__GROW(go->gs, go->g_capacity, go->g_count + 1)) ||
+	    go_map_put(&go->g_map, id, i)) {
+		tacho__made_no_memory(go->made);
 		return NULL;
+	}
 	if (go->g_free)
 		go->g_free = go->gs[i].next_free;
 	else

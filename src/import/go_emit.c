@@ -450,8 +450,11 @@ static void user_task(struct go *go, struct go_p *p, const struct go_event *e)
 
 	if (e->type == GO_TASK_BEGIN) {
 		name = tacho__made_name(go->made, TACHO_DEF_SPAN, go_string(&go->now, e->args[2]));
-		if (go_map_find(&go->task_map, task) == GO_MAP_NO &&
-		    !go_map_put(&go->task_map, task, name))
+		if (go_map_find(&go->task_map, task) != GO_MAP_NO)
+			return;
+		if (go_map_put(&go->task_map, task, name))
+			tacho__made_no_memory(go->made);
+		else
 			begin_span(go, p, e->ns, name, task, e->args[1]);
 		return;
 	}

@@ -59,7 +59,7 @@ uint64_t tacho__made_events(const struct tacho__made *m)
 	return m->events;
 }
 
-static int no_memory(struct tacho__made *m)
+int tacho__made_no_memory(struct tacho__made *m)
 {
 	return m->error = -ENOMEM;
 }
@@ -72,7 +72,7 @@ static void keep(struct tacho__made *m, const char **to, const char *text, size_
 		return;
 	*to = tacho__arena_text(&m->arena, text, strnlen(text, most));
 	if (!*to)
-		no_memory(m);
+		tacho__made_no_memory(m);
 }
 
 void tacho__made_about(struct tacho__made *m, const struct tacho__made_about *about)
@@ -133,7 +133,7 @@ void tacho__made_lost(struct tacho__made *m, uint64_t from_ns, uint64_t to_ns, u
 		return;
 	}
 	if (TACHO__GROW(m->gaps, m->gap_capacity, m->gap_count + 1)) {
-		no_memory(m);
+		tacho__made_no_memory(m);
 		return;
 	}
 	m->gaps[m->gap_count++] = (struct tacho_trace_gap){
@@ -157,7 +157,7 @@ static int table_grow(struct tacho__made *m, struct tacho__made_table *t,
 		return 0;
 	at = calloc(capacity, sizeof(*at));
 	if (!at)
-		return no_memory(m);
+		return tacho__made_no_memory(m);
 	for (uint32_t i = 0; i < t->capacity; i++) {
 		uint32_t k;
 
@@ -238,12 +238,12 @@ uint32_t tacho__made_define(struct tacho__made *m, const struct tacho_definition
 	if (m->error ||
 	    TACHO__GROW(m->definition_at, m->definition_capacity, m->definition_count + 1) ||
 	    table_grow(m, &m->definition_table, definition_hash)) {
-		no_memory(m);
+		tacho__made_no_memory(m);
 		return 0;
 	}
 	tacho__definition_put(&m->definitions, &whole);
 	if (m->definitions.error) {
-		no_memory(m);
+		tacho__made_no_memory(m);
 		return 0;
 	}
 	if (m->definitions.size == at)
@@ -309,7 +309,7 @@ static uint32_t frame_of(struct tacho__made *m, const struct tacho__made_frame *
 	kept.file = tacho__arena_text(&m->arena, f->file, strlen(f->file));
 	if (!kept.function || !kept.file ||
 	    TACHO__GROW(m->frames, m->frame_capacity, m->frame_count + 1)) {
-		no_memory(m);
+		tacho__made_no_memory(m);
 		return 0;
 	}
 	m->frames[m->frame_count++] = kept;
@@ -369,7 +369,7 @@ uint32_t tacho__made_thread(struct tacho__made *m, uint32_t tid, const char *nam
 	if (m->thread_count >= TACHO__MADE_THREADS_MAX)
 		return TACHO__MADE_NO_THREAD;
 	if (TACHO__GROW(m->threads, m->thread_capacity, m->thread_count + 1)) {
-		no_memory(m);
+		tacho__made_no_memory(m);
 		return TACHO__MADE_NO_THREAD;
 	}
 	t = &m->threads[m->thread_count++];
@@ -470,7 +470,7 @@ void tacho__made_put(struct tacho__made *m, uint32_t thread, uint64_t ns, unsign
 	t = &m->threads[thread - 1];
 	r = &t->records;
 	if (reserve(r, count)) {
-		no_memory(m);
+		tacho__made_no_memory(m);
 		return;
 	}
 	if (r->head.count && ns < r->ns[r->head.count - 1])

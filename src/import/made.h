@@ -114,6 +114,8 @@ uint32_t tacho__made_pack(uint64_t *words, const char *text, size_t size);
 uint64_t tacho__made_events(const struct tacho__made *m);
 /* 0 or -ENOMEM. */
 int tacho__made_error(const struct tacho__made *m);
+/* An importer has no memory for what it has to remember: returns -ENOMEM, which stays. */
+int tacho__made_no_memory(struct tacho__made *m);
 
 /* It will be read once and thrown away: what is written is not compressed. */
 void tacho__made_for_once(struct tacho__made *m);

@@ -39,7 +39,7 @@ static const struct tacho__sql_column ledger_columns[] = {
 
 static uint64_t keep(struct tacho__sql_filling *f, const char *text)
 {
-	return text[0] ? (uint64_t)(uintptr_t)tacho__sql_keep(f->source, text, strlen(text)) : 0;
+	return text[0] ? (uint64_t)(uintptr_t)tacho__sql_keep(f, text, strlen(text)) : 0;
 }
 
 static void put(struct tacho__sql_filling *f, const struct tacho__ledger *l,

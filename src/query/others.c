@@ -161,14 +161,9 @@ static const struct tacho__sql_column event_columns[] = {
 
 static uint64_t keep(struct tacho__sql_filling *f, const char *text, size_t size)
 {
-	const char *kept;
-
 	if (!(f->rows->has >> G_TEXT & 1))
 		return 0;
-	kept = tacho__sql_keep(f->source, text, size);
-	if (!kept)
-		f->error = -ENOMEM;
-	return (uint64_t)(uintptr_t)kept;
+	return (uint64_t)(uintptr_t)tacho__sql_keep(f, text, size);
 }
 
 static void on_log(void *arg, const struct tacho__at *at, const struct tacho_event *e)
@@ -272,7 +267,7 @@ static int fill_loops(struct tacho__sql_filling *f)
 		v[F_THREAD] = l->thread;
 		v[F_LOOP] = l->loop;
 		tacho__loop_name(name, sizeof(name), f->source->reader, l);
-		v[O_NAME] = (uintptr_t)tacho__sql_keep(f->source, name, strlen(name));
+		v[O_NAME] = (uintptr_t)tacho__sql_keep(f, name, strlen(name));
 		v[F_BEGIN] = l->first_ns;
 		v[F_END] = l->last_ns;
 		v[O_LEVEL] = l->level;

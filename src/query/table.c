@@ -247,16 +247,18 @@ struct tacho__sql_text {
 	char text[];
 };
 
-const char *tacho__sql_keep(struct tacho__sql_source *s, const char *text, size_t size)
+const char *tacho__sql_keep(struct tacho__sql_filling *f, const char *text, size_t size)
 {
 	struct tacho__sql_text *t = malloc(sizeof(*t) + size + 1);
 
-	if (!t)
+	if (!t) {
+		f->error = -ENOMEM;
 		return NULL;
+	}
 	memcpy(t->text, text, size);
 	t->text[size] = 0;
-	t->next = s->texts;
-	s->texts = t;
+	t->next = f->source->texts;
+	f->source->texts = t;
 	return t->text;
 }
 

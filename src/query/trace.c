@@ -111,7 +111,7 @@ static const struct tacho__sql_column thread_columns[] = {
 /* clang-format on */
 
 /* NULL: the trace does not say. */
-static const char *text_at_end(struct tacho__sql_source *s, const struct tacho__at_ends *list,
+static const char *text_at_end(struct tacho__sql_filling *f, const struct tacho__at_ends *list,
 			       const struct tacho_thread *t)
 {
 	char text[TACHO__AT_END_TEXT];
@@ -119,7 +119,7 @@ static const char *text_at_end(struct tacho__sql_source *s, const struct tacho__
 	for (uint32_t i = 0; i < list->count; i++)
 		if (list->at[i].process == t->process && list->at[i].thread == t->number) {
 			tacho__at_end_text(text, list->reader, &list->at[i]);
-			return tacho__sql_keep(s, text, strlen(text));
+			return tacho__sql_keep(f, text, strlen(text));
 		}
 	return NULL;
 }
@@ -141,7 +141,7 @@ static int fill_threads(struct tacho__sql_filling *f)
 		v[H_NAME] = pointer(t->name);
 		v[H_START] = t->start_ns;
 		v[H_LIVE] = t->live != 0;
-		v[H_AT_END] = pointer(t->live ? text_at_end(f->source, &list, t) : NULL);
+		v[H_AT_END] = pointer(t->live ? text_at_end(f, &list, t) : NULL);
 		tacho__sql_put(f, v);
 	}
 	tacho__at_end_free(&list);
