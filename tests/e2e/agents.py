@@ -107,7 +107,9 @@ def recording(by_title, base):
     check("agents_recorded_its_end", "retry_later" in p.stdout, said(p))
     run("Keep windows only when something is wrong", PROGRAM=case, DIR=kept)
     got = run("Keep windows only when something is wrong", 1, DIR=kept)
-    check("agents_kept_the_reason", any("poll>50ms" in (p["why"] or "") for p in got["processes"]),
+    # Its callback is too long, and a timer is late for it: on a busy machine that may come first.
+    check("agents_kept_the_reason", any((p["why"] or "").startswith(("poll>50ms", "lag>100ms"))
+                                        for p in got["processes"]),
           got["processes"] and got["processes"][0]["why"])
     with Live("turns:50", "await:" + os.path.join(base, "never")) as pid:
         got = run("Which processes record now?")
