@@ -60,7 +60,7 @@ AREAS = {
              'exec ready restricted tasks_hooked sentinels_hooked',
     'read': 'read_* columns_* chunk_copy damage_trace symbols_blocks trace_write_* '
             'e2e/format_golden.py e2e/format_reader.py e2e/answers_golden.py e2e/cli_trace.py '
-            'e2e/cli_bad_input.py e2e/cli_live.py e2e/report_bad_input.py',
+            'e2e/cli_bad_input.py e2e/cli_live.py e2e/report_bad_input.py e2e/short_memory.py',
     'text': 'text_* core_text read_ends e2e/answers_golden.py e2e/format_golden.py '
             'e2e/cli_trace.py e2e/cli_columns.py e2e/cli_bad_input.py e2e/cli_live.py '
             'e2e/threads_at_end.py e2e/report_bad_input.py e2e/names.py e2e/ends.py',
@@ -76,16 +76,20 @@ AREAS = {
              'segments_kill e2e/run_signals.py e2e/run_status.py e2e/run_recording.py '
              'e2e/agent_follow.py e2e/run_continuous.py e2e/run_sentinels.py e2e/run_absent.py '
              'e2e/run_programs.py',
-    'model': 'model_* explain_* ledger_* view_* diff_* e2e/answers_golden.py e2e/sql_tables.py',
+    'model': 'model_* explain_* ledger_* view_* diff_* e2e/answers_golden.py e2e/sql_tables.py '
+             'e2e/short_memory.py',
     'explain': 'explain_* ledger_* diff_* e2e/answers_golden.py e2e/threads_at_end.py '
-               'e2e/stops.py e2e/diff_runs.py',
+               'e2e/stops.py e2e/diff_runs.py e2e/short_memory.py',
     'answer': 'answer_* e2e/answers_golden.py e2e/format_golden.py e2e/cli_trace.py '
-              'e2e/threads_at_end.py e2e/cli_columns.py e2e/sql_tables.py e2e/ends.py e2e/names.py',
+              'e2e/threads_at_end.py e2e/cli_columns.py e2e/sql_tables.py e2e/ends.py e2e/names.py '
+              'e2e/short_memory.py',
     'view': 'view_* page/engine_golden.mjs page/tasks_engine.mjs page/numbers.mjs page/lanes.mjs',
-    'import': 'import_* e2e/answers_golden.py e2e/import_go.py e2e/import_dial9.py',
-    'export': 'flame_svg e2e/answers_golden.py e2e/export_flame.py e2e/export_tools.py',
+    'import': 'import_* e2e/answers_golden.py e2e/import_go.py e2e/import_dial9.py '
+              'e2e/short_memory.py',
+    'export': 'flame_svg e2e/answers_golden.py e2e/export_flame.py e2e/export_tools.py '
+              'e2e/short_memory.py',
     'query': 'sql_made e2e/answers_golden.py e2e/sql_facts.py e2e/sql_use.py e2e/sql_tables.py '
-             'e2e/sql_docs.py',
+             'e2e/sql_docs.py e2e/short_memory.py',
     'serve': 'e2e/serve.py e2e/serve_live.py page/serve_alone.mjs page/serve_folder.mjs '
              'page/serve_live.mjs',
     'doctor': 'doctor_* e2e/doctor.py',
