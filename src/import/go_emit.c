@@ -293,9 +293,12 @@ static uint32_t reason_defined(struct go *go, const char *reason, uint64_t stack
 void go_tell_block(struct go *go, struct go_p *p, struct go_g *g, uint64_t ns, const char *reason,
 		   uint64_t stack)
 {
+	uint32_t at, why;
+
 	learn_kind(go, g, stack);
-	waits_for(go, thread_of(go, p), g, ns, reason_defined(go, reason, stack),
-		  go_stack_defined(go, stack));
+	at = go_stack_defined(go, stack); /* what is defined first has the lower number */
+	why = reason_defined(go, reason, stack);
+	waits_for(go, thread_of(go, p), g, ns, why, at);
 	end_poll(go, p, ns, TACHO_PENDING);
 }
 
