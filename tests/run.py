@@ -410,18 +410,20 @@ def blocked():
 def asan():
     """The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer."""
     program_suite('asan', 'build-asan', before=fixed_addresses(), slower=3)
-    # The program itself: all that it says of recordings, and strange requests.
+    # The program itself: all that it says of recordings, recording, and strange requests.
     tacho = ROOT / 'build-asan/src/cli/tacho'
 
-    def script(name, limit):
+    def script(name, limit=600):
         runner.lines(f'asan {pathlib.Path(name).name}', [
             *fixed_addresses(), sys.executable, ROOT / 'tests' / name],
-            env=dict(SANITIZERS, TACHO_BIN=str(tacho)), limit=limit)
-    if built.get('build-asan'):
-        script('e2e/answers_golden.py', 600)
+            env=dict(SANITIZERS, TACHO_BIN=str(tacho),
+                     TACHO_TEST_PRELOAD=str(BUILD / 'src/hooks/libtacho-preload.so')), limit=limit)
+    if built.get('build-asan') and build('build'):
+        runner.each(script, ('e2e/answers_golden.py', 'e2e/run_recording.py',
+                             'e2e/run_continuous.py'), CPUS)
     if built.get('build-asan') and 'microhttpd' in subprocess.run(
             ['ldd', tacho], capture_output=True, text=True).stdout:
-        script('fuzz/serve_requests.py', 400)
+        script('fuzz/serve_requests.py')
     else:
         results.skip('asan serve_requests.py', 'build-asan was not built, or without its page')
 

@@ -36,6 +36,8 @@ def others_may_run():
 
 def environment(**more):
     env = {k: v for k, v in os.environ.items() if k not in ("TACHO", "TACHO_PRELOAD")}
+    if os.environ.get("TACHO_TEST_PRELOAD"):  # those of BIN cannot be loaded into any program
+        env["TACHO_PRELOAD"] = os.environ["TACHO_TEST_PRELOAD"]
     env.update(more)
     return {k: v for k, v in env.items() if v is not None}
 
