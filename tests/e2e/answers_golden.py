@@ -25,6 +25,8 @@ TEXTS = [
     ('cat', '--limit', '25'), ('cat', '--last', '20ms', '--limit', '25', '--time', 'wall'),
 ]
 IMPORTED = [IMPORTS / name for name in ('go-stops.trace.gz', 'go-leak.trace.gz', 'dial9/0.5.7.bin.gz')]
+COMPARED = ('downstream.tacho', 'wake-latency.tacho')  # kinds of the same names
+BUSY = 'leak.tacho'  # of which a part is drawn
 TOGETHER = ('crash.tacho', 'threads.tacho')  # a folder of two processes
 JSONS = [('report', '--ledger'), ('stats',), ('blame',), ('info',)]
 LONG = 70  # lines of an answer, of which the rest is a digest
@@ -95,6 +97,15 @@ def answers(folder, name):
     return parts
 
 
+def compared(folder):
+    parts = {}
+    for pair in (COMPARED, COMPARED[::-1], (BUSY, BUSY)):
+        parts[' '.join(['tacho diff', *pair])] = tacho(folder, 'diff', *pair)
+        parts[' '.join(['tacho diff', *pair, '--json'])] = flat(
+            json.loads(tacho(folder, 'diff', *pair, '--json')))
+    return parts
+
+
 def written(parts):
     return ''.join(f'==== {title}\n{text}' for title, text in parts.items())
 
@@ -116,10 +127,11 @@ def main():
     recorded = {path.name.removesuffix('.gz').rpartition('.')[0]: path
                 for path in sorted(ANSWERS.glob('*.tacho')) + IMPORTED}
     texts = {path.stem for path in ANSWERS.glob('*.txt') if not path.stem.endswith('.page')}
-    check('each text has its recording', texts <= {*recorded, 'together'},
-          texts - {*recorded, 'together'})
+    known = {*recorded, 'together', 'compared'}
+    check('each text has its recording', texts <= known, texts - known)
     for name, path in recorded.items():
         compare(ANSWERS / f'{name}.txt', answers(path.parent, path.name), update)
+    compare(ANSWERS / 'compared.txt', compared(ANSWERS), update)
     with tempfile.TemporaryDirectory(prefix='tacho-test-') as folder:
         together = pathlib.Path(folder, 'together')
         together.mkdir()

@@ -281,6 +281,7 @@ static void what_the_collector_takes_is_told(void **state)
 	/* One that is long may be the kernel's doing; that Go begins to trace is not the program's. */
 	check_busy("stop the world: GC mark termination", MS / 20, 60 * MS, "stop-the-world", 0);
 	check_busy("stop the world: start trace", MS, 0, "stop-the-world", 0);
+	check_busy("stop the world: stop trace", MS, 0, "stop-the-world", 0);
 }
 
 int main(void)

@@ -389,6 +389,26 @@ static void what_segments_say_of_themselves_is_known_from_the_first_event_on(voi
 	close_opened(&o);
 }
 
+static void before_there_was_an_event_for_clocks_metadata_had_the_time_of_the_wall(void **state)
+{
+	static const struct wire_field fields[] = {{"entries", 10}, {NULL, 0}};
+	const uint64_t wall = 1700000000000000000;
+	static struct wire w;
+	struct opened o;
+
+	(void)state;
+	w.size = 0;
+	wire_header(&w);
+	wire_unpark(&w, T, 0, 7);
+	wire_park(&w, T + 10, 0, 7);
+	wire_header(&w);
+	wire_event(&w, wire_schema(&w, "SegmentMetadataEvent", fields), wall);
+	wire_number(&w, 0, 4);
+	o = open_wire(&w);
+	assert_true(tacho_read_real_ns(o.reader, 0, T + 10) == wall + 10);
+	close_opened(&o);
+}
+
 /* -------------------------------------------------------------------- stacks */
 
 static void samples_and_dumps_have_the_names_that_follow_them(void **state)
@@ -729,6 +749,8 @@ int main(void)
 		cmocka_unit_test(a_batch_without_tid_is_of_the_thread_that_is_free),
 		cmocka_unit_test(a_poll_without_end_ends_where_its_worker_parks),
 		cmocka_unit_test(what_segments_say_of_themselves_is_known_from_the_first_event_on),
+		cmocka_unit_test(
+			before_there_was_an_event_for_clocks_metadata_had_the_time_of_the_wall),
 		cmocka_unit_test(steps_of_a_span_are_paired_in_the_order_of_time),
 		cmocka_unit_test(an_event_that_says_it_is_a_span_is_one),
 		cmocka_unit_test(samples_and_dumps_have_the_names_that_follow_them),

@@ -190,6 +190,65 @@ static void an_unknown_event_ends_its_batch_alone(void **state)
 	end(&i);
 }
 
+/* Whether a batch that is one event with so many numbers is read to its end. */
+static int is_whole(unsigned type, unsigned count)
+{
+	struct imported i;
+	int whole;
+
+	begin(&w, "go 1.23 trace");
+	tables(&w, 1);
+	life(&w, 1);
+	w.batch[w.batch_size++] = (uint8_t)type;
+	memset(w.batch + w.batch_size, 0, count);
+	w.batch_size += count;
+	batch(&w, 1, 102, 9000);
+	import(&i, &w, w.size);
+	assert_int_equal(i.err, 0);
+	whole = !strstr(reason(&i), "could not be read to their end");
+	end(&i);
+	return whole;
+}
+
+/* As golang.org/x/exp/trace has them, from ProcsChange on; then those of the experiment. */
+static void every_event_has_as_many_numbers_as_go_writes(void **state)
+{
+	static const unsigned char counts[] = {3, 3, 1, 4, 3, 4, 2, 3, 1, 1, 3, 3, 4, 3,
+					       1, 1, 4, 3, 1, 2, 3, 2, 2, 2, 3, 2, 2, 1,
+					       2, 2, 2, 5, 3, 4, 4, 5, 3, 3, 4, 5};
+	static const unsigned char memory[] = {4, 4, 2, 3, 3, 2, 3, 3, 2};
+
+	(void)state;
+	for (unsigned i = 0; i < sizeof(counts) + sizeof(memory); i++) {
+		unsigned type = i < sizeof(counts) ? GO_PROCS_CHANGE + i : 128 + i - sizeof(counts);
+		unsigned count = i < sizeof(counts) ? counts[i] : memory[i - sizeof(counts)];
+
+		if (!is_whole(type, count) || is_whole(type, count - 1) ||
+		    is_whole(type, count + 1))
+			fail_msg("event %u has %u numbers", type, count);
+	}
+}
+
+static void a_p_that_idles_all_the_time_is_there(void **state)
+{
+	struct imported i;
+	const struct tacho_thread *t = NULL;
+
+	(void)state;
+	begin(&w, "go 1.22 trace");
+	tables(&w, 1);
+	life(&w, 1);
+	event(&w, GO_PROC_STATUS, 3, (uint64_t)1, (uint64_t)3, (uint64_t)GO_P_IDLE);
+	batch(&w, 1, 102, 900);
+	import(&i, &w, w.size);
+	assert_int_equal(i.err, 0);
+	for (uint32_t n = 0; n < tacho_read_thread_count(i.reader); n++)
+		if (strcmp(tacho_read_thread(i.reader, n)->name, "P3") == 0)
+			t = tacho_read_thread(i.reader, n);
+	assert_non_null(t);
+	end(&i);
+}
+
 static void lengths_beyond_what_there_is_are_refused(void **state)
 {
 	struct imported i;
@@ -468,6 +527,8 @@ int main(void)
 		cmocka_unit_test(what_clocks_contradict_is_put_in_order),
 		cmocka_unit_test(what_nothing_leads_to_is_believed_and_counted),
 		cmocka_unit_test(an_unknown_event_ends_its_batch_alone),
+		cmocka_unit_test(every_event_has_as_many_numbers_as_go_writes),
+		cmocka_unit_test(a_p_that_idles_all_the_time_is_there),
 		cmocka_unit_test(lengths_beyond_what_there_is_are_refused),
 		cmocka_unit_test(times_that_no_clock_has_do_no_harm),
 		cmocka_unit_test(regions_that_nest_too_deeply_are_counted),

@@ -52,6 +52,18 @@ static void what_rust_and_tokio_have_in_every_program_is_not_its_own(void **stat
 			fail_msg("%s (%s) is the program's", own[i][0], own[i][1]);
 }
 
+static void who_runs_a_script_is_not_the_script(void **state)
+{
+	struct tacho__place place = {.function = "_PyEval_EvalFrameDefault",
+				     .file = "",
+				     .module = "/usr/bin/python3.11"};
+
+	(void)state;
+	assert_true(tacho__place_is_own(&place));
+	place.runs_script = 1;
+	assert_false(tacho__place_is_own(&place));
+}
+
 static void long_names_have_no_arguments_of_templates(void **state)
 {
 	static const char *const names[][2] = {
@@ -121,6 +133,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_rust_and_tokio_have_in_every_program_is_not_its_own),
+		cmocka_unit_test(who_runs_a_script_is_not_the_script),
 		cmocka_unit_test(long_names_have_no_arguments_of_templates),
 		cmocka_unit_test(a_closure_is_called_after_what_it_stands_in),
 	};
