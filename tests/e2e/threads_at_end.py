@@ -74,6 +74,35 @@ def first(threads):
     return [t for t in threads if t["loop"] and t["name"] == "end_threads"][:1]
 
 
+MANY = """import os, select, signal, threading
+r, w = os.pipe()
+for _ in range(60):
+    threading.Thread(target=os.read, args=(r, 1), daemon=True).start()
+select.select([], [], [], 0.3)
+select.select([r], [], [], 0.3)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_many(tmp):
+    """Of many the first are shown; how many there are besides is said."""
+    path = f"{tmp}/many.tacho"
+    run("-q", "-o", path, "--", sys.executable, "-c", MANY)
+    threads = listed("info", path)
+    busy = [t for t in threads if not t["idle"]]
+    if not check("many: all threads are listed", len(threads) >= 60 and len(busy) > 50,
+                 (len(threads), len(busy))):
+        return
+    for command, shown, line in (
+            ("info", 40, f"and {len(threads) - 40} more: see --json\n"),
+            ("report", 5, f"and {len(busy) - 5} more: 'tacho info' has all\n")):
+        text = tacho(command, path).stdout
+        # One of them may be the main thread.
+        check(f"many: {command} shows the first",
+              shown - 1 <= text.count("blocked in read on ") <= shown, text)
+        check(f"many: {command} says how many are left", line in text, text)
+
+
 def test_ends(tmp):
     for how, section in (("kill", "threads at the end"), ("segv", "threads at the end"),
                          ("term", None)):
@@ -127,6 +156,7 @@ def main():
         return 0
     with folder() as tmp:
         test_ends(tmp)
+        test_many(tmp)
         test_live(tmp, "go", None)
         test_live(tmp, "block", "threads when last seen")
     return 1 if librun.failures else 0

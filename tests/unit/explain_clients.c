@@ -116,6 +116,36 @@ static void clients_that_wait_for_each_other_are_one(void **state)
 	end(&j);
 }
 
+/* Of 400 requests, in each of which is a call of 3 ms, so many are of a second client. */
+static uint32_t severity_with(uint64_t others)
+{
+	struct judged j;
+	uint32_t severity;
+
+	begin(&j);
+	trace_stream(&j.m, 1, 0);
+	PUT(&j.m, 0, PARK, CLIENTS);
+	for (uint64_t i = 0; i < 400; i++) {
+		PUT(&j.m, (5 * i + 1) * MS, UNPARK, 1);
+		PUT(&j.m, (5 * i + 1) * MS, READY, 1, i < others ? 6 : 5);
+		PUT(&j.m, (5 * i + 4) * MS, CALL, SLEEP, 0, 3 * MS, UINT64_MAX, 0);
+		PUT(&j.m, (5 * i + 5) * MS, PARK, CLIENTS);
+	}
+	judge(&j);
+	assert_non_null(found(&j, "blocking-call"));
+	severity = found(&j, "blocking-call")->severity;
+	end(&j);
+	return severity;
+}
+
+static void what_is_ready_once_in_hundred_times_is_a_client(void **state)
+{
+	(void)state;
+	assert_int_equal(severity_with(0), TACHO__SEVERITY_INFO);
+	assert_int_equal(severity_with(3), TACHO__SEVERITY_INFO);
+	assert_true(severity_with(4) >= TACHO__SEVERITY_WARNING);
+}
+
 /* Requests come one after the other, and the last one takes long. */
 static void keep_busy(struct judged *j, uint32_t loop)
 {
@@ -267,6 +297,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_a_client_waits_for_by_itself_is_no_alarm),
 		cmocka_unit_test(clients_that_wait_for_each_other_are_one),
+		cmocka_unit_test(what_is_ready_once_in_hundred_times_is_a_client),
 		cmocka_unit_test(a_client_may_keep_its_thread_busy),
 		cmocka_unit_test(who_accepts_is_full_while_others_wait_for_that),
 		cmocka_unit_test(connections_that_wait_now_and_then_are_load),
