@@ -7,6 +7,7 @@ report counts, and the file of before is kept.
 import json
 import os
 import re
+import resource
 import signal
 import struct
 import subprocess
@@ -264,6 +265,21 @@ loop = """) + "while True: loop.poll(1)\n", cwd=tmp, start_new_session=True)
     check("killed_run_leaves_a_readable_file", len(events_by_pid(path)) == 1)
 
 
+def test_descriptors(tmp):
+    """Each process that is recorded takes some of tacho's: it may have as many as it is allowed to. The
+    program has as many as before."""
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    few = lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (100, hard))  # noqa: E731
+    told = os.path.join(tmp, "limits")
+    # The program is there before tacho waits for it: it asks until that is so.
+    p = run("-q", "-o", os.path.join(tmp, "few.tacho"), "--", "sh", "-c",
+            "ulimit -n; for i in $(seq 100); do prlimit -n -p $PPID -o SOFT --noheadings >" + told +
+            f"; grep -q '^ *{hard}$' {told} && break; sleep 0.1; done", cwd=tmp, preexec_fn=few)
+    check("tacho_may_have_all_the_descriptors_it_is_allowed_to",
+          open(told).read().strip() == str(hard), open(told).read())
+    check("the_program_may_have_as_many_as_before", p.stdout.strip() == "100", said(p))
+
+
 def main():
     with folder() as tmp:
         path = os.path.join(tmp, "rec.tacho")
@@ -274,7 +290,7 @@ def main():
         test_damage(tmp, path)
         test_own_name(tmp)
         test_again(tmp, path)
-    for test in (test_windows, test_killed):
+    for test in (test_windows, test_killed, test_descriptors):
         with folder() as tmp:
             test(tmp)
     return 1 if failures else 0
