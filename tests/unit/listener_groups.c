@@ -1,5 +1,7 @@
 /* More boxes are listened to than one thread can wait for. */
 #include <dirent.h>
+#include <linux/futex.h>
+#include <poll.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -7,6 +9,7 @@
 #include <stdlib.h>
 #include <sys/eventfd.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -77,10 +80,42 @@ static void threads_are_few_and_end(void **state)
 	assert_int_equal(threads(), before);
 }
 
+/* As a recorder does that has something to say. */
+static void call(unsigned i)
+{
+	__atomic_add_fetch(&futexes[i], 1, __ATOMIC_RELEASE);
+	syscall(SYS_futex, &futexes[i], FUTEX_WAKE, 1, NULL, NULL, 0);
+}
+
+static void whoever_calls_is_heard(void **state)
+{
+	static const unsigned callers[] = {0, 126, 127, 254, COUNT - 1};
+	struct tacho__listener *l = tacho__listener_new();
+
+	(void)state;
+	assert_non_null(l);
+	add_all(l);
+	for (unsigned i = 0; i < sizeof(callers) / sizeof(callers[0]); i++) {
+		struct pollfd p = {.fd = poke, .events = POLLIN};
+		uint64_t times;
+
+		call(callers[i]);
+		assert_int_equal(poll(&p, 1, 60000), 1);
+		assert_int_equal(read(poke, &times, sizeof(times)), sizeof(times));
+		for (unsigned k = 0; k < COUNT; k++)
+			assert_int_equal(heard[k].poked, k == callers[i]);
+		heard[callers[i]].poked = false;
+	}
+	for (unsigned i = 0; i < COUNT; i++)
+		tacho__listener_remove(&heard[i]);
+	tacho__listener_free(l);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(threads_are_few_and_end),
+		cmocka_unit_test(whoever_calls_is_heard),
 	};
 
 	return cmocka_run_group_tests(tests, make_file, NULL);
