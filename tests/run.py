@@ -419,8 +419,8 @@ def asan():
             env=dict(SANITIZERS, TACHO_BIN=str(tacho),
                      TACHO_TEST_PRELOAD=str(BUILD / 'src/hooks/libtacho-preload.so')), limit=limit)
     if built.get('build-asan') and build('build'):
-        runner.each(script, ('e2e/answers_golden.py', 'e2e/run_recording.py',
-                             'e2e/run_continuous.py'), CPUS)
+        runner.each(script, ('e2e/run_sentinels.py', 'e2e/run_continuous.py', 'e2e/run_recording.py',
+                             'e2e/answers_golden.py'), CPUS)
     if built.get('build-asan') and 'microhttpd' in subprocess.run(
             ['ldd', tacho], capture_output=True, text=True).stdout:
         script('fuzz/serve_requests.py')
