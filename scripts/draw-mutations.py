@@ -5,7 +5,7 @@
 
 Every line of code is as likely as any other, and so is every operator that fits the line: what comes is
 not chosen. A bug that the compiler refuses, or of which it makes the same code, is drawn anew. Each is
-named by its line and what was changed; the name may be rewritten to say what is wrong then.
+named by what the line is then.
 """
 import pathlib
 import random
@@ -91,7 +91,7 @@ def draw(places, dice):
         if before and (not after or before == after):
             return None
     what = new.strip() if new.strip() != ';' else f'without {lines[number].strip()}'
-    return '\n'.join([f'@@ {path.relative_to(ROOT)}: line {number + 1}: {what}', *(f'- {line.strip()}'.strip() for line in lines[number:end]),
+    return '\n'.join([f'@@ {path.relative_to(ROOT)}: {what}', *(f'- {line.strip()}'.strip() for line in lines[number:end]),
                       *(f'+ {line.strip()}'.strip() for line in bug[number:end])])
 
 
