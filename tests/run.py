@@ -419,7 +419,7 @@ def asan():
             env=dict(SANITIZERS, TACHO_BIN=str(tacho),
                      TACHO_TEST_PRELOAD=str(BUILD / 'src/hooks/libtacho-preload.so')), limit=limit)
     if built.get('build-asan') and build('build'):
-        runner.each(script, ('e2e/run_sentinels.py', 'e2e/run_continuous.py', 'e2e/run_recording.py',
+        runner.each(script, ('e2e/run_continuous.py', 'e2e/run_recording.py',
                              'e2e/answers_golden.py'), CPUS)
     if built.get('build-asan') and 'microhttpd' in subprocess.run(
             ['ldd', tacho], capture_output=True, text=True).stdout:
@@ -592,7 +592,7 @@ def main():
         TACHO_BIN=str(BUILD / 'src/cli/tacho'), TACHO_EXAMPLES=str(BUILD / 'examples'),
         TACHO_SOAK='1' if SOAK else '0', TACHO_TEST_QUIET=str(QUIET)),
         low_suites={suite.__name__ for row in [BESIDE, *COMPUTING] for suite in row},
-        steadied=() if SOAK else {suite.__name__ for suite in [e2e, hostile, daemons, blocked, *BESIDE]})
+        steadied=() if SOAK else {suite.__name__ for suite in [e2e, hostile, daemons, blocked, asan, *BESIDE]})
     results = runner.results
 
     def run(suites):

@@ -265,6 +265,15 @@ loop = """) + "while True: loop.poll(1)\n", cwd=tmp, start_new_session=True)
     check("killed_run_leaves_a_readable_file", len(events_by_pid(path)) == 1)
 
 
+def test_watched(tmp):
+    """What is watched for and does not happen leaves the window of the end alone."""
+    p = run("-q", "--on", "stall>1h or poll>1h or lag>1h", "-o", os.path.join(tmp, "kept/"), "--",
+            PYTHON, "-c", LOOPS, cwd=tmp)
+    kept = traces(os.path.join(tmp, "kept"))
+    check("what_does_not_happen_leaves_no_window", p.returncode == 0 and not p.stderr and
+          len(kept) == 1, (said(p), kept))
+
+
 def test_descriptors(tmp):
     """Each process that is recorded takes some of tacho's: it may have as many as it is allowed to. The
     program has as many as before."""
@@ -290,7 +299,7 @@ def main():
         test_damage(tmp, path)
         test_own_name(tmp)
         test_again(tmp, path)
-    for test in (test_windows, test_killed, test_descriptors):
+    for test in (test_windows, test_killed, test_watched, test_descriptors):
         with folder() as tmp:
             test(tmp)
     return 1 if failures else 0
