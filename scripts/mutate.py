@@ -96,7 +96,7 @@ AREAS = {
     'cli': 'e2e/answers_golden.py e2e/cli_trace.py e2e/cli_columns.py e2e/cli_boxes.py '
            'e2e/cli_bad_input.py e2e/cli_live.py e2e/sql_use.py e2e/run_status.py '
            'e2e/report_bad_input.py e2e/run_recording.py e2e/sql_docs.py e2e/ends.py '
-           'e2e/doctor.py',
+           'e2e/doctor.py e2e/symbols_debuginfod.py',
 }
 INSIDE = ('base', 'format', 'core', 'hooks', 'read')  # part of what recorded programs link
 WITH_PAGE = ('serve', 'view')  # the page takes long to build: only where its tests are run

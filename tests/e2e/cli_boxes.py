@@ -228,6 +228,7 @@ def test_recover():
               not os.path.exists(path), said(p))
         check("recover_json", data and data["recovered"] == 1 and
               data["boxes"][0]["result"] == "recovered" and data["boxes"][0]["events"] == 40 and
+              data["boxes"][0]["message"] is None and
               os.path.exists(os.path.join(b.out, data["boxes"][0]["file"])), said(p))
         p = b.run("info", os.path.join(b.out, data["boxes"][0]["file"])) if data else p
         check("recovered_trace_says_so", "by recover on" in p.stdout, said(p))
