@@ -176,6 +176,6 @@ void tacho__rules_pool(struct tacho__explaining *x);
 void tacho__rules_io(struct tacho__explaining *x);
 void tacho__rules_process(struct tacho__explaining *x);
 void tacho__rules_end(struct tacho__explaining *x); /* after rules_stuck */
-int tacho__fold(struct tacho__explaining *x);
+int tacho__fold(struct tacho__explaining *x);	    /* 0 or -ENOMEM */
 
 #endif

@@ -37,7 +37,8 @@ COMMANDS = [
 
 
 def tacho(arguments, **short):
-    env = {'PATH': os.environ['PATH'], 'TZ': 'UTC', 'LC_ALL': 'C.UTF-8', 'LD_PRELOAD': LIBRARY,
+    kept = {name: os.environ[name] for name in ('PATH', 'TACHO_BOX_DIR') if name in os.environ}
+    env = {**kept, 'TZ': 'UTC', 'LC_ALL': 'C.UTF-8', 'LD_PRELOAD': LIBRARY,
            **{f'SHORT_MEMORY_{name.upper()}': str(value) for name, value in short.items()}}
     return subprocess.run([BIN, *arguments], cwd=ANSWERS, env=env, capture_output=True, timeout=120,
                           stdin=subprocess.DEVNULL)
