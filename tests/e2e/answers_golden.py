@@ -82,8 +82,9 @@ def exports(folder, name):
         by_type.setdefault(json.loads(line)['fact'], []).append(line)
     for kind, lines in sorted(by_type.items()):
         said.append(f'{kind}: {len(lines)}, {digest(chr(10).join(lines))}\n  {lines[0]}\n')
-    packets = tacho(folder, 'export', name, '--format', 'perfetto')
-    return ''.join(said) + f'perfetto: {digest(packets)}\n'
+    for form in ('perfetto', 'collapsed'):
+        said.append(f"{form}: {digest(tacho(folder, 'export', name, '--format', form))}\n")
+    return ''.join(said)
 
 
 def answers(folder, name):
