@@ -10,6 +10,22 @@ from libhostile import (MALLORY, VICTIM, box_of, boxes_of, check, crash_as, end_
                         until)
 
 
+def test_several(tmp):
+    """What limits a user's boxes leaves an honest one theirs: several at the same time."""
+    place = fresh(tmp, "several")
+    agent = start_agent("-o", place)
+    victims = [record_as(VICTIM, tmp, "turns:20", "park:600000") for _ in range(3)]
+    boxes = [box_of(victim) for victim in victims]
+    check("several of a user: all are followed",
+          until(lambda: set(boxes) <= set(files_of(agent.pid))), boxes)
+    for victim in victims:
+        victim.kill()
+        victim.wait()
+    kept = [bool(saved(place, victim)) for victim in victims]
+    check("several of a user: all windows are saved", all(kept), kept)
+    end_agent(agent)
+
+
 def test_forged(tmp):
     """A box of one user that names the process of another."""
     victim = record_as(VICTIM, tmp, "turns:50", "park:60000")
@@ -193,5 +209,5 @@ def test_folder_link(tmp):
 
 
 if __name__ == "__main__":
-    main(test_forged, test_links, test_taken, test_reused, test_renamed, test_gone, test_hard_links,
-         test_folder_link)
+    main(test_several, test_forged, test_links, test_taken, test_reused, test_renamed, test_gone,
+         test_hard_links, test_folder_link)
