@@ -4,8 +4,8 @@
     scripts/draw-mutations.py COUNT [SEED] >tests/mutations/FILE.txt
 
 Every line of code is as likely as any other, and so is every operator that fits the line: what comes is
-not chosen. A bug that the compiler refuses, or of which it makes the same code, is drawn anew. Each is
-named by what the line is then.
+not chosen. A bug that the compiler refuses, or of which it makes the same code, is drawn anew, in files that
+compile without options of the build. Each is named by what the line is then.
 """
 import pathlib
 import random
@@ -21,7 +21,8 @@ OPERATORS = [  # what is looked for, and what stands there instead
     (r' & ', ' | '), (r' \| ', ' & '), (r' << ', ' >> '), (r' >> ', ' << '),
     (r' \+= ', ' -= '), (r' -= ', ' += '), (r' \|= ', ' = '), (r'\+\+', '--'),
     (r'\btrue\b', 'false'), (r'\bfalse\b', 'true'), (r'\bcontinue;', 'break;'),
-    (r'\bbreak;', 'continue;'), (r'\bif \(!', 'if ('), (r'\bif \((?!!)(.*)\)( \{)?$', r'if (!(\1))\2'),
+    (r'\bbreak;', 'continue;'), (r'\bif \(!', 'if ('),
+    (r'\bif \((?!!)(.*)\)( \{)?$', r'if (!(\1))\2'),
     (r'\breturn 0;', 'return 1;'), (r'\breturn -E\w+;', 'return 0;'),
     (r'(?<![\w.])[1-9]\d*(?![\w.])', lambda m: str(int(m.group()) + 1)),
     (r'(?<![\w.])[1-9]\d*(?![\w.])', lambda m: str(int(m.group()) - 1)),
@@ -60,7 +61,8 @@ def changes_of(line):
 def compiled(source):
     """The code that the compiler makes of this source; None: it refuses."""
     done = subprocess.run(
-        ['gcc', '-std=gnu11', '-O2', '-w', '-S', '-I', 'src', '-I', 'include', '-x', 'c', '-', '-o', '-'],
+        ['gcc', '-std=gnu11', '-O2', '-w', '-S', '-I', 'src', '-I', 'include', '-x', 'c', '-',
+         '-o', '-'],
         input=source, capture_output=True, text=True, cwd=ROOT)
     return done.stdout if done.returncode == 0 else None
 
@@ -91,7 +93,8 @@ def draw(places, dice):
         if before and (not after or before == after):
             return None
     what = new.strip() if new.strip() != ';' else f'without {lines[number].strip()}'
-    return '\n'.join([f'@@ {path.relative_to(ROOT)}: {what}', *(f'- {line.strip()}'.strip() for line in lines[number:end]),
+    return '\n'.join([f'@@ {path.relative_to(ROOT)}: {what}',
+                      *(f'- {line.strip()}'.strip() for line in lines[number:end]),
                       *(f'+ {line.strip()}'.strip() for line in bug[number:end])])
 
 

@@ -38,7 +38,7 @@ SANITIZERS = {
 }
 BUILDS = {  # folder: (compiler, options of meson setup)
     'build': ('gcc', ['-Dtestpoints=true', '-Dpage=enabled']),
-    # Optimized less, as sanitizers see more then: a third less time to build.
+    # Optimized less, as sanitizers see more then: a fifth less time to build.
     'build-asan': ('clang', ['-Db_sanitize=address,undefined', '-Db_lundef=false',
                              '-Doptimization=1']),
     'build-tsan': ('clang', ['-Db_sanitize=thread', '-Db_lundef=false', '-Dpage=disabled']),
@@ -408,7 +408,7 @@ def blocked():
 
 
 def asan():
-    """The unit tests under AddressSanitizer and UndefinedBehaviorSanitizer."""
+    """The unit tests and tacho itself under AddressSanitizer and UndefinedBehaviorSanitizer."""
     program_suite('asan', 'build-asan', before=fixed_addresses(), slower=3)
     # The program itself: all that it says of recordings, recording, and strange requests.
     tacho = ROOT / 'build-asan/src/cli/tacho'

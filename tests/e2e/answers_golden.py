@@ -25,7 +25,7 @@ TEXTS = [
     ('cat', '--limit', '25'), ('cat', '--last', '20ms', '--limit', '25', '--time', 'wall'),
 ]
 IMPORTED = [IMPORTS / name for name in ('go-stops.trace.gz', 'go-leak.trace.gz', 'dial9/0.5.7.bin.gz')]
-COMPARED = ('downstream.tacho', 'wake-latency.tacho')  # kinds of the same names
+COMPARED = ('downstream.tacho', 'wake-latency.tacho')  # neither has what the other has
 BUSY = 'leak.tacho'  # of which a part is drawn
 TOGETHER = ('crash.tacho', 'threads.tacho')  # a folder of two processes
 JSONS = [('report', '--ledger'), ('stats',), ('blame',), ('info',)]

@@ -20,7 +20,6 @@ ANSWERS, IMPORTS = TESTS / 'golden-answers', TESTS / 'golden-import'
 LIBRARY = os.path.join(os.environ['TACHO_BUILD'], 'tests/e2e/libshort_memory.so')
 EACH = 3  # of the allocations of one place in the code: the first ones, and as many of the last
 endless = []  # what does not end takes long enough once
-PROGRAM = (watched(), 'turns:20', 'exit:7')
 COMMANDS = [
     ('info', 'threads.tacho'), ('info', '--json', 'crash.tacho'),
     ('report', 'lock.tacho'), ('report', '--all', '--ledger', 'pool.tacho'),
@@ -91,10 +90,19 @@ def test(arguments, tmp):
                   f'{len(bad)} times, first: ' + ' ;; '.join(bad[:12]))
 
 
+def record(out, files, **short):
+    """A program that says by files that it has begun, and that it has come to its end."""
+    begun, ended = files
+    return tacho(('run', '-q', '-o', out, '--', watched(), f'touch:{begun}', 'turns:20',
+                  f'touch:{ended}', 'exit:7'), **short)
+
+
 def wrong_run(number, tmp):
     """What is wrong with a recording in which this allocation fails; '': nothing."""
-    out = os.path.join(tmp, f'{number}.tacho')
-    p = tacho(('run', '-q', '-o', out, '--', *PROGRAM), at=number)
+    out, *files = (os.path.join(tmp, f'{number}.{end}') for end in ('tacho', 'begun', 'ended'))
+    p = record(out, files, at=number)
+    if os.path.exists(files[0]) and (p.returncode != 7 or not os.path.exists(files[1])):
+        return f'the program did not run to its end, but to exit {p.returncode}: {said(p)[:200]}'
     if p.returncode < 0:
         return f'{signal.Signals(-p.returncode).name}: {p.stderr.decode()[-100:]}'
     if p.returncode == 7 and not p.stderr.strip():
@@ -107,19 +115,21 @@ def wrong_run(number, tmp):
 
 
 def test_run(tmp):
-    """The program is recorded, or it is said why not; and it runs to its end unless nothing began."""
-    if not PROGRAM[0]:
+    """The program is recorded, or it is said why not; and once begun, it runs to its end."""
+    if not watched():
         skip('run', 'the program to record was not built')
         return
     log = os.path.join(tmp, 'run-log')
-    whole = tacho(('run', '-q', '-o', os.path.join(tmp, 'whole.tacho'), '--', *PROGRAM), log=log)
+    whole = record(f'{tmp}/whole.tacho', (f'{tmp}/begun', f'{tmp}/ended'), log=log)
     places = pathlib.Path(log).read_text().split()
-    check('run: it allocates', whole.returncode == 7 and len(places) > 10, said(whole))
+    check('run: it allocates', whole.returncode == 7 and len(places) > 10 and
+          os.path.exists(f'{tmp}/ended'), said(whole))
     numbers = chosen(places)
     with ThreadPoolExecutor(max_workers=2) as pool:
         bad = [f'number {n} of {len(places)}, at {places[n - 1]}: {what}' for n, what in
                zip(numbers, pool.map(lambda n: wrong_run(n, tmp), numbers)) if what]
-    check(f'run: one of {len(numbers)} allocations', not bad, f'{len(bad)} times: ' + ' ;; '.join(bad[:12]))
+    check(f'run: one of {len(numbers)} allocations', not bad,
+          f'{len(bad)} times: ' + ' ;; '.join(bad[:12]))
 
 
 def main():
