@@ -75,7 +75,10 @@ struct tacho_options {
 	size_t size;
 
 	/* TACHO_MAX_BYTES: size of the whole box. 1 MiB to 64 GiB, default 32 MiB.
-	   Memory is taken from tmpfs step by step as it is needed. */
+	   Memory is taken from tmpfs step by step as it is needed. A box stays smaller
+	   where it would harm the program: all boxes together leave at least half of
+	   the file system free, and take at most 5 % (TACHO_MEMORY_SHARE, in percent)
+	   of the memory limit of their cgroup. tacho_status says so. */
 	uint64_t max_bytes;
 
 	/* TACHO_MIN_AGE: the window that is wanted. While all older records fit this
@@ -90,7 +93,7 @@ struct tacho_options {
 	uint64_t poll_threshold_ns;
 
 	/* TACHO_BOX_DIR: where the box is made; must be on tmpfs. Default:
-	   /dev/shm/tacho-<uid>, else $XDG_RUNTIME_DIR/tacho. */
+	   /dev/shm/tacho-<uid>, else $XDG_RUNTIME_DIR/tacho or /run/user/<uid>/tacho. */
 	const char *box_dir;
 
 	/* TACHO_SERVICE: a name for this program, shown by the tools. At most 63 bytes. */

@@ -45,6 +45,7 @@ enum tacho_role {
 	TACHO_ROLE_SPAN,	  /* id of an asynchronous span */
 	TACHO_ROLE_SPAN_OR_NONE,  /* 0: not given */
 	TACHO_ROLE_RESULT,	  /* of a poll: enum tacho_result */
+	TACHO_ROLE_SUBJECT,	  /* enum tacho_sched_subject */
 	TACHO_ROLE_VALUE,	  /* i64 or f64, as the counter that is the argument says */
 	TACHO_ROLE_TRIGGER,	  /* number of a trigger: what tacho_read_trigger says of it */
 	TACHO_ROLE_TRACE_ID,	  /* its high half; the low half is the next word */
@@ -168,7 +169,8 @@ enum tacho_role {
 		F(ASYNC_BEGIN, parent, W(1), SPAN_OR_NONE, "span id of the parent or 0") \
 	E(SCHED, 0x83, "sched", 2, PLAIN, \
 	  "{runnable_ns} runnable but not running, {involuntary_switches} involuntary switches, " \
-	  "{minor_faults} minor and {major_faults} major faults", "see below") \
+	  "{minor_faults} minor and {major_faults} major faults", \
+	  "as SCHED_INTERVAL, without its interval; no longer written") \
 		F(SCHED, runnable_ns, W(0), NS, "ns runnable but not running") \
 		F(SCHED, involuntary_switches, ARG, NUMBER, "involuntary switches") \
 		F(SCHED, minor_faults, BITS(1, 0, 32), NUMBER, "minor faults") \
@@ -253,7 +255,18 @@ enum tacho_role {
 		F(CALL_OPEN, call, ARG, ID, "name (text)") \
 		F(CALL_OPEN, since_ns, W(1), TIME, "when it began; 0 not known, after its last record") \
 		F(CALL_OPEN, on, W(2), ON, "descriptor, process or thread, or 2^64 - 1: none") \
-		F(CALL_OPEN, at, REST(3), FRAMES, "where it was called")
+		F(CALL_OPEN, at, REST(3), FRAMES, "where it was called") \
+	E(SCHED_INTERVAL, 0xca, "sched", 4, PLAIN, \
+	  "[{subject}: ]{runnable_ns} runnable but not running[ since {begin_ns}], " \
+	  "{involuntary_switches} involuntary switches, {minor_faults} minor and {major_faults} " \
+	  "major faults", "how the kernel treated the thread until this record; see below") \
+		F(SCHED_INTERVAL, subject, BITS(0, 16, 8), SUBJECT, \
+		  "what it is about: 1 wait, 2 call, 3 poll, 4 loop iteration; 0 not known") \
+		F(SCHED_INTERVAL, begin_ns, W(2), TIME, "ticks at which the interval began; 0 not known") \
+		F(SCHED_INTERVAL, runnable_ns, W(1), NS, "ns runnable but not running in it") \
+		F(SCHED_INTERVAL, involuntary_switches, ARG, NUMBER, "involuntary switches") \
+		F(SCHED_INTERVAL, minor_faults, BITS(3, 0, 32), NUMBER, "minor faults") \
+		F(SCHED_INTERVAL, major_faults, BITS(3, 32, 32), NUMBER, "major faults")
 /* clang-format on */
 
 /* Where a field stands: the word (-1: the argument), its lowest bit there, how many bits. 0 bits: all

@@ -243,7 +243,8 @@ struct tacho_process {
 	/* The records tell all that happened until then: what is open lasts until then. 0: until
 	   the last record. */
 	uint64_t until_ns;
-	const char *command_line; /* its arguments, with spaces between; "": not known */
+	const char *command_line; /* its arguments, with spaces between, without credentials;
+				     "": not known */
 	const char *imported;	  /* "a Go 1.26 execution trace"; "": it was recorded by tacho */
 };
 TACHO_READ_API uint32_t tacho_read_process_count(const struct tacho_reader *reader);

@@ -114,6 +114,15 @@ enum tacho_result {
 #define TACHO_WAITED_GOT 1u    /* it got it; else it gave up */
 #define TACHO_WAITED_SIGNAL 2u /* for a signal (condition variable, semaphore), not a lock */
 
+/* What a record of the kernel's scheduling is about: what ended right before it. */
+enum tacho_sched_subject {
+	TACHO_SCHED_UNKNOWN = 0,
+	TACHO_SCHED_WAIT = 1,	   /* a wait of a loop */
+	TACHO_SCHED_CALL = 2,	   /* a blocking call */
+	TACHO_SCHED_POLL = 3,	   /* a poll */
+	TACHO_SCHED_ITERATION = 4, /* code of a loop iteration; a part of it if the loop goes on */
+};
+
 /* What a descriptor is, as far as it matters to whoever waits for it. */
 enum tacho_descriptor_kind {
 	TACHO_DESCRIPTOR_UNKNOWN = 0,

@@ -10,11 +10,12 @@ set -u
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 build_packages='gcc libc6-dev make meson ninja-build pkg-config libzstd-dev zlib1g-dev
-	libdw-dev libelf-dev libiberty-dev libsqlite3-dev python3'
+	libdw-dev libelf-dev libiberty-dev libsqlite3-dev musl-tools python3'
 page_packages='clang lld wasi-libc libclang-rt-14-dev-wasm32 esbuild node-typescript libmicrohttpd-dev'
 test_packages='libcmocka-dev g++ clang lld llvm libclang-rt-14-dev clang-format clang-tidy cppcheck
 	valgrind strace gdb binutils mandoc util-linux mount wasi-libc dpkg-dev libevent-dev
-	libuv1-dev libasio-dev libssl-dev liburing2
+	libuv1-dev libasio-dev libssl-dev liburing2 busybox-static
+	libjemalloc2 libgoogle-perftools4 libeatmydata1 libfaketime libproxychains4 tsocks fakeroot ltrace
 	protobuf-compiler golang-go debuginfod libdebuginfod1 chromium fonts-dejavu-core'
 # Subjects of tests, and those who ask them.
 daemon_packages='memcached redis-server redis-tools nginx nginx-common haproxy wrk bind9 unbound tor
@@ -22,7 +23,7 @@ daemon_packages='memcached redis-server redis-tools nginx nginx-common haproxy w
 # The same in a soak.
 soak_packages='php8.2-fpm cargo beanstalkd dnsmasq-base gearman-job-server knot lighttpd mosquitto
 	ngircd nsd rsync stunnel4 tinyproxy varnish'
-cross_packages='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user'
+cross_packages='gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user libc6-dev-i386 lib32gcc-12-dev'
 bench_packages='lttng-tools liblttng-ust-dev babeltrace2 libuv1-dev memcached redis-server nginx'
 
 check=no

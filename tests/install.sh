@@ -28,6 +28,10 @@ pkgconfig=$(dirname "$pc")
 libdir=$(dirname "$pkgconfig")
 program=$(find "$stage" -path '*/bin/tacho')
 check 'the tacho program runs' "$program" --version
+check 'the recording library is installed' test -s "$libdir/tacho/libtacho-preload.so"
+if [ -e "$build/src/hooks/libtacho-preload-musl.so" ]; then
+	check 'the one for musl lies beside it' test -s "$libdir/tacho/libtacho-preload-musl.so"
+fi
 check 'man pages are installed' test -n "$(find "$stage" -path '*/man1/tacho.1*')"
 if "$program" view --html - >"$stage/page.html" 2>&1; then
 	check 'the page is installed as files' test -s "$(find "$stage" -path '*/tacho/page/engine.wasm')"

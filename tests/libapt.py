@@ -27,10 +27,18 @@ def places_of_debian():
     return sorted(set(found))
 
 
-class Apt:
-    """apt with lists and archives in a folder of its own; the system's are left alone."""
+def older_places(release):
+    """The same of another release, without its updates."""
+    sites = {place.split()[0] for place in places_of_debian()
+             if not place.split()[1].endswith(("-security", "-updates", "-backports"))}
+    return [f"{site} {release} main" for site in sorted(sites)]
 
-    def __init__(self, folder):
+
+class Apt:
+    """apt with lists and archives in a folder of its own; the system's are left alone. `release`: of
+    this older Debian."""
+
+    def __init__(self, folder, release=None):
         for needed in ("apt-get", "dpkg-deb", "dpkg-query", "dpkg-source"):
             if not shutil.which(needed):
                 raise Unavailable(f"there is no {needed}")
@@ -39,7 +47,7 @@ class Apt:
         os.makedirs(f"{folder}/archives/partial")
         key = "/usr/share/keyrings/debian-archive-keyring.gpg"
         with open(f"{folder}/sources.list", "w", encoding="ascii") as f:
-            for place in places_of_debian():
+            for place in places_of_debian() if not release else older_places(release):
                 f.write(f"deb [signed-by={key}] {place}\ndeb-src [signed-by={key}] {place}\n")
         self.apt = ["apt-get", "-qq", "-o", f"Dir::Etc::SourceList={folder}/sources.list",
                     "-o", "Dir::Etc::SourceParts=-", "-o", f"Dir::State::Lists={folder}/lists",

@@ -73,6 +73,8 @@ static void put_lane(struct json *j, const struct tacho__lane *l)
 		json_put_u64(j, "type", r->type);
 		json_put_u64(j, "row", r->row);
 		json_put_u64(j, "count", r->track.count);
+		if (r->type == TACHO__TRACK_POLLS)
+			json_put_u64(j, "unnamed", r->track.unnamed);
 		if (r->curve)
 			json_put_f64(j, "most", (double)r->curve->most);
 		put_row_name(j, l, r);

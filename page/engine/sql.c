@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "engine.h"
+#include "query/allow.h"
 #include "query/table.h"
 
 #define ROWS_MOST 2000000u
@@ -40,6 +41,42 @@ EXPORT(page_sql_tables) const char *page_sql_tables(void)
 		json_object_end(&j);
 	}
 	json_array_end(&j);
+	return answer_end(&j);
+}
+
+static void put_names(struct json *j, const char *key, const char *const *names)
+{
+	json_put_array(j, key);
+	for (; *names; names++)
+		json_string(j, *names);
+	json_array_end(j);
+}
+
+/* What queries may use, and how much of it: query/allow.h for the worker that runs SQLite. */
+EXPORT(page_sql_rules) const char *page_sql_rules(void)
+{
+#define NAME(name) #name,
+	static const char *const actions[] = {TACHO_SQL_READS(NAME) NULL};
+#undef NAME
+	struct json j;
+
+	answer_begin(&j);
+	json_object(&j);
+	put_names(&j, "functions", tacho__sql_functions);
+	put_names(&j, "modules", tacho__sql_modules);
+	put_names(&j, "pragmas", tacho__sql_pragmas);
+	put_names(&j, "actions", actions);
+#define NUMBER(name, value) json_put_u64(&j, #name, value);
+	json_put_object(&j, "config");
+	TACHO_SQL_CONFIG(NUMBER)
+	json_object_end(&j);
+	json_put_object(&j, "limits");
+	TACHO_SQL_LIMITS(NUMBER)
+	json_object_end(&j);
+#undef NUMBER
+	json_put_u64(&j, "seconds", TACHO_SQL_SECONDS);
+	json_put_u64(&j, "bytes", TACHO_SQL_BYTES);
+	json_object_end(&j);
 	return answer_end(&j);
 }
 

@@ -43,6 +43,7 @@ export interface Row {
 	type: Track;
 	row: number;
 	count: number;
+	unnamed?: number; // of callbacks: those that are turns of a loop
 	most?: number; // of a curve
 	name: string | null;
 }
@@ -132,7 +133,16 @@ export interface LedgerThread {
 
 export interface Report {
 	trace: { from_ns: Time; to_ns: Time; events: number };
-	verdict: { category: string; pid: number; program: string | null; summary: string };
+	verdict: {
+		category: string;
+		pid: number;
+		program: string | null;
+		summary: string;
+		judged_loops: number;
+		other_threads: number;
+		other_cpus: number | null;
+		readable: { damaged: boolean; cut: boolean; share: number; records: number; lost_records: number; text: string | null };
+	};
 	findings: Finding[];
 	considered: { rule: string; what: string; cost_ns: number; reason: string }[];
 	coverage: Record<string, { checked: boolean; why: string | null }>;
@@ -180,8 +190,10 @@ export interface Like {
 	ns: number;
 }
 
-/* struct tacho__box: begin, ns (doubles), what, count, index (words), busy (float) */
+/* struct tacho__box of src/view/track.h: begin, ns, those of the longest (doubles), what, count, index
+   (words), busy (float) */
 export type Boxes = ArrayBuffer;
+export const BOX_BYTES = 48;
 
 export class BoxReader {
 	readonly count: number;
@@ -190,7 +202,7 @@ export class BoxReader {
 	private readonly floats: Float32Array;
 
 	constructor(boxes: Boxes) {
-		this.count = boxes.byteLength / 32;
+		this.count = boxes.byteLength / BOX_BYTES;
 		this.doubles = new Float64Array(boxes);
 		this.words = new Uint32Array(boxes);
 		this.floats = new Float32Array(boxes);
@@ -205,22 +217,30 @@ export class BoxReader {
 		}
 		return low;
 	}
+	/* Of the box: where it is drawn. */
 	begin(i: number): number {
-		return this.doubles[4 * i] as number;
+		return this.doubles[6 * i] as number;
 	}
 	ns(i: number): number {
-		return this.doubles[4 * i + 1] as number;
+		return this.doubles[6 * i + 1] as number;
+	}
+	/* Of the longest thing in it, as are `what` and `index`. */
+	longestBegin(i: number): number {
+		return this.doubles[6 * i + 2] as number;
+	}
+	longestNs(i: number): number {
+		return this.doubles[6 * i + 3] as number;
 	}
 	what(i: number): number {
-		return this.words[8 * i + 4] as number;
+		return this.words[12 * i + 8] as number;
 	}
 	things(i: number): number {
-		return this.words[8 * i + 5] as number;
+		return this.words[12 * i + 9] as number;
 	}
 	index(i: number): number {
-		return this.words[8 * i + 6] as number;
+		return this.words[12 * i + 10] as number;
 	}
 	busy(i: number): number {
-		return this.floats[8 * i + 7] as number;
+		return this.floats[12 * i + 11] as number;
 	}
 }

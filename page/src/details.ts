@@ -4,6 +4,7 @@ import { Track } from "./answers";
 import { bar } from "./bars";
 import { el } from "./dom";
 import { count, duration, sentence, share } from "./format";
+import { kindOf, many } from "./kinds";
 import { ownerClass, placeText } from "./owners";
 import type { Shown } from "./shown";
 import type { Tab } from "./tabs";
@@ -36,24 +37,6 @@ interface Crash {
 	real_ns: Time;
 	stack: Frame[];
 }
-
-const KINDS: Partial<Record<Track, string>> = {
-	[Track.Polls]: "callback",
-	[Track.Calls]: "blocking call",
-	[Track.Locks]: "wait for a lock",
-	[Track.Signals]: "wait for a condition or semaphore",
-	[Track.Runnable]: "runnable, and others ran",
-	[Track.Off]: "off the CPU",
-	[Track.Late]: "late wake",
-	[Track.Work]: "work of a pool",
-	[Track.Spans]: "span",
-	[Track.Samples]: "CPU sample",
-	[Track.Holes]: "loss",
-	[Track.Parks]: "wait for work",
-	[Track.Tasks]: "task",
-	[Track.Held]: "lock held while others waited for it",
-	[Track.Stopped]: "the process was stopped",
-};
 
 export class Details implements Tab {
 	readonly name = "Details";
@@ -102,13 +85,13 @@ export class Details implements Tab {
 	}
 
 	private title(hit: Hit): HTMLElement {
-		const many = hit.things > 1 ? ` · the longest of ${count(hit.things)} in this box` : "";
-		const what = hit.type === Track.Polls && !hit.what ? "turn" : (KINDS[hit.type] ?? "");
+		const others = hit.things > 1 ? ` · the longest of ${many(hit)} in ${duration(hit.box.to - hit.box.from)}` : "";
+		const what = kindOf(hit);
 		return el(
 			"h2",
 			"",
 			hit.name || what,
-			el("span", "cost", ` ${hit.ns ? duration(hit.ns) : ""} · ${what} on ${laneName(hit.lane)}${many}`),
+			el("span", "cost", ` ${hit.ns ? duration(hit.ns) : ""} · ${what} on ${laneName(hit.lane)}${others}`),
 		);
 	}
 

@@ -1,6 +1,7 @@
 /* The engine (page/engine, WASM) as functions. Runs in the worker. */
 import { ZSTDDecoder } from "zstddec";
 
+import { BOX_BYTES } from "./answers";
 import type { Boxes, Overview } from "./answers";
 import type { Argument } from "./protocol";
 
@@ -22,8 +23,6 @@ interface Exports {
 	page_map(columns: number): number;
 }
 
-/* struct tacho__box of src/view/track.h */
-const BOX_BYTES = 32;
 
 export class Engine {
 	private readonly text = new TextDecoder();

@@ -245,7 +245,7 @@ export class Painter {
 			const x = GUTTER + (b.begin(i) - from) * scale;
 			const w = Math.max(b.ns(i) * scale, 1);
 			const alone = b.things(i) === 1;
-			g.fillStyle = hatched || (byDuration ? colourByDuration(this.colours, b.ns(i)) : this.colour(line, b.what(i)));
+			g.fillStyle = hatched || (byDuration ? colourByDuration(this.colours, b.longestNs(i)) : this.colour(line, b.what(i)));
 			g.globalAlpha = alone ? 1 : 0.35 + 0.65 * Math.min(b.busy(i), 1);
 			g.fillRect(x, y, alone && w > 3 ? w - 0.5 : w, line.height);
 			if (line.label && alone && w > 34 && line.height > 8) {

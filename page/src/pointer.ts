@@ -2,6 +2,7 @@
    zooms at the pointer; a drag selects a range, with shift it pans. */
 import { Track } from "./answers";
 import { count, duration, share } from "./format";
+import { many } from "./kinds";
 import { GUTTER, Line } from "./layout";
 import type { Hit, Span, Timeline } from "./timeline";
 
@@ -24,7 +25,9 @@ export class Pointer {
 		canvas.addEventListener("pointerleave", () => (this.tip.hidden = true));
 		canvas.addEventListener("dblclick", (e) => {
 			const h = timeline.hit(e.offsetX, e.offsetY);
-			if (h) timeline.show({ from: h.begin - h.ns, to: h.begin + 2 * h.ns });
+			if (!h) return;
+			const size = h.box.to - h.box.from;
+			timeline.show({ from: h.box.from - size, to: h.box.to + size });
 		});
 	}
 
@@ -67,7 +70,7 @@ export class Pointer {
 	}
 
 	private text(h: Hit | undefined, x: number, y: number): string {
-		if (h && h.things > 1) return `${count(h.things)} things in ${duration(h.ns)}; the longest: ${h.name}`;
+		if (h && h.things > 1) return `${many(h)}, longest ${duration(h.ns)}: ${h.name}`;
 		if (h) return `${h.name} · ${duration(h.ns)}`;
 		for (const line of this.timeline.linesAt(x, y)) {
 			const text = curveText(line, this.timeline.time(x));

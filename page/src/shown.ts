@@ -6,6 +6,7 @@ import { Compare } from "./compare";
 import { Details } from "./details";
 import { $, el } from "./dom";
 import { FlameTab } from "./flame";
+import { sentence } from "./format";
 import { Flows } from "./flows";
 import { GoTo } from "./goto";
 import { showHeader, showNotices } from "./header";
@@ -65,7 +66,7 @@ export class Shown {
 		this.help = new Help(this.keys, $("help"));
 		showHeader(overview, report);
 		showNotices(overview);
-		if (!overview.things) $("lanes").append(nothing());
+		if (!overview.things) $("lanes").append(nothing(report));
 		this.address.read();
 	}
 
@@ -228,13 +229,16 @@ function idText(id: Time): string {
 }
 
 /* Over the lanes, of which there are none. */
-function nothing(): HTMLElement {
+function nothing(report: Report): HTMLElement {
+	const damage = report.verdict.readable.text;
+	if (damage)
+		return el("p", `nothing ${sentence(damage)}`, `${damage}.`);
 	return el(
 		"p",
 		"nothing",
 		el("b", "", "No thread recorded anything in this window."),
 		" A program is recorded once it runs an event loop that tacho knows, or calls tacho.h; ",
-		el("code", "", "tacho doctor PID"),
+		el("code", "", "tacho doctor -- COMMAND"),
 		" says what is missing.",
 	);
 }

@@ -69,9 +69,11 @@ export class Side {
 	private verdict(): HTMLElement {
 		const v = this.report.verdict;
 		const calm = v.category === "none" || v.category === "not-enough-data";
+		const damage = v.readable.text;
 		return el(
 			"section",
-			`verdict ${calm ? "calm" : "alarm"}`,
+			`verdict ${calm ? "calm" : v.category === "recording" ? "doubt" : "alarm"}`,
+			...(damage && damage !== v.summary ? [el("p", sentence(damage), damage)] : []),
 			el("h2", "", verdictText(v.category)),
 			el("p", sentence(v.summary), v.summary),
 		);

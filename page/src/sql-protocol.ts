@@ -7,8 +7,20 @@ export interface SqlTable {
 	columns: { name: string; type: string; text: string }[];
 }
 
+/* What queries may use, and how much of it: src/query/allow.h, by way of the engine. */
+export interface SqlRules {
+	functions: string[];
+	modules: string[];
+	pragmas: string[];
+	actions: string[];
+	config: Record<string, number>;
+	limits: Record<string, number>;
+	seconds: number;
+	bytes: number;
+}
+
 export type SqlRequest =
-	| { do: "start"; wasm: ArrayBuffer; tables: SqlTable[] }
+	| { do: "start"; wasm: ArrayBuffer; tables: SqlTable[]; rules: SqlRules }
 	/* Which columns of which tables it reads. */
 	| { do: "needs"; sql: string }
 	| { do: "empty"; table: number }
@@ -26,3 +38,7 @@ export interface SqlAnswer {
 }
 
 export type SqlResponse = { id: number; value: unknown } | { id: number; error: string };
+
+export function overtime(seconds: number): string {
+	return `The query was stopped after ${seconds} s. 'tacho sql --max-time 10m' allows more.`;
+}

@@ -2,24 +2,27 @@
    until a query names them; then the page brings the rows of the columns that the query reads. */
 import start, { Database, Sqlite, Value } from "@sqlite.org/sqlite-wasm";
 
-import type { Needs, SqlAnswer, SqlRequest, SqlResponse, SqlTable } from "./sql-protocol";
+import { bytes } from "./format";
+import { overtime } from "./sql-protocol";
+import type { Needs, SqlAnswer, SqlRequest, SqlResponse, SqlRules, SqlTable } from "./sql-protocol";
 
-/* The pragmas that only tell something; as in src/query/guard.c. */
-const QUESTIONS = [
-	"collation_list", "compile_options", "database_list", "function_list", "index_info", "index_list",
-	"index_xinfo", "module_list", "pragma_list", "table_info", "table_list", "table_xinfo",
-];
+const STEPS = 1000; // instructions of SQLite between two looks at the clock
 
 class Sql {
 	private readonly db: Database;
 	private own = true; // what runs is the page's, not the user's
+	private deadline = Infinity;
 	private read = new Map<number, Set<number>>();
+	private readonly actions: Set<number | undefined>;
 
 	constructor(
 		private readonly sqlite: Sqlite,
 		private readonly tables: SqlTable[],
+		private readonly rules: SqlRules,
 	) {
 		this.db = new sqlite.oo1.DB(":memory:");
+		this.actions = new Set(rules.actions.map((name) => sqlite.capi[`SQLITE_${name}`]));
+		this.harden();
 		for (const t of tables) {
 			const columns = t.columns.map((c) => `"${c.name}" ${c.type}`);
 			this.db.exec(`CREATE TABLE "${t.name}"(${columns.join(", ")})`);
@@ -32,23 +35,27 @@ class Sql {
 		this.own = false;
 	}
 
+	/* As tacho__sql_harden() in src/query/guard.c. */
+	private harden(): void {
+		const { capi, wasm } = this.sqlite;
+		const db = this.db.pointer;
+		for (const [name, value] of Object.entries(this.rules.config))
+			if (capi.sqlite3_db_config(db, capi[`SQLITE_DBCONFIG_${name}`] ?? -1, value, 0) && value)
+				throw new Error(`SQLite does not know the setting ${name}.`);
+		for (const [name, value] of Object.entries(this.rules.limits))
+			capi.sqlite3_limit(db, capi[`SQLITE_LIMIT_${name}`] ?? -1, value);
+		wasm.scopedAllocCall(() => capi.sqlite3_drop_modules(db, wasm.scopedAllocMainArgv(this.rules.modules)));
+		this.db.exec(`PRAGMA hard_heap_limit = ${this.rules.bytes}`);
+		capi.sqlite3_progress_handler(db, STEPS, () => (performance.now() > this.deadline ? 1 : 0), 0);
+	}
+
 	/* Queries read, and nothing else. */
 	private may(action: number, a: string, b: string): boolean {
 		const c = this.sqlite.capi;
-		switch (action) {
-			case c.SQLITE_READ:
-				this.note(a, b);
-				return true;
-			case c.SQLITE_SELECT:
-			case c.SQLITE_RECURSIVE:
-				return true;
-			case c.SQLITE_FUNCTION:
-				return b !== "load_extension";
-			case c.SQLITE_PRAGMA:
-				return QUESTIONS.includes(a.toLowerCase());
-			default:
-				return false;
-		}
+		if (action === c.SQLITE_FUNCTION) return this.rules.functions.includes(b.toLowerCase());
+		if (action === c.SQLITE_PRAGMA) return this.rules.pragmas.includes(a.toLowerCase());
+		if (action === c.SQLITE_READ) this.note(a, b);
+		return this.actions.has(action);
 	}
 
 	/* A query that only counts rows reads the column "". */
@@ -123,6 +130,7 @@ class Sql {
 		const s = this.db.prepare(sql);
 		const rows: Value[][] = [];
 		let more = false;
+		this.deadline = begin + this.rules.seconds * 1000;
 		try {
 			while (s.step()) {
 				more = rows.length === most;
@@ -130,7 +138,12 @@ class Sql {
 				rows.push(s.get([]));
 			}
 			return { columns: s.getColumnNames(), rows, more, ms: performance.now() - begin };
+		} catch (error) {
+			if (performance.now() > this.deadline) throw new Error(overtime(this.rules.seconds));
+			if (!/out of memory/.test(String(error))) throw error;
+			throw new Error(`The query needs more than ${bytes(this.rules.bytes)} of memory. 'tacho sql --max-memory 4G' allows more.`);
 		} finally {
+			this.deadline = Infinity;
 			s.finalize();
 		}
 	}
@@ -144,7 +157,7 @@ async function handle(r: SqlRequest): Promise<unknown> {
 		/* It looks for files, of which there are none, and says so. */
 		Object.assign(self, { sqlite3ApiConfig: { warn: quiet, log: quiet, debug: quiet } });
 		const sqlite = await start({ wasmBinary: r.wasm, locateFile: (name) => name, print: quiet, printErr: quiet });
-		sql = new Sql(sqlite, r.tables);
+		sql = new Sql(sqlite, r.tables, r.rules);
 		return null;
 	}
 	if (!sql) throw new Error("SQLite has not been started");

@@ -5,11 +5,13 @@ import { el } from "./dom";
 import { count, duration } from "./format";
 import type { Shown } from "./shown";
 import { sqliteCode } from "./source";
-import type { Needs, SqlAnswer, SqlRequest, SqlResponse, SqlTable } from "./sql-protocol";
+import { overtime } from "./sql-protocol";
+import type { Needs, SqlAnswer, SqlRequest, SqlResponse, SqlRules, SqlTable } from "./sql-protocol";
 import type { Tab } from "./tabs";
 
 const BATCH = 10000; // rows at once
 const SHOWN = 1000;
+const GRACE = 10; // seconds, after which a query is ended that does not stop by itself
 
 const EXAMPLES = [
 	"SELECT function, count(*), max(ns) AS longest_ns, begin_ns, tid, pid FROM polls GROUP BY function ORDER BY 3 DESC",
@@ -61,6 +63,7 @@ export class SqlTab implements Tab {
 	private readonly results = el("div", "");
 	private readonly help = el("div", "tables");
 	private tables: SqlTable[] = [];
+	private rules: SqlRules | undefined;
 	private sqlite: Sqlite | undefined;
 	private running = false;
 
@@ -127,8 +130,8 @@ export class SqlTab implements Tab {
 		this.state.classList.toggle("failed", failed);
 	}
 
-	private cancel(): void {
-		this.sqlite?.end("Cancelled.");
+	private cancel(why = "Cancelled."): void {
+		this.sqlite?.end(why);
 		this.sqlite = undefined;
 		this.running = false;
 	}
@@ -144,7 +147,7 @@ export class SqlTab implements Tab {
 			const sqlite = await this.ready();
 			const cut = await this.fill(sqlite, await sqlite.ask<Needs>({ do: "needs", sql }));
 			this.say("Running …");
-			const answer = await sqlite.ask<SqlAnswer>({ do: "run", sql, most: SHOWN });
+			const answer = await this.within(sqlite.ask<SqlAnswer>({ do: "run", sql, most: SHOWN }));
 			this.put(answer);
 			this.say([
 				`${answer.more ? `The first ${count(SHOWN)}` : count(answer.rows.length)} ` +
@@ -159,14 +162,26 @@ export class SqlTab implements Tab {
 		}
 	}
 
+	/* One call of a function may take any time, and SQLite looks at the clock between calls only. */
+	private async within<T>(answer: Promise<T>): Promise<T> {
+		const seconds = this.rules?.seconds ?? 0;
+		const timer = setTimeout(() => this.cancel(overtime(seconds)), (seconds + GRACE) * 1000);
+		try {
+			return await answer;
+		} finally {
+			clearTimeout(timer);
+		}
+	}
+
 	private async ready(): Promise<Sqlite> {
 		if (this.sqlite) return this.sqlite;
 		this.say("Loading SQLite …");
 		if (!this.tables.length) await this.start();
+		const rules = (this.rules ??= await this.shown.client.call<SqlRules>("sql_rules"));
 		const wasm = await sqliteCode();
 		if (!wasm) throw new Error("A page of one file has no SQLite in it; tacho sql has the same tables.");
 		const sqlite = (this.sqlite = new Sqlite());
-		await sqlite.ask({ do: "start", wasm, tables: this.tables });
+		await sqlite.ask({ do: "start", wasm, tables: this.tables, rules });
 		return sqlite;
 	}
 

@@ -17,7 +17,7 @@ export interface Span {
 	to: number;
 }
 
-/* A box that was pointed at. */
+/* A box that was pointed at. It stands for the longest thing in it, whose begin, length and name these are. */
 export interface Hit {
 	lane: Lane;
 	row: number;
@@ -28,6 +28,7 @@ export interface Hit {
 	begin: number;
 	ns: number;
 	name: string;
+	box: Span; // all of them together
 }
 
 export class Timeline {
@@ -328,7 +329,7 @@ export class Timeline {
 			const b = line.boxes;
 			if (!b || line.type === Track.Parks || line.type === Track.Tasks) continue;
 			for (let i = b.first(this.view.from); i < b.count && b.begin(i) < this.view.to; i++)
-				if (b.ns(i) > (longest?.ns ?? -1)) longest = this.hitOf(line, b, i);
+				if (b.longestNs(i) > (longest?.ns ?? -1)) longest = this.hitOf(line, b, i);
 		}
 		return longest;
 	}
@@ -366,8 +367,9 @@ export class Timeline {
 			index: b.index(i),
 			what: b.what(i),
 			things: b.things(i),
-			begin: b.begin(i),
-			ns: b.ns(i),
+			begin: b.longestBegin(i),
+			ns: b.longestNs(i),
+			box: { from: b.begin(i), to: b.begin(i) + b.ns(i) },
 			name: this.nameOf(line.lane, line.type, b.what(i)),
 		};
 	}

@@ -39,10 +39,11 @@ struct tacho__absent_process {
 	uint64_t since_ns; /* it runs this program */
 	char comm[16];
 	char exe[sizeof(((struct tacho_trace_absent *)0)->exe)];
-	bool boxed;  /* it records */
-	bool loaded; /* the library is in it */
-	bool told;   /* it is in the list */
-	bool seen;   /* by this look */
+	const char *library; /* file name of the one that its C library can load */
+	bool boxed;	     /* it records */
+	bool loaded;	     /* the library is in it */
+	bool told;	     /* it is in the list */
+	bool seen;	     /* by this look */
 };
 
 /* ----------------------------------------------------------------------- /proc */
@@ -123,7 +124,7 @@ static bool is_excluded(const struct tacho__absent *a, const char *comm)
 }
 
 /* Of a process in which the library is not; 0: it has just ended, or does not answer. */
-static uint32_t find_reason(const struct tacho__absent *a, uint32_t pid)
+static uint32_t find_reason(const struct tacho__absent *a, uint32_t pid, const char *library)
 {
 	static struct tacho__program program;
 	char path[64], message[256];
@@ -141,10 +142,13 @@ static uint32_t find_reason(const struct tacho__absent *a, uint32_t pid)
 	if (is_secure(pid))
 		return TACHO_ABSENT_RIGHTS;
 	/* An environment without any variable cannot be told from none: its memory must be there. */
-	told = occurs(pid, "environ", a->preload);
+	told = occurs(pid, "environ", library);
 	if (told == -ETIMEDOUT || told == -EBUSY ||
-	    (told == -ESRCH && occurs(pid, "maps", a->preload) != 0))
+	    (told == -ESRCH && occurs(pid, "maps", library) != 0))
 		return 0;
+	/* It was given the other one, by a program that does not choose. */
+	if (told == 0 && library != a->preload && occurs(pid, "environ", a->preload) > 0)
+		return TACHO_ABSENT_LIBC;
 	return told > 0 ? TACHO_ABSENT_LIBRARY : TACHO_ABSENT_ENVIRONMENT;
 }
 
@@ -205,6 +209,18 @@ static struct tacho__absent_process *find(struct tacho__absent *a, uint32_t pid)
 	return &grown[a->running_count++];
 }
 
+/* The library that the program of this process would load. */
+static const char *library_for(const struct tacho__absent *a, const char *exe)
+{
+	static struct tacho__program program;
+	char message[256];
+
+	if (tacho__program_find(&program, exe, message, sizeof(message)) == 0 &&
+	    program.libc != TACHO__OWN_LIBC && program.libc != TACHO__LIBC_OTHER)
+		return TACHO__PRELOAD_FILE(program.libc);
+	return a->preload;
+}
+
 /* Whether it runs another program than before; that may be recorded or not for itself. */
 static bool is_another(struct tacho__absent *a, struct tacho__absent_process *p, uint64_t now)
 {
@@ -223,6 +239,7 @@ static bool is_another(struct tacho__absent *a, struct tacho__absent_process *p,
 					    .device = st.st_dev,
 					    .inode = st.st_ino,
 					    .since_ns = now,
+					    .library = library_for(a, path),
 					    .seen = p->seen};
 	n = readlink(path, p->exe, sizeof(p->exe) - 1);
 	p->exe[n > 0 ? n : 0] = 0;
@@ -250,7 +267,7 @@ static bool is_lost(const struct tacho__absent *a, const struct tacho__absent_pr
 	if (!recorded ||
 	    tacho__ask_process_small(p->pid, "cmdline", argument, sizeof(argument)) <= 0)
 		return false;
-	asks = occurs(p->pid, "environ", a->preload);
+	asks = occurs(p->pid, "environ", p->library);
 	return asks == 0 || asks == -ESRCH;
 }
 
@@ -265,13 +282,13 @@ static bool look_at(struct tacho__absent *a, struct tacho__absent_process *p, ui
 	if (p->boxed || p->told || !p->since_ns)
 		return fresh;
 	/* As programs may exec themselves, one that had it may have lost it. */
-	found = occurs(p->pid, "maps", a->preload);
+	found = occurs(p->pid, "maps", p->library);
 	if (now - p->since_ns < SETTLED_NS && !(found == 0 && is_lost(a, p)))
 		return true;
 	if (found == -EACCES || found == -EPERM) {
 		tell(a, p, geteuid() == 0 ? TACHO_ABSENT_HIDDEN : TACHO_ABSENT_RIGHTS);
 	} else if (found == 0) {
-		reason = find_reason(a, p->pid);
+		reason = find_reason(a, p->pid, p->library);
 		if (reason)
 			tell(a, p, reason);
 	} else if (found > 0) {
@@ -357,6 +374,10 @@ void tacho__absent_look(struct tacho__absent *a, pid_t ours)
 
 	if (now < a->due_ns)
 		return;
+	if (!a->preload) { /* there is no library that could be missing */
+		a->due_ns = UINT64_MAX;
+		return;
+	}
 	a->interval_ns =
 		a->interval_ns * 2 < INTERVAL_MAX_NS ? a->interval_ns * 2 : INTERVAL_MAX_NS;
 	for (size_t i = 0; i < a->running_count; i++)

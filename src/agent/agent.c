@@ -14,6 +14,7 @@
 
 #include "agent/boxes.h"
 #include "agent/engine.h"
+#include "agent/gather.h"
 #include "base/clock.h"
 #include "symbols/child.h"
 #include "text/text.h"
@@ -105,6 +106,7 @@ static int take_signals(struct agent *a)
 	sigfillset(&all);
 	sigdelset(&all, SIGPIPE);
 	sigprocmask(SIG_BLOCK, &all, NULL);
+	tacho__gather_signals();
 	return signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
@@ -163,12 +165,13 @@ static void follow(struct agent *a)
 	}
 }
 
-static int start(struct agent *a)
+/* `message` gets what is wrong, unless that was said already. */
+static int start(struct agent *a, char *message)
 {
 	int error = take_lock(a);
 
 	if (!error)
-		error = tacho__engine_open(&a->engine, &a->options);
+		error = tacho__engine_open(&a->engine, &a->options, message);
 	if (error)
 		return error;
 	a->absent.most = ABSENT_MOST;
@@ -176,19 +179,21 @@ static int start(struct agent *a)
 	a->signals = take_signals(a);
 	if (a->signals < 0) {
 		error = -errno;
-		tacho__error(a->options.voice, "cannot make a signalfd: %s.", strerror(-error));
+		snprintf(message, TACHO__MESSAGE, "cannot make a signalfd: %s.", strerror(-error));
 		return error;
 	}
 	tacho__raise_descriptors();
-	return tacho__engine_begin(&a->engine);
+	return tacho__engine_begin(&a->engine, message);
 }
 
 int tacho__agent(const struct tacho__engine_options *options)
 {
 	struct agent a = {.options = *options};
-	char names[TACHO__MESSAGE];
-	int error = start(&a);
+	char names[TACHO__MESSAGE], message[TACHO__MESSAGE] = "";
+	int error = start(&a, message);
 
+	if (error && message[0])
+		tacho__error(options->voice, "%s", message);
 	if (error)
 		return error;
 	tacho__note(options->voice, "following %s; windows go to %s",

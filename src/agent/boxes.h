@@ -1,10 +1,13 @@
 /*
  * Where boxes lie and which there are.
  *
- * Folders: $TACHO_BOX_DIR if set, else /dev/shm/tacho-UID and
- * $XDG_RUNTIME_DIR/tacho; always /tmp/tacho-UID, where processes that could not
- * record leave a note of why. Root may ask for those of all users. A folder that
+ * Folders: $TACHO_BOX_DIR if set, else /dev/shm/tacho-UID, $XDG_RUNTIME_DIR/tacho and
+ * /run/user/UID/tacho, and /dev/shm/tacho-UID.NUMBER; always /tmp/tacho-UID, where processes that
+ * could not record leave a note of why. Root may ask for those of all users. A folder that
  * is a symbolic link or belongs to someone else is not searched.
+ *
+ * Every user can make any number of folders in /dev/shm and /tmp. So what is looked at there is limited;
+ * folders that are where they should be are found without looking.
  */
 #ifndef TACHO_AGENT_BOXES_H
 #define TACHO_AGENT_BOXES_H
@@ -42,18 +45,29 @@ struct tacho__box_file {
 	bool note;
 };
 
+/* Folders that are not searched: mostly they are not of the user whom they name. */
+struct tacho__box_odd {
+	size_t count;
+	char *path; /* of the first one */
+	char reason[160];
+};
+
 struct tacho__box_list {
 	struct tacho__box_folder *folders;
 	size_t folder_count;
 	struct tacho__box_file *files; /* by pid, then oldest first */
 	size_t file_count;
+	struct tacho__box_odd odd[2]; /* that name this user; that name others */
+	const char *cut;	      /* a folder that holds more than was looked at, or NULL */
+	uint32_t maps_read;
 	bool failed; /* there was no memory for one of them; no others are added */
 };
 
 /* Returns 0 or -ENOMEM. */
 int tacho__box_list_read(struct tacho__box_list *list, bool all_users);
-/* A sentence for each folder that had to be skipped, or was not searched to its end. */
-void tacho__box_list_tell(const struct tacho__box_list *list,
+/* What was not searched, or not to its end: a sentence for each reason. `others`: also of folders that
+   name other users. */
+void tacho__box_list_tell(const struct tacho__box_list *list, bool others,
 			  void (*tell)(void *arg, const char *sentence), void *arg);
 void tacho__box_list_free(struct tacho__box_list *list);
 /* Makes this user's folder for boxes, as the first box would, and says where: so that it can be
@@ -86,8 +100,10 @@ int tacho__box_remove(const char *path, const struct stat *was, char *message, s
 
 /* Whether a process with this id and start time runs. */
 enum tacho_alive tacho__box_process_runs(uint32_t pid, uint64_t start_time);
-/* Its arguments, with spaces between, and its parent; "" and 0: it does not run. */
-const char *tacho__box_process_line(uint32_t pid, char *out, size_t size, uint32_t *parent);
+/* Its arguments, with spaces between, and its parent; "" and 0: it does not run. `keep`: credentials
+   among them too. */
+const char *tacho__box_process_line(uint32_t pid, char *out, size_t size, bool keep,
+				    uint32_t *parent);
 /* Its name now, or "" */
 const char *tacho__box_process_comm(uint32_t pid, char *out, size_t size);
 

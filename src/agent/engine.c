@@ -31,7 +31,8 @@
 #define SHORT_NS UINT64_C(100000000)
 #define EXEC_NS (30 * NS_PER_S) /* for the last commands of `exec` */
 
-int tacho__engine_open(struct tacho__engine *e, const struct tacho__engine_options *options)
+int tacho__engine_open(struct tacho__engine *e, const struct tacho__engine_options *options,
+		       char *message)
 {
 	*e = (struct tacho__engine){
 		.options = *options, .voice = options->voice, .inotify = -1, .poke = -1};
@@ -39,10 +40,10 @@ int tacho__engine_open(struct tacho__engine *e, const struct tacho__engine_optio
 	e->recording.folder = options->folder;
 	e->recording.file = options->file;
 	e->recording.replace = options->replace;
-	return options->continuous ? tacho__attend_segments(e) : 0;
+	return options->continuous ? tacho__attend_segments(e, message) : 0;
 }
 
-int tacho__engine_begin(struct tacho__engine *e)
+int tacho__engine_begin(struct tacho__engine *e, char *message)
 {
 	int error;
 
@@ -51,15 +52,15 @@ int tacho__engine_begin(struct tacho__engine *e)
 	e->poke = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
 	if (e->poke < 0) {
 		error = -errno;
-		tacho__error(e->voice, "cannot make an eventfd: %s.", strerror(-error));
+		snprintf(message, TACHO__MESSAGE, "cannot make an eventfd: %s.", strerror(-error));
 		return error;
 	}
 	e->listener = tacho__listener_new();
 	if (!e->listener) {
-		tacho__error(e->voice, "out of memory.");
+		snprintf(message, TACHO__MESSAGE, "out of memory.");
 		return -ENOMEM;
 	}
-	error = tacho__attend_setup(e);
+	error = tacho__attend_setup(e, message);
 	if (error)
 		return error;
 	if (e->segments)
@@ -232,6 +233,8 @@ void tacho__engine_work(struct tacho__engine *e, bool look)
 
 bool tacho__engine_is_blind(const struct tacho__engine *e)
 {
+	if (e->inotify < 0)
+		return true;
 	for (size_t i = 0; i < e->count; i++)
 		if (!e->boxes[i].ended && !e->boxes[i].note && e->boxes[i].pidfd < 0)
 			return true;
@@ -354,6 +357,11 @@ void tacho__engine_end(struct tacho__engine *e)
 			"-n).");
 	for (size_t i = 0; i < e->count; i++)
 		end_box(e, &e->boxes[i]);
+	if (e->kept)
+		tacho__error(e->voice,
+			     "%u more windows are kept in their boxes: 'tacho recover -o FOLDER' "
+			     "saves them all.",
+			     e->kept);
 	tacho__save_recording(e);
 	/* Also where the command itself recorded nothing, as one that only starts others. */
 	if (e->options.names && e->command_reaped && !e->failed)
@@ -410,7 +418,7 @@ void tacho__engine_finish(struct tacho__engine *e, int signals, bool (*impatient
 	char used[TEXT_SMALL];
 
 	wait_for_exec(e, signals, impatient, arg);
-	if (e->options.continuous)
+	if (e->options.continuous && !e->no_segments)
 		tacho__note(e->voice, "%u segments were finished in %s", e->segment_count,
 			    e->options.folder);
 	if (e->dropped)

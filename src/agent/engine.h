@@ -23,6 +23,7 @@
 #include "agent/recording.h"
 #include "agent/stops.h"
 #include "agent/voice.h"
+#include "base/rights.h"
 
 #define TACHO__MESSAGE 1024u /* bytes for a sentence of the parts below */
 
@@ -45,6 +46,7 @@ struct tacho__engine_options {
 	bool continuous;     /* all into segments */
 	bool sched, kernel;  /* context switches, samples with frames of the kernel */
 	bool no_symbols;
+	bool no_redact; /* credentials among the arguments of processes are kept */
 	bool names;	/* languages were told to write perf maps: they go with their process */
 	bool all_users; /* boxes of all, not only this one's */
 	bool all_ends;	/* keep also windows of processes that ended in order */
@@ -55,13 +57,15 @@ struct tacho__followed {
 	char *path;
 	struct tacho__follow *follow; /* NULL: a note */
 	ino_t inode;
-	uid_t owner; /* of the file */
+	uid_t owner;		     /* of the file */
+	struct tacho__rights rights; /* the least that its process was seen with */
 	uint32_t pid, number;
 	uint64_t start_time;
 	char comm[17];
 	uint32_t parent_pid; /* 0: not known */
 	char *command_line;  /* when it was first seen; NULL: not known */
 	int pidfd;	     /* -1: none */
+	bool root_kept;	     /* its root folder is another one than ours (symbols/root.h) */
 	bool ended;	     /* the process has; what follows is for its box */
 	bool done;	     /* nothing more to do: left as it is, and why was said */
 	bool note;	     /* of a process that could not record */
@@ -131,16 +135,21 @@ struct tacho__engine {
 	struct tacho__followed *current;     /* that is being drained */
 	struct tacho__kernel_options kernel; /* what the kernel tells of processes of ours */
 	bool failing;			     /* the last window could not be saved */
+	bool no_segments; /* there should be, and their folder was not to be had */
 	unsigned saved, failed, unwanted, segment_count, dropped;
+	unsigned kept;			   /* of those that failed: in their boxes, and not named */
 	struct tacho__recording recording; /* with one_file */
 	char last_reason[257];
+	bool size_said; /* that a box stays smaller than wanted */
 };
 
 /* Takes the folder of the segments, if there are to be any. This and the next: 0 or a negative
-   errno, after saying why. */
-int tacho__engine_open(struct tacho__engine *e, const struct tacho__engine_options *options);
+   errno, with a sentence in `message` (TACHO__MESSAGE bytes). After a failure of this one the engine
+   can still be used: windows stay in their boxes. */
+int tacho__engine_open(struct tacho__engine *e, const struct tacho__engine_options *options,
+		       char *message);
 /* Before the command starts. */
-int tacho__engine_begin(struct tacho__engine *e);
+int tacho__engine_begin(struct tacho__engine *e, char *message);
 
 /* When there is something to do by itself, CLOCK_MONOTONIC; UINT64_MAX: never. */
 uint64_t tacho__engine_due(const struct tacho__engine *e);
@@ -149,7 +158,7 @@ uint64_t tacho__engine_due(const struct tacho__engine *e);
 bool tacho__engine_wait(const struct tacho__engine *e, int signals, uint64_t until);
 /* What is to be done after the wait. `look`: boxes may be new, processes may have ended. */
 void tacho__engine_work(struct tacho__engine *e, bool look);
-/* Some processes are followed whose ends cannot be waited for: look again now and then. */
+/* New boxes, or the ends of some processes, cannot be waited for: look again now and then. */
 bool tacho__engine_is_blind(const struct tacho__engine *e);
 
 /* A child has ended: 1: it was a command of `exec`. */
@@ -188,8 +197,8 @@ void tacho__engine_scan(struct tacho__engine *e);
 bool tacho__engine_crowded(const struct tacho__engine *e);
 
 /* engine_attend.c */
-int tacho__attend_setup(struct tacho__engine *e);
-int tacho__attend_segments(struct tacho__engine *e);
+int tacho__attend_setup(struct tacho__engine *e, char *message);
+int tacho__attend_segments(struct tacho__engine *e, char *message);
 void tacho__attend_begin(struct tacho__engine *e, struct tacho__followed *box);
 void tacho__attend(struct tacho__engine *e, struct tacho__followed *box, uint64_t now);
 uint64_t tacho__attend_due(const struct tacho__engine *e, const struct tacho__followed *box);

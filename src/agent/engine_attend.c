@@ -22,13 +22,16 @@
 #include "agent/segments.h"
 #include "agent/stall.h"
 #include "base/clock.h"
+#include "symbols/root.h"
+#include "core/memory_limits.h"
 
 #define NS_PER_MS UINT64_C(1000000)
 #define RETRY_NS (30000 * NS_PER_MS)
 #define SETTLE_NS (10 * NS_PER_MS) /* until a loop that was unparking has said so */
 #define LOOK_LEAST_NS (1 * NS_PER_MS)
 #define SAMPLE_HZ 99u
-#define KERNEL_BYTES (UINT64_C(16) << 20)
+#define KERNEL_BYTES (UINT64_C(16) << 20) /* for each process */
+#define KERNEL_SHARE 256u		  /* the part of a memory limit that this is at most */
 
 static bool has_effect(const struct tacho__engine *e, const char *option,
 		       const struct tacho__kernel_options *wanted)
@@ -42,6 +45,20 @@ static bool has_effect(const struct tacho__engine *e, const char *option,
 	return false;
 }
 
+/* A container's memory limit counts for tacho and for the program together. */
+static uint64_t kernel_bytes(void)
+{
+	struct tacho__memory_limits memory;
+	struct tacho__memory_work work;
+	uint64_t most = KERNEL_BYTES;
+
+	tacho__memory_limits(&work, &memory);
+	for (uint32_t i = 0; i < memory.count; i++)
+		if (memory.limit[i].size / KERNEL_SHARE < most)
+			most = memory.limit[i].size / KERNEL_SHARE;
+	return most;
+}
+
 /*
  * Samples with frames of the kernel, and switches, as far as they are asked for and the kernel gives
  * them: switches it gives to users to whom it does not show its own frames.
@@ -52,14 +69,14 @@ static void ask_kernel(struct tacho__engine *e)
 	const struct tacho__kernel_options samples = {.sample_hz = SAMPLE_HZ},
 					   switches = {.switches = true};
 
-	e->kernel = (struct tacho__kernel_options){.max_bytes = KERNEL_BYTES};
+	e->kernel = (struct tacho__kernel_options){.max_bytes = kernel_bytes()};
 	if (o->kernel && has_effect(e, "--kernel", &samples))
 		e->kernel.sample_hz = SAMPLE_HZ;
 	e->kernel.switches = o->sched && has_effect(e, "--sched", &switches);
 }
 
 /* What all boxes share. */
-int tacho__attend_setup(struct tacho__engine *e)
+int tacho__attend_setup(struct tacho__engine *e, char *message)
 {
 	const struct tacho__engine_options *o = &e->options;
 
@@ -67,7 +84,7 @@ int tacho__attend_setup(struct tacho__engine *e)
 	if (o->exec)
 		e->exec = tacho__exec_new(o->exec, environ);
 	if (!e->keep || (o->exec && !e->exec)) {
-		tacho__error(e->voice, "out of memory.");
+		snprintf(message, TACHO__MESSAGE, "out of memory.");
 		return -ENOMEM;
 	}
 	ask_kernel(e);
@@ -110,6 +127,8 @@ void tacho__attend_begin(struct tacho__engine *e, struct tacho__followed *box)
 
 	if (e->segments) {
 		box->row = tacho__segments_row(e->segments, box->path);
+		if (box->row && e->options.no_redact)
+			tacho__segments_command_line(box->row, box->command_line);
 		chunks = super->regions[TACHO_REGION_SLOTS].count / 4;
 		chunks = chunks ? chunks : 1;
 	}
@@ -273,7 +292,7 @@ static void segment_finished(void *arg, const char *path, uint64_t bytes)
 	tacho__save_file(e, e->current ? e->current->pid : 0, path, "");
 }
 
-int tacho__attend_segments(struct tacho__engine *e)
+int tacho__attend_segments(struct tacho__engine *e, char *message)
 {
 	struct tacho__segments_options options = {
 		.folder = e->options.folder,
@@ -282,15 +301,16 @@ int tacho__attend_segments(struct tacho__engine *e)
 		.segment_ns = e->options.segment_ns,
 		.max_bytes = e->options.max_bytes,
 		.no_symbols = e->options.no_symbols,
+		.left_later = e->options.recording != 0,
 		.finished = segment_finished,
 		.say = tacho__engine_warn,
 		.arg = e,
 	};
-	char message[TACHO__MESSAGE] = "";
-	int result = tacho__segments_open(&e->segments, &options, message, sizeof(message));
+	int result = tacho__segments_open(&e->segments, &options, message, TACHO__MESSAGE);
 
-	if (result < 0)
-		tacho__error(e->voice, "%s", message[0] ? message : strerror(-result));
+	e->no_segments = result < 0;
+	if (result < 0 && !message[0])
+		snprintf(message, TACHO__MESSAGE, "%s", strerror(-result));
 	return result;
 }
 
@@ -462,7 +482,10 @@ void tacho__attend_end(struct tacho__engine *e, struct tacho__followed *box)
 		tacho__stall_free(box->stall);
 	if (box->kernel)
 		tacho__kernel_free(box->kernel);
+	if (box->root_kept)
+		tacho__root_forget(box->pid, box->start_time);
 	tacho__follow_end(box->follow);
+	box->root_kept = false;
 	box->row = NULL;
 	box->stall = NULL;
 	box->kernel = NULL;

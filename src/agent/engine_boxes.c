@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/inotify.h>
@@ -16,10 +17,14 @@
 #include "agent/boxes.h"
 #include "agent/engine.h"
 #include "agent/follow.h"
+#include "agent/segments.h"
+#include "base/box_path.h"
 #include "base/clock.h"
 #include "base/process.h"
 #include "format/box.h"
 #include "format/trace.h"
+#include "read/input.h"
+#include "symbols/root.h"
 
 /* At a time: more are left to `tacho recover`. No user takes them all, and no process: one box of it is
    new, and others are there until they are saved. */
@@ -52,6 +57,7 @@ static bool watch_folders(struct tacho__engine *e, const struct tacho__box_list 
 {
 	const uint32_t mask = IN_CREATE | IN_MOVED_TO | IN_ONLYDIR | IN_DONT_FOLLOW;
 	int *watches = calloc(list->folder_count + 1, sizeof(*watches));
+	char session[PATH_MAX];
 	size_t count = 0;
 	bool fresh = false;
 
@@ -60,10 +66,21 @@ static bool watch_folders(struct tacho__engine *e, const struct tacho__box_list 
 		return false;
 	}
 	/* Each call is the same watch again where there is one. */
-	for (size_t i = 0; i < list->folder_count; i++)
-		if (list->folders[i].state == TACHO__BOX_FOLDER_SEARCHED)
-			watches[count++] =
-				inotify_add_watch(e->inotify, list->folders[i].path, mask);
+	for (size_t i = 0; i < list->folder_count; i++) {
+		const struct tacho__box_folder *f = &list->folders[i];
+		size_t n = tacho__box_parent(f->path);
+
+		/* Where a user's folder is taken, it comes to be in that of their session. */
+		if (e->options.all_users && f->state == TACHO__BOX_FOLDER_ABSENT &&
+		    !strncmp(f->path, TACHO__RUN_USER, strlen(TACHO__RUN_USER)) &&
+		    n < sizeof(session)) {
+			memcpy(session, f->path, n);
+			session[n] = 0;
+			watches[count++] = inotify_add_watch(e->inotify, session, mask);
+		} else if (f->state == TACHO__BOX_FOLDER_SEARCHED) {
+			watches[count++] = inotify_add_watch(e->inotify, f->path, mask);
+		}
+	}
 	/* A server of root may have workers of users that had no folder before. */
 	if (e->options.all_users)
 		watches[count++] = inotify_add_watch(e->inotify, "/dev/shm", mask);
@@ -225,6 +242,20 @@ static void say_note(struct tacho__engine *e, const struct tacho__followed *box,
 		    box->comm, box->pid, reason);
 }
 
+/* That a box stays smaller than wanted, once: of several processes it is the same reason. */
+static void say_size(struct tacho__engine *e, const struct tacho__followed *box)
+{
+	struct tacho_box_super now;
+
+	if (!e->options.recording || e->size_said || !box->follow ||
+	    pread(tacho__follow_fd(box->follow), &now, sizeof(now), 0) != (ssize_t)sizeof(now) ||
+	    !now.room.kept_at)
+		return;
+	e->size_said = true;
+	tacho__note(e->voice, "%s (%" PRIu32 "): %.*s Its window is shorter.", box->comm, box->pid,
+		    (int)strnlen(now.reason, sizeof(now.reason)), now.reason);
+}
+
 /* ------------------------------------------------------------------------ ends */
 
 /* Whether the process has a later box. */
@@ -285,18 +316,19 @@ static void find_end(const struct tacho__engine *e, struct tacho__followed *box)
 }
 
 /* Follows the process; one that is not there any more has ended. */
-static void follow_process(struct tacho__followed *box)
+static void follow_process(struct tacho__followed *box, bool whole_arguments)
 {
 	char line[TACHO_COMMAND_LINE_MAX];
 
 	box->pidfd = (int)syscall(SYS_pidfd_open, box->pid, 0);
-	tacho__box_process_line(box->pid, line, sizeof(line), &box->parent_pid);
+	tacho__box_process_line(box->pid, line, sizeof(line), whole_arguments, &box->parent_pid);
 	/* After the opening: the number may be another process by now. */
 	if (tacho__box_process_runs(box->pid, box->start_time) == TACHO_ALIVE_NO) {
 		box->ended = true;
 		return;
 	}
 	box->command_line = strdup(line);
+	box->root_kept = tacho__root_keep(box->pid, box->start_time);
 	tacho__kills_look(&box->kills, box->pid);
 }
 
@@ -310,6 +342,8 @@ static void take(struct tacho__engine *e, const struct tacho__box_file *file,
 				      .start_time = file->start_time,
 				      .inode = tacho__follow_file(f)->st_ino,
 				      .owner = tacho__follow_file(f)->st_uid,
+				      .rights = {tacho__follow_file(f)->st_uid,
+						 tacho__follow_file(f)->st_gid, UINT64_MAX},
 				      .look_ns = UINT64_MAX,
 				      .drain_ns = UINT64_MAX,
 				      .pidfd = -1};
@@ -336,11 +370,14 @@ static void take(struct tacho__engine *e, const struct tacho__box_file *file,
 		if (e->absent)
 			tacho__absent_boxed(e->absent, box.pid);
 		box.follow = f;
-		follow_process(&box);
+		follow_process(&box, e->options.no_redact || super->whole_arguments);
+		tacho__rights_of_box(&box.rights, box.path);
 	}
 	e->boxes[e->count++] = box;
-	if (box.follow)
+	if (box.follow) {
+		say_size(e, &e->boxes[e->count - 1]);
 		tacho__attend_begin(e, &e->boxes[e->count - 1]);
+	}
 }
 
 /* The lowest that is free tells how many are in use. */
@@ -398,9 +435,21 @@ static bool has_ended(const struct tacho__engine *e, const struct tacho__followe
 	if (e->options.recording == 0 && is_left(e, box))
 		return true;
 	runs = tacho__box_process_runs(box->pid, box->start_time);
-	/* That cannot be read: the process itself can still be asked. */
-	return runs == TACHO_ALIVE_UNKNOWN ? poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN)
-					   : runs == TACHO_ALIVE_NO;
+	if (runs != TACHO_ALIVE_UNKNOWN)
+		return runs == TACHO_ALIVE_NO;
+	/* Without /proc the process itself is asked, or its number. */
+	if (box->pidfd >= 0)
+		return poll(&fd, 1, 0) > 0 && (fd.revents & POLLIN);
+	return (box->follow && find_reaped(e, box)) ||
+	       (kill((pid_t)box->pid, 0) < 0 && errno == ESRCH);
+}
+
+/* It may give them up, and then write into its box what it likes. */
+static void note_rights(struct tacho__followed *box)
+{
+	tacho__rights_of_box(&box->rights, box->path);
+	if (box->row)
+		tacho__segments_lower(box->row, &box->rights);
 }
 
 static void look_at_ends(struct tacho__engine *e)
@@ -411,10 +460,13 @@ static void look_at_ends(struct tacho__engine *e)
 	for (size_t i = 0; i < e->count; i++) {
 		struct tacho__followed *box = &e->boxes[i];
 
+		if (!box->ended && box->follow)
+			note_rights(box);
 		if (!box->ended)
 			box->ended = has_ended(e, box);
 		if (box->ended && !box->end.how) {
 			find_end(e, box);
+			say_size(e, box);
 			any = true;
 		}
 	}
@@ -448,7 +500,7 @@ void tacho__engine_scan(struct tacho__engine *e)
 	e->pending = e->waiting = false;
 	if (result == 0) {
 		if (!e->silent)
-			tacho__box_list_tell(&list, tacho__engine_warn, e);
+			tacho__box_list_tell(&list, !e->options.recording, tacho__engine_warn, e);
 		e->silent = true;
 		for (size_t i = 0; i < list.file_count; i++)
 			add(e, &list.files[i]);

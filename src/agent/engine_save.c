@@ -18,6 +18,7 @@
 #include "base/clock.h"
 #include "format/trace.h"
 #include "read/news.h"
+#include "read/records.h"
 #include "symbols/resolve.h"
 #include "tacho_read.h"
 #include "text/problems.h"
@@ -26,6 +27,7 @@
 #include "write/trace_write.h"
 
 #define RETRY_NS UINT64_C(30000000000)
+#define KEPT_SHOWN 5u /* windows that stay in their boxes at the end and are named one by one */
 
 /* A window that is to be saved. */
 struct window {
@@ -196,7 +198,9 @@ static int write_trace(const struct window *w, struct tacho_reader *reader,
 		.absent = w->engine->absent ? w->engine->absent->list : NULL,
 		.absent_count = w->engine->absent ? w->engine->absent->count : 0,
 		.parent_pid = w->box->parent_pid,
-		.command_line = w->box->ended ? w->box->command_line : NULL,
+		/* What the reader finds out itself has no credentials. */
+		.command_line =
+			w->box->ended || w->engine->options.no_redact ? w->box->command_line : NULL,
 	};
 	char message[TEXT_SENTENCE] = "";
 	int error, fd = begin_output(w, process, file, message);
@@ -237,8 +241,10 @@ static int save(const struct window *w)
 	/* There may be descriptors again later; a box that its program has damaged gets no better. */
 	if (result < 0 && result != -EMFILE && result != -ENFILE && w->box->unreadable++ == 0)
 		tacho__error(e->voice, "%s", message[0] ? message : strerror(-result));
-	if (result == 0)
+	if (result == 0) {
+		tacho__read_lower(reader, &w->box->rights);
 		result = write_trace(w, reader, &file, &written);
+	}
 	if (result > 0) {
 		text_problems(reader, 5, tacho__engine_warn, e);
 		say_saved(w, e->options.one_file ? e->recording.path : file.path, &written);
@@ -260,6 +266,9 @@ int tacho__save_window(struct tacho__engine *e, struct tacho__followed *box, con
 	uint32_t unreadable = box->unreadable;
 	bool failed;
 
+	/* The folder is not to be had, which was said. */
+	if (e->no_segments)
+		return -EIO;
 	tacho__attend_stopped(e, box);
 	failed = save(&w) < 0;
 	/* That says nothing about the next one. */
@@ -386,14 +395,13 @@ void tacho__save_ended(struct tacho__engine *e, struct tacho__followed *box)
 		box->retry_ns = tacho__clock_ns(CLOCK_MONOTONIC) + RETRY_NS;
 		return;
 	}
-	if (!box->done) {
-		e->failed++;
+	if (!box->done && e->failed++ < KEPT_SHOWN)
 		tacho__error(e->voice,
 			     "the window of %s (%" PRIu32
-			     ") is kept in %s. Make room, then save it "
-			     "with 'tacho recover %s -o FOLDER'.",
-			     box->comm, box->pid, box->path, box->path);
-	}
+			     ") is kept in its box: 'tacho recover %s -o FOLDER' saves it.",
+			     box->comm, box->pid, box->path);
+	else if (!box->done)
+		e->kept++;
 	box->done = true;
 	tacho__attend_end(e, box);
 }

@@ -3,8 +3,10 @@
  * ends of recorded processes. Processes that the command leaves behind, daemons above
  * all, become children of this one, so that their ends are known. Nothing that would live on
  * without this process is ended by it.
+ *
+ * Whatever fails here, the command runs: at worst this process becomes the command.
  */
-#define _GNU_SOURCE 1 /* sigabbrev_np */
+#define _GNU_SOURCE 1 /* sigabbrev_np, environ */
 #include "agent/run.h"
 
 #include <errno.h>
@@ -22,6 +24,7 @@
 
 #include "agent/engine.h"
 #include "agent/exec.h"
+#include "agent/gather.h"
 #include "agent/run_child.h"
 #include "agent/run_program.h"
 #include "base/clock.h"
@@ -53,6 +56,8 @@ struct session {
 	bool leave;	   /* do not wait for others */
 	bool told;	   /* that others go on */
 	unsigned looks;	   /* at boxes that are being made */
+	bool is_init;	   /* of its pid namespace: what the command leaves ends with us */
+	bool own_group;	   /* the command has one */
 	struct tacho__absent absent;
 	char preload[PATH_MAX];
 	int key; /* SIGINT or SIGQUIT, when the terminal sent it; 0: none */
@@ -62,7 +67,7 @@ static uint64_t random_number(void)
 {
 	uint64_t number = 0;
 
-	if (getrandom(&number, sizeof(number), 0) != (ssize_t)sizeof(number))
+	if (getrandom(&number, sizeof(number), GRND_NONBLOCK) != (ssize_t)sizeof(number))
 		number = tacho__clock_ns(CLOCK_MONOTONIC) ^ (uint64_t)getpid() << 40;
 	number &= INT64_MAX;
 	return number ? number : 1;
@@ -88,6 +93,7 @@ static int take_signals(struct tacho__start *start, bool sigpipe_ignored)
 	sigfillset(&all);
 	sigdelset(&all, SIGPIPE);
 	sigprocmask(SIG_BLOCK, &all, &start->mask);
+	tacho__gather_signals();
 	return signalfd(-1, &all, SFD_NONBLOCK | SFD_CLOEXEC);
 }
 
@@ -189,7 +195,7 @@ static void handle_signal(struct session *s, const struct signalfd_siginfo *info
 		   command. */
 		if (!s->ended && tacho__is_stopped(s->command))
 			kill(s->command, SIGCONT);
-	} else if (!tacho__is_for_child(info)) {
+	} else if (!tacho__is_for_child(info, s->own_group)) {
 		if (info->ssi_code > 0 && (number == SIGINT || number == SIGQUIT))
 			s->key = number;
 	} else if (!s->ended) {
@@ -240,11 +246,12 @@ static pid_t own_child(const struct session *s)
 /*
  * What the command started just before it ended is what it was for: it put a daemon into the
  * background. That is followed. What is older the command lived beside; and one that recorded
- * for a while, or that a signal killed, had a life of its own.
+ * for a while, or that a signal killed, had a life of its own. As the first process of a pid
+ * namespace, a container that is, the command would have taken all of it along.
  */
 static bool was_launcher(const struct session *s)
 {
-	if (s->options->wait || s->lived || WIFSIGNALED(s->status))
+	if (s->options->wait || s->is_init || s->lived || WIFSIGNALED(s->status))
 		return s->options->wait;
 	return tacho__engine_alive_since(&s->engine, s->launched) > 0;
 }
@@ -292,7 +299,7 @@ static bool goes_on(struct session *s, uint64_t *until)
 	s->engine.closing = true;
 	if (alive > 0)
 		grace = HEIRS_NS;
-	if (!s->lived && !WIFSIGNALED(s->status) &&
+	if (!s->lived && !s->is_init && !WIFSIGNALED(s->status) &&
 	    tacho__has_child_since(s->launched, own_child(s)))
 		grace = GRACE_NS;
 	if (now - s->ended_ns >= grace)
@@ -316,8 +323,12 @@ static void wait_for_end(struct session *s)
 			s->looks += s->engine.pending;
 			look = true;
 		}
+		/* Find the processes that have ended before their windows are saved: the last
+		   windows are not tried again. */
+		if (s->ended && look)
+			tacho__engine_scan(&s->engine);
 		s->engine.closing = s->ended && tacho__engine_alive(&s->engine) == 0;
-		tacho__engine_work(&s->engine, look);
+		tacho__engine_work(&s->engine, look && !s->ended);
 	}
 }
 
@@ -338,23 +349,26 @@ static void say_nothing_recorded(const struct session *s, const char *absent)
 	if (absent[0])
 		tacho__warn(s->voice, "nothing was recorded. Of its processes, %s", absent);
 	else
-		tacho__note(s->voice,
-			    "nothing was recorded: none of its processes%s waited with epoll, poll "
-			    "or select, or called tacho.h.%s",
-			    s->options->exclude ? ", apart from those that --exclude names," : "",
-			    s->options->no_wait
-				    ? " Processes that it left running may still do so: 'tacho ls' "
-				      "lists them, 'tacho recover' saves what they leave behind."
-				    : "");
+		tacho__note(
+			s->voice,
+			"nothing was recorded: its processes%s did not wait with epoll, poll or "
+			"select, nor call tacho.h, or could not record ('tacho doctor' "
+			"tells).%s",
+			s->options->exclude ? ", apart from those that --exclude names," : "",
+			s->options->no_wait
+				? " Processes that it left running may still do so: 'tacho ls' "
+				  "lists them, 'tacho recover' saves what they leave behind."
+				: "");
 }
 
 static void say_rest(const struct session *s, size_t alive, const char *names)
 {
 	const struct tacho__engine *e = &s->engine;
-	bool hindered = s->options->program->hindrance != TACHO__HINDRANCE_NONE;
+	bool hindered =
+		s->options->program->hindrance != TACHO__HINDRANCE_NONE || !s->absent.preload;
 	char absent[TACHO__MESSAGE];
 
-	/* That the command itself cannot be recorded was said when it started. */
+	/* That nothing, or not the command itself, can be recorded was said when it started. */
 	tacho__absent_names(&s->absent, hindered ? (uint32_t)s->command : 0, absent,
 			    sizeof(absent));
 	if (alive > 0)
@@ -381,41 +395,117 @@ static int exit_status(int status)
 	return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
+/* ------------------------------------------------------------------- beginning */
+
+static int cannot_start(const struct session *s, int error)
+{
+	char message[TACHO__MESSAGE];
+
+	tacho__program_explain(s->options->program, error, message, sizeof(message));
+	tacho__error(s->voice, "%s", message);
+	return error == ENOENT ? TACHO__RUN_NOT_FOUND : TACHO__RUN_CANNOT;
+}
+
+/* Returns only when the command cannot be executed: the exit status. */
+static int become_command(struct session *s, struct tacho__start *start)
+{
+	int error;
+
+	prctl(PR_SET_CHILD_SUBREAPER, 0, 0, 0, 0);
+	error = tacho__become(start);
+	if (error == -E2BIG && start->environment != environ) {
+		start->environment = environ;
+		error = tacho__become(start);
+	}
+	return cannot_start(s, -error);
+}
+
+/* The command with what recording needs in its environment; where that is too much for the
+   system, without. As tacho__start. */
+static pid_t start_recorded(struct session *s, struct tacho__start *start)
+{
+	pid_t pid = tacho__start(start);
+
+	if (pid != -E2BIG || start->environment == environ)
+		return pid;
+	tacho__warn(s->voice,
+		    "nothing will be recorded: with the variables that recording needs, arguments "
+		    "and environment are longer than the system allows.");
+	start->environment = environ;
+	s->absent.preload = NULL;
+	return tacho__start(start);
+}
+
+/* Whether this process can follow the command; else why not is in `message`. */
+static bool can_follow(struct session *s, struct tacho__start *start, char *message)
+{
+	s->signals = take_signals(start, s->options->sigpipe_ignored);
+	if (s->signals >= 0)
+		return tacho__engine_begin(&s->engine, message) == 0;
+	snprintf(message, TACHO__MESSAGE, "cannot make a signalfd: %s.", strerror(errno));
+	return false;
+}
+
+static void say_not_followed(const struct session *s, const char *why)
+{
+	tacho__warn(
+		s->voice,
+		"%s is not followed, and nobody saves its window at its end: %s It is started; if "
+		"it records, " TACHO__RUN_SAVE,
+		s->options->argv[0], why);
+}
+
+/* 0: it runs, as a child. */
 static int start_command(struct session *s)
 {
-	const struct tacho__program *program = s->options->program;
-	struct tacho__start start = {.program = program, .argv = s->options->argv};
-	char message[TACHO__MESSAGE], number[TEXT_SMALL];
-	char **environment;
+	struct tacho__start start = {.program = s->options->program,
+				     .argv = s->options->argv,
+				     .own_group = s->own_group};
+	char message[TACHO__MESSAGE] = "", number[TEXT_SMALL];
+	char **environment = NULL;
+	int status = 0;
 
 	snprintf(number, sizeof(number), "%" PRIu64, s->engine.options.recording);
-	if (tacho__run_environment(&environment, s->options, number, message, sizeof(message)) <
-	    0) {
-		tacho__error(s->voice, "%s", message);
-		return TACHO__RUN_FAILED;
+	if (tacho__run_environment(&environment, s->options, number, message, sizeof(message)) < 0)
+		tacho__warn(s->voice, "%s", message);
+	start.environment = environment ? environment : environ;
+	if (can_follow(s, &start, message)) {
+		if (!s->options->no_wait)
+			prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
+		s->command = start_recorded(s, &start);
+		if (s->command == 0)
+			snprintf(message, sizeof(message), "no process can be made for it: %s.",
+				 strerror(errno));
 	}
-	start.environment = environment;
-	s->signals = take_signals(&start, s->options->sigpipe_ignored);
-	if (s->signals < 0)
-		tacho__error(s->voice, "cannot make a signalfd: %s. Nothing was started.",
-			     strerror(errno));
-	if (s->signals < 0 || tacho__engine_begin(&s->engine) < 0) {
-		free(environment);
-		return TACHO__RUN_FAILED;
+	if (s->command == 0) {
+		say_not_followed(s, message);
+		status = become_command(s, &start);
+	} else if (s->command < 0) {
+		status = cannot_start(s, -s->command);
 	}
-	if (!s->options->no_wait)
-		prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
-	s->command = tacho__start(&start);
 	free(environment);
-	if (s->command > 0) {
+	if (status) {
+		tacho__engine_end(&s->engine);
+		tacho__engine_free(&s->engine);
+	} else {
 		s->engine.command = (uint32_t)s->command;
-		return 0;
 	}
-	tacho__program_explain(program, -s->command, message, sizeof(message));
-	tacho__error(s->voice, "%s", message);
-	tacho__engine_end(&s->engine);
-	tacho__engine_free(&s->engine);
-	return s->command == -ENOENT ? TACHO__RUN_NOT_FOUND : TACHO__RUN_CANNOT;
+	return status;
+}
+
+/* TACHO=off. */
+static int run_plain(struct session *s)
+{
+	struct tacho__start start = {
+		.program = s->options->program, .argv = s->options->argv, .environment = environ};
+
+	sigemptyset(&start.changed);
+	sigemptyset(&start.ignored);
+	sigaddset(&start.changed, SIGPIPE);
+	if (s->options->sigpipe_ignored)
+		sigaddset(&start.ignored, SIGPIPE);
+	sigprocmask(SIG_BLOCK, NULL, &start.mask);
+	return become_command(s, &start);
 }
 
 static void finish(struct session *s)
@@ -439,7 +529,7 @@ static void watch_absent(struct session *s)
 	const char *slash;
 
 	if (tacho__preload_find(s->preload, sizeof(s->preload), message, sizeof(message)) < 0)
-		return; /* and nothing is started */
+		return; /* and nothing is recorded */
 	slash = strrchr(s->preload, '/');
 	s->absent.preload = slash ? slash + 1 : s->preload;
 	s->absent.exclude = s->options->exclude;
@@ -450,13 +540,21 @@ int tacho__run(const struct tacho__run_options *options, int *key)
 {
 	struct session s = {.options = options, .voice = options->engine->voice};
 	struct tacho__engine_options engine = *options->engine;
+	char message[TACHO__MESSAGE] = "";
 	int status;
 
 	*key = 0;
+	if (options->off)
+		return run_plain(&s);
+	s.is_init = getpid() == 1;
+	/* Signals that others send to the first process of a container are meant for the command,
+	   those of its own children too. With a terminal, its keys need one group for all. */
+	s.own_group = s.is_init && !has_terminal();
 	engine.recording = random_number();
 	engine.all_users = geteuid() == 0;
-	if (tacho__engine_open(&s.engine, &engine) < 0)
-		return TACHO__RUN_FAILED;
+	if (tacho__engine_open(&s.engine, &engine, message) < 0)
+		tacho__warn(s.voice, "%s. The command is started and recorded; " TACHO__RUN_SAVE,
+			    message);
 	watch_absent(&s);
 	status = start_command(&s);
 	if (status)

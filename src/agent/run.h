@@ -11,9 +11,13 @@
 struct tacho__engine_options;
 struct tacho__program;
 
+/* How a window is saved that `tacho run` does not save: the end of a sentence. */
+#define TACHO__RUN_SAVE                                                                       \
+	"'tacho dump PID -o FILE' saves its window while it runs, 'tacho recover -o FOLDER' " \
+	"after its end."
+
 /* Beside those of the command itself; as of shells, env(1) and timeout(1). */
 enum tacho__run_status {
-	TACHO__RUN_FAILED = 125,    /* tacho itself could not go on */
 	TACHO__RUN_CANNOT = 126,    /* the command cannot be executed */
 	TACHO__RUN_NOT_FOUND = 127, /* there is no such command */
 };
@@ -24,6 +28,7 @@ struct tacho__run_options {
 	char *const *argv;
 	bool no_wait;	      /* for processes that the command leaves behind */
 	bool no_crash;	      /* crashes are not noted */
+	bool off;	      /* the command is started and not recorded */
 	bool wait;	      /* for all of them that record, however old they are */
 	int trigger;	      /* this signal saves a snapshot; 0: none */
 	bool sigpipe_ignored; /* when this process was started */
@@ -38,8 +43,8 @@ struct tacho__run_options {
  */
 int tacho__run(const struct tacho__run_options *options, int *key);
 
-/* run_environment.c: the environment of the command, for free(3). 0 or a negative errno, with a
-   sentence in `message`. */
+/* run_environment.c: the environment of the command, for free(3). 0; or a negative errno with a
+   sentence about what is missing in it in `message`: NULL for all of it. */
 int tacho__run_environment(char ***out, const struct tacho__run_options *o, const char *recording,
 			   char *message, size_t message_size);
 

@@ -92,15 +92,6 @@ static void restore_signals(const struct tacho__start *start)
 	sigprocmask(SIG_SETMASK, &start->mask, NULL);
 }
 
-/* Only returns when it failed. */
-static int become(const struct tacho__start *start, char **shell_argv)
-{
-	execve(start->program->path, start->argv, start->environment);
-	if (errno == ENOEXEC && start->program->is_text)
-		execve(SHELL, shell_argv, start->environment);
-	return errno;
-}
-
 /* How execvp(3) runs a script without a first line: argv for the shell. */
 static char **make_shell_argv(const struct tacho__start *start)
 {
@@ -119,38 +110,53 @@ static char **make_shell_argv(const struct tacho__start *start)
 	return out;
 }
 
-pid_t tacho__start(const struct tacho__start *start)
+int tacho__become(const struct tacho__start *start)
 {
-	char **shell_argv = make_shell_argv(start);
-	pid_t parent = getpid();
-	int error = 0, ends[2];
-	pid_t pid;
+	char **shell_argv;
+	int error;
 
-	if (!shell_argv)
-		return -ENOMEM;
-	/* The child's end is closed by a successful exec. */
-	if (pipe2(ends, O_CLOEXEC) < 0) {
+	restore_signals(start);
+	execve(start->program->path, start->argv, start->environment);
+	error = errno;
+	if (error == ENOEXEC && start->program->is_text) {
+		shell_argv = make_shell_argv(start);
+		if (shell_argv)
+			execve(SHELL, shell_argv, start->environment);
 		error = errno;
 		free(shell_argv);
-		return -error;
 	}
+	return -error;
+}
+
+pid_t tacho__start(const struct tacho__start *start)
+{
+	pid_t parent = getpid(), pid;
+	int error = 0, ends[2];
+
+	/* The child's end is closed by a successful exec. */
+	if (pipe2(ends, O_CLOEXEC) < 0)
+		return 0;
 	pid = fork();
 	if (pid == 0) {
-		restore_signals(start);
+		if (start->own_group)
+			setpgid(0, 0);
 		rename_listen_pid(start->environment, parent);
-		error = become(start, shell_argv);
+		error = tacho__become(start);
 		while (write(ends[1], &error, sizeof(error)) < 0 && errno == EINTR)
 			;
 		_exit(127);
 	}
 	if (pid < 0)
 		error = errno;
-	free(shell_argv);
 	close(ends[1]);
 	if (pid > 0 && read(ends[0], &error, sizeof(error)) == (ssize_t)sizeof(error))
 		waitpid(pid, NULL, 0);
 	close(ends[0]);
-	return error ? -error : pid;
+	if (pid < 0) {
+		errno = error;
+		return 0;
+	}
+	return error ? error : pid;
 }
 
 /* What is behind the name in /proc/PID/stat: the state and numbers; NULL: it is not there. */
@@ -223,7 +229,7 @@ int tacho__is_stopped(pid_t pid)
 {
 	char state = 0;
 
-	return read_parent(pid, &state) > 0 && state == 'T';
+	return read_parent(pid, &state) == 0 || state == 'T';
 }
 
 /* 1: `pid` descends from this process. */
@@ -240,14 +246,15 @@ static int is_descendant(pid_t pid)
 	return 0;
 }
 
-int tacho__is_for_child(const struct signalfd_siginfo *info)
+int tacho__is_for_child(const struct signalfd_siginfo *info, bool own_group)
 {
 	/* Of the kernel: the terminal's go to the group, others are about ourselves. */
 	if (info->ssi_code > 0)
 		return 0;
 	if (info->ssi_pid == 0)
 		return 1; /* from outside our pid namespace */
-	return (pid_t)info->ssi_pid != getpid() && !is_descendant((pid_t)info->ssi_pid);
+	return (pid_t)info->ssi_pid != getpid() &&
+	       (own_group || !is_descendant((pid_t)info->ssi_pid));
 }
 
 int tacho__pass_on(const struct signalfd_siginfo *info, pid_t pid)

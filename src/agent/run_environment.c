@@ -26,14 +26,22 @@ static bool can_preload(const struct tacho__program *p)
 }
 
 /* What LD_PRELOAD becomes; "" when the hooks cannot be used and there was none. */
-static int find_preload(char *out, size_t size, bool wanted, char *message, size_t message_size)
+static int find_preload(char *out, size_t size, const struct tacho__program *program, char *message,
+			size_t message_size)
 {
 	const char *before = getenv("LD_PRELOAD");
-	char path[PATH_MAX] = "";
-	int error = wanted ? tacho__preload_find(path, sizeof(path), message, message_size) : 0;
+	char path[PATH_MAX] = "", why[512];
+	int error = 0;
 
-	if (error < 0)
-		return error;
+	if (can_preload(program)) {
+		error = tacho__preload_find(path, sizeof(path), why, sizeof(why));
+		if (error < 0) {
+			snprintf(message, message_size, "nothing will be recorded: %s", why);
+			return error;
+		}
+		if (tacho__preload_for(program->libc, path, sizeof(path)) < 0)
+			path[0] = 0;
+	}
 	if (!before)
 		before = "";
 	/* There already in a `tacho run` inside another. */
@@ -42,7 +50,8 @@ static int find_preload(char *out, size_t size, bool wanted, char *message, size
 	if ((size_t)snprintf(out, size, "%s%s%s", before, before[0] && path[0] ? ":" : "", path) <
 	    size)
 		return 0;
-	snprintf(message, message_size, "LD_PRELOAD is too long already; shorten it.");
+	snprintf(message, message_size,
+		 "nothing will be recorded: LD_PRELOAD is too long already; shorten it.");
 	return -ENAMETOOLONG;
 }
 
@@ -95,7 +104,8 @@ static int name_options(char *out, size_t size, char *message, size_t message_si
 		before = "";
 	if ((size_t)snprintf(out, size, "%s%s" NODE_NAMES, before, before[0] ? " " : "") < size)
 		return 0;
-	snprintf(message, message_size, "NODE_OPTIONS is too long for --names; shorten it.");
+	snprintf(message, message_size,
+		 "--names has no effect: NODE_OPTIONS is too long already; shorten it.");
 	return -ENAMETOOLONG;
 }
 
@@ -103,7 +113,10 @@ int tacho__run_environment(char ***out, const struct tacho__run_options *o, cons
 			   char *message, size_t message_size)
 {
 	char preload[2 * PATH_MAX], watched[256], sanitizer[4096], node[4096];
-	bool names = o->engine->names;
+	int error = find_preload(preload, sizeof(preload), o->program, message, message_size);
+	int unnamed = !o->engine->names ? -ENODATA
+		      : error		? error
+					: name_options(node, sizeof(node), message, message_size);
 	/* What is not given stays as the environment has it. */
 	const struct tacho__variable given[] = {
 		{"TACHO_DEAD_BOXES", getenv("TACHO_DEAD_BOXES") ? NULL : DEAD_BOXES},
@@ -113,23 +126,19 @@ int tacho__run_environment(char ***out, const struct tacho__run_options *o, cons
 		{"TACHO_CALL_THRESHOLD", o->call_threshold},
 		{"TACHO_EXCLUDE", o->exclude},
 		{"TACHO_CRASH", o->no_crash ? "off" : NULL},
+		{"TACHO_REDACT", o->engine->no_redact ? "off" : NULL},
 		{"TACHO_SERVICE", o->engine->service},
-		{"NODE_OPTIONS", names ? node : NULL},
-		{"PYTHONPERFSUPPORT", names ? "1" : NULL},
+		{"NODE_OPTIONS", unnamed ? NULL : node},
+		{"PYTHONPERFSUPPORT", unnamed ? NULL : "1"},
+		{"ASAN_OPTIONS",
+		 error || !preload[0] ? NULL : sanitizer_options(sanitizer, sizeof(sanitizer))},
 	};
-	struct tacho__variable v[5 + sizeof(given) / sizeof(given[0])];
+	struct tacho__variable v[4 + sizeof(given) / sizeof(given[0])];
 	size_t n = 0;
-	int error = find_preload(preload, sizeof(preload), can_preload(o->program), message,
-				 message_size);
 
-	if (error == 0 && names)
-		error = name_options(node, sizeof(node), message, message_size);
-	if (error < 0)
-		return error;
-	if (preload[0])
-		v[n++] = (struct tacho__variable){"ASAN_OPTIONS",
-						  sanitizer_options(sanitizer, sizeof(sanitizer))};
-	v[n++] = (struct tacho__variable){"LD_PRELOAD", preload[0] ? preload : NULL};
+	/* Without the hooks, what LD_PRELOAD had before stays. */
+	if (!error)
+		v[n++] = (struct tacho__variable){"LD_PRELOAD", preload[0] ? preload : NULL};
 	v[n++] = (struct tacho__variable){"TACHO_RECORDING", recording};
 	v[n++] = (struct tacho__variable){"TACHO_KEEP_BOX", "1"};
 	v[n++] = (struct tacho__variable){
@@ -138,8 +147,9 @@ int tacho__run_environment(char ***out, const struct tacho__run_options *o, cons
 		if (given[i].value)
 			v[n++] = given[i];
 	*out = tacho__environment(environ, v, n);
-	if (*out)
-		return 0;
-	snprintf(message, message_size, "out of memory.");
-	return -ENOMEM;
+	if (!*out) {
+		snprintf(message, message_size, "nothing will be recorded: out of memory.");
+		return -ENOMEM;
+	}
+	return error ? error : o->engine->names ? unnamed : 0;
 }

@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <sys/xattr.h>
@@ -157,24 +158,17 @@ static int gains_rights(const char *path)
 		errno == ERANGE);
 }
 
-static const char *base_name(const char *path)
+/* Sets the C library that it runs on. 0: there is no recording library for that. */
+static int has_library(struct tacho__program *p)
 {
-	const char *slash = strrchr(path, '/');
+	char path[PATH_MAX], message[256];
 
-	return slash ? slash + 1 : path;
-}
-
-/* The dynamic linker's name says which C library a program is made for. */
-static int is_our_linker(const char *linker)
-{
-	static struct tacho__program self;
-
-	if (!self.elf[0]) {
-		strcpy(self.elf, "/proc/self/exe");
-		inspect_file(&self);
-	}
-	/* Linked statically ourselves: nothing to compare with. */
-	return !self.linker[0] || strcmp(base_name(self.linker), base_name(linker)) == 0;
+	p->libc = p->linker[0] ? tacho__libc_of_linker(p->linker) : TACHO__OWN_LIBC;
+	if (p->libc == TACHO__OWN_LIBC)
+		return 1;
+	return p->libc != TACHO__LIBC_OTHER &&
+	       tacho__preload_find(path, sizeof(path), message, sizeof(message)) == 0 &&
+	       tacho__preload_for(p->libc, path, sizeof(path)) == 0;
 }
 
 static int explain_missing(const char *name, int error, char *message, size_t size)
@@ -218,7 +212,7 @@ int tacho__program_find(struct tacho__program *p, const char *name, char *messag
 	memcpy(p->elf, p->path, sizeof(p->elf));
 	for (int i = 0; i < INTERPRETERS_MAX && inspect_file(p); i++)
 		;
-	if (p->hindrance == TACHO__HINDRANCE_NONE && p->linker[0] && !is_our_linker(p->linker))
+	if (!has_library(p) && p->hindrance == TACHO__HINDRANCE_NONE)
 		p->hindrance = TACHO__HINDRANCE_LIBC;
 	if (p->hindrance != TACHO__HINDRANCE_MACHINE && gains_rights(p->elf))
 		p->hindrance = TACHO__HINDRANCE_SETID;
@@ -264,16 +258,24 @@ static int usable_library(const char *path)
 	return stat(path, &st) == 0 && S_ISREG(st.st_mode) && access(path, R_OK) == 0;
 }
 
+/* Where this program is; without /proc, as far as its caller said so. "": not known. */
+static void find_self(char self[PATH_MAX])
+{
+	const char *started = (const char *)getauxval(AT_EXECFN);
+	ssize_t n = readlink("/proc/self/exe", self, PATH_MAX - 1);
+
+	self[n > 0 ? n : 0] = 0;
+	if (n <= 0 && (!started || !realpath(started, self)))
+		self[0] = 0;
+}
+
 /* In the folder of this program and `tail`. */
 static int beside_program(char *path, size_t size, const char *tail)
 {
 	char self[PATH_MAX];
-	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 	char *slash;
 
-	if (n <= 0)
-		return 0;
-	self[n] = 0;
+	find_self(self);
 	slash = strrchr(self, '/');
 	if (!slash)
 		return 0;
@@ -318,4 +320,17 @@ int tacho__preload_find(char *path, size_t size, char *message, size_t message_s
 	strcpy(path, real);
 	free(real);
 	return 0;
+}
+
+int tacho__preload_for(enum tacho__libc_kind libc, char *path, size_t size)
+{
+	const char *file = TACHO__PRELOAD_FILE(libc);
+	size_t folder = (size_t)(tacho__last_part(path) - path);
+
+	if (libc == TACHO__OWN_LIBC)
+		return 0;
+	if (libc == TACHO__LIBC_OTHER || folder + strlen(file) >= size)
+		return -ENOENT;
+	strcpy(path + folder, file);
+	return usable_library(path) ? 0 : -ENOENT;
 }

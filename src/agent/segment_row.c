@@ -11,6 +11,7 @@
 #include "agent/absent.h"
 #include "base/clock.h"
 #include "read/news.h"
+#include "read/records.h"
 #include "tacho_read.h"
 
 /* This goes on all the time, beside the program: half the time of the default for two in a
@@ -51,9 +52,14 @@ void tacho__row_compare(struct tacho__row *row)
 
 int tacho__row_read(struct tacho__row *row, struct tacho__news *news, struct tacho_reader **out)
 {
+	int err;
+
 	news->anchors = row->anchors;
 	news->anchor_count = row->anchor_count;
-	return tacho__read_news(out, row->fd, row->path, news, NULL, 0);
+	err = tacho__read_news(out, row->fd, row->path, news, NULL, 0);
+	if (!err)
+		tacho__read_lower(*out, &row->rights);
+	return err;
 }
 
 static int skip_all(void *arg, const struct tacho_chunk *head)
@@ -90,7 +96,7 @@ struct tacho__trace_options tacho__row_options(const struct tacho__row *row)
 		.segment = row->number,
 		.agent_cpu_ns = tacho__clock_ns(CLOCK_PROCESS_CPUTIME_ID),
 		.end = row->end.how ? &row->end : NULL,
-		.command_line = row->end.how ? row->command_line : NULL,
+		.command_line = row->command_line,
 		.absent = absent ? absent->list : NULL,
 		.absent_count = absent ? absent->count : 0,
 	};

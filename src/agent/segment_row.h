@@ -4,6 +4,7 @@
 
 #include "agent/segment_file.h"
 #include "agent/segments.h"
+#include "base/rights.h"
 
 #define TACHO__ROW_ANCHORS 64u
 
@@ -14,6 +15,7 @@ struct tacho__segments {
 	const struct tacho__absent *absent; /* NULL: nobody looks for them */
 	uint64_t opened_ns;
 	bool unfinished;  /* there are segments of a dead agent that could not be finished */
+	bool left_later;  /* nobody has looked for such yet */
 	unsigned trouble; /* rows that could not be written */
 	int error;	  /* that was said */
 	bool emptied;	  /* by the cap, which was said */
@@ -50,7 +52,8 @@ struct tacho__row {
 	int error;		    /* errno of it */
 	uint64_t retry_ns;
 	struct tacho__trace_end end; /* how: TACHO_END_UNTOLD while its process runs */
-	const char *command_line;    /* once it has ended; NULL: not known */
+	const char *command_line;    /* in place of the box's, or NULL */
+	struct tacho__rights rights; /* the least that its process was seen with */
 };
 
 /* segment_row.c; all but the obvious return 0 or -errno */

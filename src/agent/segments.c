@@ -124,6 +124,7 @@ static void finish_left(struct tacho__segments *s)
 	struct tacho__folder_list list = {0};
 	int err = tacho__folder_list(&s->folder, &list);
 
+	s->left_later = false;
 	s->unfinished = err != 0;
 	for (size_t i = 0; !err && i < list.count; i++) {
 		struct tacho__folder_file *file = &list.items[i];
@@ -169,7 +170,9 @@ int tacho__segments_open(struct tacho__segments **out,
 	s->options.folder = s->folder.path;
 	s->options.service = s->folder.service;
 	s->opened_ns = tacho__clock_ns(CLOCK_MONOTONIC);
-	finish_left(s);
+	s->left_later = options->left_later;
+	if (!s->left_later)
+		finish_left(s);
 	tacho__segments_fit(s);
 	*out = s;
 	return 0;
@@ -181,6 +184,8 @@ void tacho__segments_close(struct tacho__segments *s)
 		return;
 	while (s->rows)
 		tacho__row_free(s, s->rows);
+	if (s->left_later)
+		finish_left(s);
 	tacho__folder_release(&s->folder);
 	free(s);
 }
@@ -205,6 +210,7 @@ struct tacho__row *tacho__segments_row(struct tacho__segments *s, const char *pa
 	row->segments = s;
 	row->path = copy;
 	row->fd = -1;
+	row->rights.capabilities = UINT64_MAX;
 	row->next = s->rows;
 	s->rows = row;
 	return row;
@@ -243,11 +249,21 @@ static void settle(struct tacho__segments *s, struct tacho__row *row, int wrong,
 	say_trouble(s, -wrong);
 }
 
+void tacho__segments_command_line(struct tacho__row *row, const char *command_line)
+{
+	row->command_line = command_line;
+}
+
 void tacho__segments_end(struct tacho__row *row, const struct tacho__trace_end *end,
 			 const char *command_line)
 {
 	row->end = *end;
 	row->command_line = command_line;
+}
+
+void tacho__segments_lower(struct tacho__row *row, const struct tacho__rights *rights)
+{
+	tacho__rights_lower(&row->rights, rights);
 }
 
 int tacho__segments_drain(struct tacho__segments *s, struct tacho__row *row, enum tacho__drain how)
@@ -256,7 +272,7 @@ int tacho__segments_drain(struct tacho__segments *s, struct tacho__row *row, enu
 	int wrong = tacho__folder_check(&s->folder);
 	int err;
 
-	if (!wrong && s->unfinished)
+	if (!wrong && (s->unfinished || s->left_later))
 		finish_left(s);
 	if (wrong) {
 		settle(s, row, wrong, 0);

@@ -31,6 +31,9 @@ struct tacho__segments_options {
 	uint64_t segment_ns;	/* ... or its first record is older than this; 0: not by time */
 	uint64_t max_bytes;	/* of all segments in the folder; 0: no cap */
 	bool no_symbols;
+	/* What a dead agent left is finished with the first drain, or at the end: that may take
+	   long, and a command waits to be started. */
+	bool left_later;
 	/* A segment was finished (path, with its size), or something must be said to a person:
 	   one sentence, once for each change of state. */
 	void (*finished)(void *arg, const char *path, uint64_t bytes);
@@ -60,11 +63,18 @@ enum tacho__drain {
 	TACHO__DRAIN_END,    /* the process is gone: all, and the segment is finished */
 };
 
+/* The arguments of its process, in place of what the box says; they outlive the row. */
+void tacho__segments_command_line(struct tacho__row *row, const char *command_line);
+
 /* How its process ended, before DRAIN_END: the row's last segment says so. `command_line`: as it
    was while it ran, or NULL; it outlives the row. */
 struct tacho__trace_end;
 void tacho__segments_end(struct tacho__row *row, const struct tacho__trace_end *end,
 			 const char *command_line);
+
+/* It is known that the process had not more rights than these. */
+struct tacho__rights;
+void tacho__segments_lower(struct tacho__row *row, const struct tacho__rights *rights);
 
 /*
  * Copies into the row's segment what is new in its box. A disk that is full or a folder that

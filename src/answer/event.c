@@ -218,6 +218,9 @@ static void put_member(const struct members *m, const struct tacho_event_field *
 	case TACHO_ROLE_RESULT:
 		json_put_known(m->j, f->name, name_result((unsigned)value));
 		break;
+	case TACHO_ROLE_SUBJECT:
+		json_put_known(m->j, f->name, name_subject((unsigned)value));
+		break;
 	case TACHO_ROLE_FD_KIND:
 		json_put_known(m->j, f->name, name_descriptor((unsigned)value));
 		break;

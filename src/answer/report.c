@@ -19,11 +19,75 @@ static void put_process_json(struct json *j, const struct tacho_reader *reader, 
 	json_put_known(j, "program", p ? p->comm : "");
 }
 
+static void put_measure_json(struct json *j, const struct tacho__measure *m)
+{
+	json_key(j, "measure");
+	if (!m->count) {
+		json_null(j);
+		return;
+	}
+	json_object(j);
+	json_put_u64(j, "count", m->count);
+	json_put_u64(j, "longest_ns", m->longest_ns);
+	json_put_u64(j, "total_ns", m->total_ns);
+	json_put_u64(j, "threads", m->threads);
+	json_put_bool(j, "is_sum", m->is_sum);
+	json_object_end(j);
+}
+
+/* The processes that it was in; what each of them adds to its sums. */
+static void put_instances_json(struct json *j, const struct tacho_reader *reader,
+			       const struct tacho__spread *s)
+{
+	json_put_u64(j, "processes", s->processes);
+	json_put_u64(j, "processes_in_all", s->processes_in_all);
+	json_put_u64(j, "threads", s->threads);
+	json_put_u64(j, "threads_in_all", s->threads_in_all);
+	json_put_array(j, "instances");
+	for (uint32_t i = 0; i < s->count; i++) {
+		const struct tacho__instance *n = &s->at[i];
+
+		json_object(j);
+		put_process_json(j, reader, n->process);
+		describe_thread_json(j, "tid",
+				     tacho_read_thread_by_number(reader, n->process, n->thread));
+		json_put_u64(j, "threads", n->threads);
+		json_put_f64(j, "cost_ns", n->cost_ns);
+		json_put_f64(j, "waiting_ns", n->waiting_ns);
+		json_put_u64(j, "count", n->count);
+		json_put_u64(j, "longest_ns", n->longest_ns);
+		json_object_end(j);
+	}
+	json_array_end(j);
+	json_put_u64(j, "instances_left_out", s->left_out);
+}
+
+static void put_parts_json(struct json *j, const struct tacho_reader *reader,
+			   const struct tacho__finding *f)
+{
+	json_put_array(j, "parts");
+	for (uint32_t i = 0; i < f->part_count; i++) {
+		const struct tacho__part *p = &f->parts[i];
+
+		json_object(j);
+		json_put_string(j, "role", tacho__role_name(p->role));
+		describe_thread_json(j, "tid",
+				     tacho_read_thread_by_number(reader, f->process, p->thread));
+		json_put_u64_if(j, "task", p->task != 0, p->task);
+		json_put_known(j, "what", p->what);
+		json_put_object(j, "place");
+		describe_place_json(j, &p->place);
+		json_object_end(j);
+		json_object_end(j);
+	}
+	json_array_end(j);
+}
+
 static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 			     const struct tacho__finding *f)
 {
 	json_object(j);
-	json_put_string(j, "rule", f->rule);
+	json_put_string(j, "rule", tacho__rules[f->rule].id);
 	json_put_string(j, "severity", tacho__severity_name(f->severity));
 	put_process_json(j, reader, f->process);
 	json_put_string(j, "summary", f->summary);
@@ -47,11 +111,15 @@ static void put_finding_json(struct json *j, const struct tacho_reader *reader,
 		json_object_end(j);
 	}
 	json_array_end(j);
+	put_parts_json(j, reader, f);
 	json_put_string(j, "advice", f->advice);
 	json_put_known(j, "names", f->names);
 	json_put_known(j, "loop", f->loop_name);
+	put_measure_json(j, &f->measure);
 	json_put_f64(j, "cost_ns", f->cost_ns);
 	json_put_f64(j, "waiting_ns", f->waiting_ns);
+	json_put_bool(j, "condition", tacho__is_condition(f));
+	put_instances_json(j, reader, &f->spread);
 	json_put_u64_if(j, "explained_by", f->folded_into >= 0, (uint64_t)f->folded_into);
 	json_object_end(j);
 }
@@ -60,7 +128,7 @@ static void put_considered(struct json *j, const struct tacho_reader *reader,
 			   const struct tacho__considered *c)
 {
 	json_object(j);
-	json_put_string(j, "rule", c->rule);
+	json_put_string(j, "rule", tacho__rules[c->rule].id);
 	put_process_json(j, reader, c->process);
 	json_put_string(j, "what", c->what);
 	json_put_f64(j, "cost_ns", c->cost_ns);
@@ -91,6 +159,36 @@ static void put_trace_json(struct json *j, const struct tacho_reader *reader,
 		json_put_string(j, "imported", p->imported);
 	if (p)
 		text_end_json(j, p);
+	json_object_end(j);
+}
+
+/* How much of it can be read. */
+static void put_readable_json(struct json *j, const struct tacho__readable *r)
+{
+	json_put_object(j, "readable");
+	json_put_bool(j, "damaged", r->is_damaged);
+	json_put_bool(j, "cut", r->is_cut);
+	json_put_f64(j, "share", r->share);
+	json_put_bool(j, "share_is_bound", r->is_uncounted);
+	json_put_u64(j, "records", r->records);
+	json_put_u64(j, "lost_records", r->lost);
+	json_put_known(j, "text", r->text);
+	json_object_end(j);
+}
+
+static void put_verdict_json(struct json *j, const struct tacho_reader *reader,
+			     const struct tacho__explanation *e)
+{
+	const struct tacho__verdict *v = &e->verdict;
+
+	json_put_object(j, "verdict");
+	json_put_string(j, "category", v->category);
+	put_process_json(j, reader, e->process);
+	json_put_string(j, "summary", v->summary);
+	json_put_u64(j, "judged_loops", v->loops);
+	json_put_u64(j, "other_threads", v->others);
+	json_put_f64_if(j, "other_cpus", v->others_cpus >= 0, v->others_cpus);
+	put_readable_json(j, &e->readable);
 	json_object_end(j);
 }
 
@@ -136,11 +234,7 @@ void answer_report(struct json *j, const struct tacho_reader *reader,
 	json_put_u64(j, "version", 1);
 	put_trace_json(j, reader, e);
 	put_processes_json(j, reader, e);
-	json_put_object(j, "verdict");
-	json_put_string(j, "category", e->verdict.category);
-	put_process_json(j, reader, e->process);
-	json_put_string(j, "summary", e->verdict.summary);
-	json_object_end(j);
+	put_verdict_json(j, reader, e);
 	json_put_array(j, "findings");
 	for (uint32_t i = 0; i < e->count; i++)
 		put_finding_json(j, reader, &e->findings[i]);
@@ -150,8 +244,10 @@ void answer_report(struct json *j, const struct tacho_reader *reader,
 		put_considered(j, reader, &e->considered[i]);
 	json_array_end(j);
 	json_put_object(j, "coverage");
-	for (uint32_t i = 0; i < e->coverage_count; i++) {
-		json_put_object(j, e->coverage[i].rule);
+	for (uint32_t i = 0; i < TACHO__RULE_COUNT; i++) {
+		if (!e->coverage[i].is_known)
+			continue;
+		json_put_object(j, tacho__rules[i].id);
 		json_put_bool(j, "checked", e->coverage[i].checked);
 		json_put_known(j, "why", e->coverage[i].why);
 		json_object_end(j);

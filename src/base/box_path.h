@@ -5,20 +5,38 @@
 #include <stddef.h>
 #include <string.h>
 
-/* The folder that all users share, with a slash at its end, if `path` is a user's folder of boxes in it, or
-   in that; else NULL. */
-static inline const char *tacho__shared_by_all(const char *path)
+#define TACHO__RUN_USER "/run/user/"
+
+static inline size_t tacho__digits(const char *text)
+{
+	return strspn(text, "0123456789");
+}
+
+/*
+ * How much of `path` is the folder in which a user's folder of boxes lies, with the slash at its end, if it
+ * is that or in that; else 0. It is a folder that all users share, or the user's own of this session. Whoever
+ * may make a folder there can also mount a file system on it.
+ */
+static inline size_t tacho__box_parent(const char *path)
 {
 	static const char *const all[] = {"/dev/shm/", "/tmp/"};
+	const size_t run = sizeof(TACHO__RUN_USER) - 1;
 
 	for (unsigned i = 0; i < sizeof(all) / sizeof(all[0]); i++) {
 		size_t n = strlen(all[i]);
 
 		if (!strncmp(path, all[i], n) && !strncmp(path + n, "tacho-", 6) &&
-		    path[n + 6] >= '0' && path[n + 6] <= '9')
-			return all[i];
+		    tacho__digits(path + n + 6))
+			return n;
 	}
-	return NULL;
+	if (!strncmp(path, TACHO__RUN_USER, run)) {
+		size_t n = run + tacho__digits(path + run);
+
+		if (n > run && !strncmp(path + n, "/tacho", 6) &&
+		    (!path[n + 6] || path[n + 6] == '/'))
+			return n + 1;
+	}
+	return 0;
 }
 
 #endif

@@ -12,6 +12,7 @@
 #include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <sys/types.h>
@@ -140,6 +141,15 @@ static inline intptr_t tacho__mmap(void *at, size_t size, int prot, int flags, i
 	return TACHO__SYS(SYS_mmap, at, size, prot, flags, fd, off);
 }
 
+/* New zeroed memory, or NULL. */
+static inline void *tacho__map_zeros(size_t size)
+{
+	intptr_t at =
+		tacho__mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return at < 0 && at > -4096 ? NULL : (void *)at;
+}
+
 static inline int tacho__munmap(void *at, size_t size)
 {
 	return (int)TACHO__SYS(SYS_munmap, at, size, 0, 0, 0, 0);
@@ -191,5 +201,14 @@ static inline void tacho__yield(void)
 {
 	(void)TACHO__SYS(SYS_sched_yield, 0, 0, 0, 0, 0, 0);
 }
+
+/* What getdents64(2) gives. */
+struct tacho__dirent {
+	uint64_t inode;
+	int64_t offset;
+	uint16_t size;
+	uint8_t type;
+	char name[];
+};
 
 #endif

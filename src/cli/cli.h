@@ -121,10 +121,14 @@ int cli_list_boxes(struct tacho__box_list *list, bool all_users);
 /* A number is the newest box of that process, anything else a path; a trace of another recorder
    is imported (importing.h). Returns a path to free, or NULL after saying why not. */
 char *cli_resolve(const char *argument);
+/* The same, but a box is a trace now, with the names of its code (importing.h). */
+char *cli_resolve_trace(const char *argument);
 /* `use` gets the path of the one trace that follows the options. If there is none, or more than
    one, this says so instead. */
 int cli_with_trace(int argc, char **argv, int (*use)(void *arg, const char *path), void *arg);
-/* The same for one or more, that are read as one. */
+/* The same for a command that follows a box by itself. */
+int cli_with_source(int argc, char **argv, int (*use)(void *arg, const char *path), void *arg);
+/* As cli_with_trace for one or more, that are read as one. */
 int cli_with_traces(int argc, char **argv,
 		    int (*use)(void *arg, const char *const *paths, uint32_t count), void *arg);
 /* Rows for commands that read traces: --pid PID and --process NAME narrow what is opened. */

@@ -1,11 +1,13 @@
 /*
  * tacho agent: all processes that record, until it is told to end.
  */
+#include <stdlib.h>
 #include <string.h>
 
 #include "agent/agent.h"
 #include "cli/cli.h"
 #include "cli/run_options.h"
+#include "core/options.h"
 
 struct agent_options {
 	struct watch_options watch;
@@ -22,8 +24,13 @@ static int check_options(struct agent_options *a)
 	status = watch_options_check(&a->watch);
 	if (status)
 		return status;
-	if (run_check_box_dir())
+	if (!run_box_dir_is_good()) {
+		cli_error(
+			"TACHO_BOX_DIR=%s cannot be used for boxes: give an absolute path of less "
+			"than %u bytes.",
+			getenv("TACHO_BOX_DIR"), TACHO__PATH_MAX);
 		return CLI_FAILED;
+	}
 	if (tacho__sentinels_watch(&a->watch.engine.rules.sentinels, TACHO__WATCH_EXIT))
 		return cli_usage("--on exit is for 'tacho run': only the parent of a process is "
 				 "told its exit status.");
@@ -36,7 +43,11 @@ static int check_options(struct agent_options *a)
 	    (!a->out[0] || strcmp(a->out, "-") == 0 || strlen(a->out) >= sizeof(a->folder)))
 		return cli_usage("-o needs the name of a folder.");
 	strcpy(a->folder, a->out ? a->out : ".");
-	return run_check_folder(a->folder) ? CLI_FAILED : 0;
+	status = run_check_folder(&a->watch, a->folder);
+	if (status < 0)
+		cli_error("cannot save windows to %s: %s. Give another place with -o.", a->folder,
+			  strerror(-status));
+	return status < 0 ? CLI_FAILED : 0;
 }
 
 static int run(int argc, char **argv)

@@ -11,6 +11,7 @@
 #include "text/text.h"
 #include "explain/diff.h"
 #include "explain/explain.h"
+#include "model/judgement.h"
 #include "text/json.h"
 
 #define NAME_WIDTH 40u
@@ -113,7 +114,7 @@ static void put_notes(const struct asked *a, const struct tacho__diff *d)
 			 100 * (d->common - 1));
 		put_note(text);
 	}
-	if (d->compared && d->compared < TACHO__DIFF_COMMON && !a->options.absolute)
+	if (d->compared && d->compared < tacho__diff_rows && !a->options.absolute)
 		put_note("fewer than three kinds have enough callbacks, so the machine's part "
 			 "cannot be told from the program's.");
 	if (a_rate > 0 && b_rate > 0 &&
@@ -185,7 +186,7 @@ static struct tacho_reader *open_one(const char *argument)
 {
 	struct cli_progress progress;
 	struct tacho_reader *reader = NULL;
-	char *path = cli_resolve(argument);
+	char *path = cli_resolve_trace(argument);
 
 	if (!path)
 		return NULL;

@@ -11,18 +11,18 @@
 #include "cli/cli.h"
 #include "cli/parse.h"
 #include "cli/report_considered.h"
+#include "cli/report_finding.h"
 #include "cli/report_ledger.h"
 #include "text/end.h"
 #include "text/text.h"
 #include "explain/explain.h"
 
 #define FAIL_MAX 32u
-#define INDENT 13u /* of what a finding says */
 #define HISTOGRAM_WIDTH 40u
 #define OTHERS_SHOWN 8u /* processes that the verdict is not about */
 
 struct fail_on {
-	const char *rule; /* NULL: any */
+	enum tacho__rule_id rule; /* TACHO__RULE_COUNT: any */
 	enum tacho__severity severity;
 };
 
@@ -36,15 +36,13 @@ struct asked {
 
 /* ------------------------------------------------------------------- options */
 
-static bool find_rule(const char *name, size_t size, const char **rule)
+static bool find_rule(const char *name, size_t size, enum tacho__rule_id *rule)
 {
-	for (uint32_t i = 0; i < tacho__rule_count; i++)
-		if (strlen(tacho__rules[i].id) == size &&
-		    strncmp(tacho__rules[i].id, name, size) == 0) {
-			*rule = tacho__rules[i].id;
-			return true;
-		}
-	return size == 3 && strncmp(name, "any", 3) == 0;
+	*rule = 0;
+	while (*rule < TACHO__RULE_COUNT && (strlen(tacho__rules[*rule].id) != size ||
+					     strncmp(tacho__rules[*rule].id, name, size) != 0))
+		++*rule;
+	return *rule < TACHO__RULE_COUNT || (size == 3 && strncmp(name, "any", 3) == 0);
 }
 
 /* RULE or RULE:SEVERITY; "any" is every rule. */
@@ -59,7 +57,6 @@ static bool take_fail_on(void *arg, const char *option, const char *text)
 		cli_usage("%s can be given %u times at most.", option, FAIL_MAX);
 		return false;
 	}
-	f->rule = NULL;
 	f->severity = TACHO__SEVERITY_WARNING;
 	if (!find_rule(text, size, &f->rule)) {
 		cli_usage("--fail-on: there is no rule '%.*s'; 'tacho report --rules' lists them.",
@@ -90,12 +87,12 @@ static bool take_threshold(void *arg, const char *option, const char *text)
 	char *end;
 	uint64_t ns;
 
-	for (uint32_t i = 0; equals && i < tacho__threshold_count; i++) {
+	for (uint32_t i = 0; equals && i < TACHO__LIMIT_COUNT; i++) {
 		const struct tacho__threshold *t = &tacho__thresholds[i];
 
 		if (strlen(t->name) != size || strncmp(t->name, text, size) != 0)
 			continue;
-		if (strcmp(t->unit, "ns") == 0) {
+		if (t->unit == TACHO__UNIT_NS) {
 			if (!parse_duration(option, equals + 1, &ns))
 				return false;
 			a->thresholds[i] = (double)ns;
@@ -114,143 +111,45 @@ static bool take_threshold(void *arg, const char *option, const char *text)
 	return false;
 }
 
+/* "; needs: wakes, spans" */
+static void put_inputs(const char *what, uint32_t set)
+{
+	const char *before = what;
+
+	for (uint32_t i = 0; i < TACHO__INPUT_COUNT; i++)
+		if (set >> i & 1) {
+			printf(before == what ? "; %s: %s" : "%s%s", before, tacho__input_names[i]);
+			before = ", ";
+		}
+}
+
 static int list_rules(const struct asked *a)
 {
 	puts("rules:");
-	for (uint32_t i = 0; i < tacho__rule_count; i++) {
+	for (uint32_t i = 0; i < TACHO__RULE_COUNT; i++) {
 		const struct tacho__rule *r = &tacho__rules[i];
 
-		printf("  %-24s %s%s%s\n", r->id, r->text, r->needs[0] ? "; needs: " : "",
-		       r->needs);
+		printf("  %-24s %s", r->id, r->finds);
+		put_inputs("needs", r->needs);
+		put_inputs("better with", r->helps);
+		putchar('\n');
 	}
 	puts("\nthresholds (--threshold NAME=VALUE):");
-	for (uint32_t i = 0; i < tacho__threshold_count; i++) {
+	for (uint32_t i = 0; i < TACHO__LIMIT_COUNT; i++) {
 		const struct tacho__threshold *t = &tacho__thresholds[i];
 		char value[TEXT_SMALL];
 
-		if (strcmp(t->unit, "ns") == 0)
+		if (t->unit == TACHO__UNIT_NS)
 			text_duration(value, (uint64_t)a->thresholds[i]);
 		else
 			snprintf(value, sizeof(value), "%g%s", a->thresholds[i],
-				 strcmp(t->unit, "%") == 0	      ? " %"
-				 : strcmp(t->unit, "per-second") == 0 ? "/s"
-								      : "");
+				 tacho__unit_text(t->unit));
 		printf("  %-30s %10s  %s\n", t->name, value, t->text);
 	}
 	return CLI_OK;
 }
 
 /* -------------------------------------------------------------------- text */
-
-static enum cli_colour colour_of(enum tacho__severity severity)
-{
-	return severity == TACHO__SEVERITY_CRITICAL  ? CLI_RED
-	       : severity == TACHO__SEVERITY_WARNING ? CLI_YELLOW
-						     : CLI_DIM;
-}
-
-/* Times are those since the first event of all. */
-static const char *since(const struct tacho__explanation *e, char *out, uint64_t ns)
-{
-	uint64_t first = tacho__explained_window(e, NULL);
-
-	return text_duration(out, ns > first ? ns - first : 0);
-}
-
-/* A part of a finding: what it is, and text that may be long. */
-static void put_part(const char *label, const char *text)
-{
-	printf("     %-*s", (int)(INDENT - 5), label);
-	text_put_broken(stdout, text, INDENT, INDENT, cli_columns(stdout));
-	putchar('\n');
-}
-
-static void put_where(const struct tacho__finding *f, uint32_t index)
-{
-	const struct tacho__place *p = &f->where[index];
-	const char *slash = strrchr(p->module, '/');
-	char name[CLI_MESSAGE / 2], line[16] = "", text[CLI_MESSAGE];
-
-	if (p->line)
-		snprintf(line, sizeof(line), ":%" PRIu32, p->line);
-	snprintf(text, sizeof(text), "%s%s%s%s%s",
-		 !index			       ? ""
-		 : f->where_other >> index & 1 ? "and "
-					       : "called by ",
-		 tacho__place_name(name, sizeof(name), p),
-		 p->file[0]			  ? "  "
-		 : p->function[0] && p->module[0] ? "  in "
-						  : "",
-		 p->file[0]	   ? p->file
-		 : !p->function[0] ? ""
-		 : slash	   ? slash + 1
-				   : p->module,
-		 p->file[0] ? line : "");
-	put_part(index ? "" : "where:", text);
-}
-
-static void put_evidence(const struct tacho__explanation *e, const struct tacho__finding *f)
-{
-	for (uint32_t i = 0; i < f->evidence_count; i++) {
-		const struct tacho__evidence *v = &f->evidence[i];
-		char from[TEXT_SMALL], to[TEXT_SMALL], text[sizeof(v->text) + 2 * TEXT_SMALL + 16];
-
-		if (v->to_ns > v->from_ns)
-			snprintf(text, sizeof(text), "+%s to +%s  %s", since(e, from, v->from_ns),
-				 since(e, to, v->to_ns), v->text);
-		else
-			snprintf(text, sizeof(text), "+%s  %s", since(e, from, v->from_ns),
-				 v->text);
-		put_part(i ? "" : "seen:", text);
-	}
-}
-
-/* Where there are several, a finding says of which process it is: 1. */
-static int put_process(const struct tacho_reader *reader, const struct tacho__explanation *e,
-		       uint32_t process)
-{
-	char name[TACHO__TEXT];
-
-	if (e->process_count < 2)
-		return 0;
-	text_put(stdout, tacho__process_text(reader, name, process));
-	return 1;
-}
-
-static void put_finding(const struct tacho_reader *reader, const struct tacho__explanation *e,
-			uint32_t index)
-{
-	const struct tacho__finding *f = &e->findings[index];
-
-	printf("\n%s%2u. %s%s  %s%s%s%s", cli_colour(stdout, colour_of(f->severity)), index + 1,
-	       tacho__severity_name(f->severity), cli_colour(stdout, CLI_PLAIN),
-	       cli_colour(stdout, CLI_BOLD), f->rule, cli_colour(stdout, CLI_PLAIN),
-	       e->process_count > 1 ? "  in " : "");
-	put_process(reader, e, f->process);
-	putchar('\n');
-	/* What the first line says is not said again. */
-	if (strcmp(f->summary, e->verdict.summary) != 0 || f->process != e->process) {
-		fputs("     ", stdout);
-		text_put_broken(stdout, f->summary, 5, 5, cli_columns(stdout));
-		putchar('\n');
-	}
-	for (uint32_t i = 0; i < f->where_count; i++)
-		put_where(f, i);
-	if (f->shares_loop_name)
-		put_part("loop:", f->loop_name);
-	put_evidence(e, f);
-	put_part("do:", f->advice);
-	if (f->names[0])
-		put_part("names:", f->names);
-	for (uint32_t i = 0; i < e->count; i++)
-		if (e->findings[i].folded_into == (int32_t)index) {
-			char text[sizeof(f->summary) + 64];
-
-			snprintf(text, sizeof(text), "%s: %s", e->findings[i].rule,
-				 e->findings[i].summary);
-			put_part("and so:", text);
-		}
-}
 
 /* Of the first finding that names no function: how its report would. */
 static void put_nameless(const struct asked *a, const struct tacho__explanation *e)
@@ -306,7 +205,8 @@ static void put_histogram(const struct tacho_reader *reader, const struct tacho_
 	if (first == 64)
 		return;
 	fputs(e->process_count > 1 ? "\ncallbacks of " : "\ncallbacks", stdout);
-	put_process(reader, e, e->process);
+	if (e->process_count > 1)
+		text_put(stdout, tacho__process_text(reader, text, e->process));
 	puts(" by length:");
 	for (uint32_t i = first; i <= last; i++) {
 		uint32_t width = (uint32_t)(powers[i] * HISTOGRAM_WIDTH / most);
@@ -365,35 +265,66 @@ static void put_processes(const struct tacho_reader *reader, const struct tacho_
 /* What was looked for only in some processes is of interest to who wants all. */
 static void put_coverage(const struct asked *a, const struct tacho__explanation *e)
 {
-	for (uint32_t i = 0; i < e->coverage_count; i++) {
+	for (uint32_t i = 0; i < TACHO__RULE_COUNT; i++) {
 		const struct tacho__coverage *c = &e->coverage[i];
 
-		if (c->checked && !(a->all && strncmp(c->why, "not of ", 7) == 0))
+		if (!c->is_known || (c->checked && !(a->all && c->is_partial)))
 			continue;
 		printf("\n%s%s: %s: ", cli_colour(stdout, CLI_DIM),
-		       c->checked ? "looked for" : "not looked for", c->rule);
+		       c->checked ? "looked for" : "not looked for", tacho__rules[i].id);
 		text_put(stdout, c->why);
 		fputs(cli_colour(stdout, CLI_PLAIN), stdout);
 	}
+}
+
+static void put_verdict(const struct tacho_reader *reader, const struct tacho__explanation *e)
+{
+	bool bad = e->count && e->findings[0].severity >= TACHO__SEVERITY_WARNING &&
+		   strcmp(e->verdict.category, "none") != 0;
+	char text[sizeof(e->verdict.summary) + TACHO__TEXT + 2], name[TACHO__TEXT];
+	bool of_one;
+
+	/* What is wrong with the recording is not wrong with the program. */
+	printf("%s%s%s: ",
+	       cli_colour(stdout, !bad						  ? CLI_GREEN
+				  : strcmp(e->verdict.category, "recording") == 0 ? CLI_YELLOW
+										  : CLI_RED),
+	       e->verdict.category, cli_colour(stdout, CLI_PLAIN));
+	/* What is in several processes says in how many. */
+	of_one = bad && e->process_count > 1 && e->findings[0].spread.processes < 2;
+	snprintf(text, sizeof(text), "%s%s%s",
+		 of_one ? tacho__process_text(reader, name, e->process) : "", of_one ? ": " : "",
+		 e->verdict.summary);
+	text_put_broken(stdout, text, strlen(e->verdict.category) + 2, 2, cli_columns(stdout));
+	putchar('\n');
+}
+
+/* Before all else that a file which is not whole says: how much of it can be read. */
+static void put_head(const struct tacho_reader *reader, const struct tacho__explanation *e)
+{
+	const char *readable = e->readable.text;
+	bool is_verdict = readable[0] && strcmp(readable, e->verdict.summary) == 0;
+
+	if (is_verdict) {
+		put_verdict(reader, e);
+	} else if (readable[0]) {
+		printf("%srecording%s: ", cli_colour(stdout, CLI_YELLOW),
+		       cli_colour(stdout, CLI_PLAIN));
+		text_put_broken(stdout, readable, strlen("recording: "), 2, cli_columns(stdout));
+		putchar('\n');
+	}
+	text_put_end(stdout, tacho_read_process(reader, e->process));
+	if (!is_verdict)
+		put_verdict(reader, e);
+	put_processes(reader, e);
 }
 
 static void put_text(const struct asked *a, const struct tacho_reader *reader,
 		     const struct tacho__explanation *e)
 {
 	uint32_t shown = 0, hidden = 0;
-	bool bad = e->count && e->findings[0].severity >= TACHO__SEVERITY_WARNING &&
-		   strcmp(e->verdict.category, "none") != 0;
-	char text[sizeof(e->verdict.summary) + TACHO__TEXT + 2], name[TACHO__TEXT];
 
-	text_put_end(stdout, tacho_read_process(reader, e->process));
-	printf("%s%s%s: ", cli_colour(stdout, bad ? CLI_RED : CLI_GREEN), e->verdict.category,
-	       cli_colour(stdout, CLI_PLAIN));
-	snprintf(text, sizeof(text), "%s%s%s",
-		 bad && e->process_count > 1 ? tacho__process_text(reader, name, e->process) : "",
-		 bad && e->process_count > 1 ? ": " : "", e->verdict.summary);
-	text_put_broken(stdout, text, strlen(e->verdict.category) + 2, 2, cli_columns(stdout));
-	putchar('\n');
-	put_processes(reader, e);
+	put_head(reader, e);
 	for (uint32_t i = 0; i < e->count; i++) {
 		const struct tacho__finding *f = &e->findings[i];
 
@@ -403,7 +334,7 @@ static void put_text(const struct asked *a, const struct tacho_reader *reader,
 			hidden++;
 			continue;
 		}
-		put_finding(reader, e, i);
+		report_finding(reader, e, i);
 		shown++;
 	}
 	if (e->process_count && e->processes[e->process].ended_badly)
@@ -427,7 +358,8 @@ static int judge(const struct asked *a, const struct tacho__explanation *e)
 	for (uint32_t i = 0; i < e->count; i++)
 		for (uint32_t k = 0; k < a->fail_count; k++)
 			if (e->findings[i].severity >= a->fail[k].severity &&
-			    (!a->fail[k].rule || strcmp(a->fail[k].rule, e->findings[i].rule) == 0))
+			    (a->fail[k].rule == TACHO__RULE_COUNT ||
+			     a->fail[k].rule == e->findings[i].rule))
 				return CLI_FAILED;
 	return CLI_OK;
 }
@@ -472,7 +404,7 @@ static int report(void *arg, const char *const *paths, uint32_t count)
 
 static int run(int argc, char **argv)
 {
-	static double thresholds[64];
+	static double thresholds[TACHO__LIMIT_COUNT];
 	struct asked a = {.thresholds = thresholds};
 	const struct cli_row options[] = {
 		{"json", .flag = &a.json},
@@ -488,7 +420,7 @@ static int run(int argc, char **argv)
 	};
 	int status;
 
-	for (uint32_t i = 0; i < tacho__threshold_count && i < 64; i++)
+	for (uint32_t i = 0; i < TACHO__LIMIT_COUNT; i++)
 		thresholds[i] = tacho__thresholds[i].value;
 	status = cli_take_options(argc, argv, &cli_report, options);
 	if (status != CLI_TAKEN)

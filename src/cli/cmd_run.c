@@ -9,30 +9,35 @@
 #include "cli/cli.h"
 #include "cli/run_options.h"
 
-static void say_hindrance(const struct tacho__program *p)
+static void say_hindrance(const struct tacho__voice *voice, const struct tacho__program *p)
 {
 	const char *machine = tacho__machine_name(p->machine);
 
 	switch (p->hindrance) {
 	case TACHO__HINDRANCE_STATIC:
-		cli_warn("%s is linked statically, so nothing inside it will be recorded; programs "
-			 "that it starts will be, if they are linked dynamically.",
-			 p->elf);
+		tacho__warn(
+			voice,
+			"%s is linked statically, so nothing inside it will be recorded; programs "
+			"that it starts will be, if they are linked dynamically.",
+			p->elf);
 		break;
 	case TACHO__HINDRANCE_SETID:
-		cli_warn("%s runs with more rights than its caller (set-user-id, set-group-id or "
-			 "capabilities), so nothing inside it will be recorded. Run tacho as the "
-			 "user it runs as.",
-			 p->elf);
+		tacho__warn(
+			voice,
+			"%s runs with more rights than its caller (set-user-id, set-group-id or "
+			"capabilities), so nothing inside it will be recorded. Run tacho as the "
+			"user it runs as.",
+			p->elf);
 		break;
 	case TACHO__HINDRANCE_MACHINE:
-		cli_warn("%s is a program for %s, so nothing inside it will be recorded.", p->elf,
-			 machine ? machine : "another architecture");
+		tacho__warn(voice, "%s is a program for %s, so nothing inside it will be recorded.",
+			    p->elf, machine ? machine : "another architecture");
 		break;
 	case TACHO__HINDRANCE_LIBC:
-		cli_warn("%s is made for another C library (%s), so nothing inside it will be "
-			 "recorded.",
-			 p->elf, p->linker);
+		tacho__warn(voice,
+			    "%s is made for another C library (%s), so nothing inside it will be "
+			    "recorded.%s",
+			    p->elf, p->linker, p->libc == TACHO__MUSL ? " " TACHO__NO_MUSL : "");
 		break;
 	case TACHO__HINDRANCE_NONE:
 		break;
@@ -61,8 +66,11 @@ static int run(int argc, char **argv)
 	static struct tacho__program program;
 	static struct run_options options;
 	char message[CLI_MESSAGE];
-	int status = run_options_read(&options, argc, argv), key;
+	int status, key;
 
+	/* Whoever does not read what is said does not keep the command from running. */
+	signal(SIGPIPE, SIG_IGN);
+	status = run_options_read(&options, argc, argv);
 	if (status != CLI_TAKEN)
 		return status;
 	status = tacho__program_find(&program, argv[optind], message, sizeof(message));
@@ -70,8 +78,8 @@ static int run(int argc, char **argv)
 		cli_error("%s", message);
 		return status == -ENOENT ? TACHO__RUN_NOT_FOUND : TACHO__RUN_CANNOT;
 	}
-	if (!options.watch.quiet)
-		say_hindrance(&program);
+	if (!options.watch.quiet && !options.run.off)
+		say_hindrance(&options.watch.voice, &program);
 	if (!options.watch.engine.no_symbols)
 		cli_allow_debuginfod(options.watch.debuginfod);
 	options.watch.engine.folder = options.folder;

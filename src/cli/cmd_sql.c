@@ -3,8 +3,10 @@
  */
 #include <stdlib.h>
 
+#include "base/text.h"
 #include "cli/cli.h"
 #include "cli/sql_session.h"
+#include "query/allow.h"
 
 static bool take_form(void *arg, const char *option, const char *text)
 {
@@ -25,14 +27,28 @@ static void take_json(void *arg)
 	*(const char **)arg = "json";
 }
 
+static bool take_bytes(void *arg, const char *option, const char *text)
+{
+	if (tacho__parse_bytes(text, arg) == 0 && *(uint64_t *)arg)
+		return true;
+	cli_usage("%s: '%s' is no size; 2G and 500M are.", option, text);
+	return false;
+}
+
 static int run(int argc, char **argv)
 {
-	const char *form = "table", *into = NULL;
+	struct sql_session_options o = {
+		.form = "table",
+		.max_time_ns = TACHO_SQL_SECONDS * 1000000000ull,
+		.max_memory = TACHO_SQL_BYTES,
+	};
 	const struct cli_row options[] = {
-		{"format", .call = take_form, .arg = &form},
-		{"json", .mark = take_json, .arg = &form},
-		{"csv", .mark = take_csv, .arg = &form},
-		{"into", .text = &into},
+		{"format", .call = take_form, .arg = &o.form},
+		{"json", .mark = take_json, .arg = &o.form},
+		{"csv", .mark = take_csv, .arg = &o.form},
+		{"into", .text = &o.into},
+		{"max-time", .duration = &o.max_time_ns},
+		{"max-memory", .call = take_bytes, .arg = &o.max_memory},
 		CLI_NARROW_ROWS,
 		{0},
 	};
@@ -50,10 +66,10 @@ static int run(int argc, char **argv)
 			"'tacho cat --json'.");
 		return CLI_FAILED;
 	}
-	path = cli_resolve(argv[optind]);
+	path = cli_resolve_trace(argv[optind]);
 	if (!path)
 		return CLI_FAILED;
-	status = sql_session(path, form, into, argv + optind + 1, argc - optind - 1);
+	status = sql_session(path, &o, argv + optind + 1, argc - optind - 1);
 	free(path);
 	return status;
 }
@@ -71,6 +87,8 @@ const struct cli_command cli_sql = {
 		"  --csv, --json            short for --format csv and --format json\n"
 		"  --into FILE              a database of SQLite, 'out' in queries, to keep things "
 		"in\n"
+		"  --max-time DURATION      CPU time that a query may take (30s)\n"
+		"  --max-memory BYTES       memory that SQLite may use (1G)\n"
 		"  --pid PID                only this process\n"
 		"  --process NAME           only processes of this name\n\n"
 		"In place of a query:\n"

@@ -44,7 +44,7 @@ static int run_view(int argc, char **argv)
 		return cli_usage("--force is about the file of --html.");
 	if (v.html && optind == argc)
 		return viewing_write(&v, NULL);
-	return cli_with_trace(argc, argv, view, &v);
+	return cli_with_source(argc, argv, view, &v);
 }
 
 static int run_serve(int argc, char **argv)

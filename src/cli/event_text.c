@@ -234,6 +234,9 @@ static void put_field(const struct line *l, const struct tacho_event_field *f)
 	case TACHO_ROLE_RESULT:
 		fputs(name_result((unsigned)value), l->out);
 		break;
+	case TACHO_ROLE_SUBJECT:
+		fputs(name_subject((unsigned)value), l->out);
+		break;
 	case TACHO_ROLE_READY_DATA:
 		fprintf(l->out, "0x%" PRIx64, value & ~EVENT_READY_IS_DATA);
 		break;
@@ -263,6 +266,8 @@ static bool is_given(const struct line *l, const struct tacho_event_field *f)
 		return l->event->words > (uint32_t)f->word;
 	case TACHO_ROLE_FD_KIND:
 		return name_descriptor((unsigned)value) != NULL;
+	case TACHO_ROLE_SUBJECT:
+		return name_subject((unsigned)value) != NULL;
 	case TACHO_ROLE_TRIGGER:
 		t = describe_trigger(l->reader, l->event->process, value);
 		return t && t->sentinel[0];

@@ -52,7 +52,7 @@ int cli_list_boxes(struct tacho__box_list *list, bool all_users)
 	if (error)
 		cli_error("out of memory.");
 	else
-		tacho__box_list_tell(list, warn, NULL);
+		tacho__box_list_tell(list, all_users, warn, NULL);
 	return error;
 }
 
@@ -87,8 +87,11 @@ char *cli_resolve(const char *argument)
 		return path ? importing_resolve(path) : NULL;
 	}
 	/* Root asks about the processes of all users. */
-	if (cli_list_boxes(&list, geteuid() == 0) < 0)
+	if (tacho__box_list_read(&list, geteuid() == 0) < 0) {
+		cli_error("out of memory.");
 		return NULL;
+	}
+	tacho__box_list_tell(&list, false, warn, NULL);
 	file = tacho__box_list_find(&list, pid);
 	rival = file ? tacho__box_list_rival(&list, file) : NULL;
 	if (!file) {
@@ -108,15 +111,23 @@ char *cli_resolve(const char *argument)
 	return path;
 }
 
+char *cli_resolve_trace(const char *argument)
+{
+	char *path = cli_resolve(argument);
+
+	return path ? importing_box(path) : NULL;
+}
+
 static int with_one(int argc, char **argv, const char *none, const char *many,
-		    int (*use)(void *arg, const char *path), void *arg)
+		    char *(*resolve)(const char *argument), int (*use)(void *arg, const char *path),
+		    void *arg)
 {
 	char *path;
 	int status;
 
 	if (argc - optind != 1)
 		return cli_usage("%s", optind == argc ? none : many);
-	path = cli_resolve(argv[optind]);
+	path = resolve(argv[optind]);
 	if (!path)
 		return CLI_FAILED;
 	status = use(arg, path);
@@ -124,11 +135,17 @@ static int with_one(int argc, char **argv, const char *none, const char *many,
 	return status;
 }
 
+static const char no_trace[] = "which trace? Give a trace file, a folder of them, a box or a PID.";
+static const char many_traces[] = "one trace at a time; a folder of traces counts as one.";
+
 int cli_with_trace(int argc, char **argv, int (*use)(void *arg, const char *path), void *arg)
 {
-	return with_one(argc, argv,
-			"which trace? Give a trace file, a folder of them, a box or a PID.",
-			"one trace at a time; a folder of traces counts as one.", use, arg);
+	return with_one(argc, argv, no_trace, many_traces, cli_resolve_trace, use, arg);
+}
+
+int cli_with_source(int argc, char **argv, int (*use)(void *arg, const char *path), void *arg)
+{
+	return with_one(argc, argv, no_trace, many_traces, cli_resolve, use, arg);
 }
 
 int cli_with_traces(int argc, char **argv,
@@ -139,15 +156,14 @@ int cli_with_traces(int argc, char **argv,
 	char **paths;
 
 	if (optind == argc)
-		return cli_usage(
-			"which trace? Give a trace file, a folder of them, a box or a PID.");
+		return cli_usage("%s", no_trace);
 	paths = calloc((size_t)(argc - optind), sizeof(*paths));
 	if (!paths) {
 		cli_error("out of memory.");
 		return CLI_FAILED;
 	}
 	for (; optind < argc; optind++, count++) {
-		paths[count] = cli_resolve(argv[optind]);
+		paths[count] = cli_resolve_trace(argv[optind]);
 		if (!paths[count])
 			break;
 	}
@@ -180,7 +196,7 @@ int cli_show_one(int argc, char **argv, const struct cli_command *command, const
 
 	if (status != CLI_TAKEN)
 		return status;
-	return with_one(argc, argv, none, many, show_one, &shown);
+	return with_one(argc, argv, none, many, cli_resolve, show_one, &shown);
 }
 
 int cli_open(struct tacho_reader **out, const char *path, struct cli_progress *progress,

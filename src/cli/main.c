@@ -5,6 +5,10 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/epoll.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <ucontext.h>
 #include <unistd.h>
 
 #include "cli/cli.h"
@@ -88,14 +92,21 @@ int cli_unknown_command(const char *name)
 /* A file that gets the number of a closed standard stream would receive its text. */
 static void fill_standard_streams(void)
 {
-	for (int fd = 0; fd <= 2; fd++)
-		/* Closed again for the command of `tacho run`, as it was for us. */
-		if (fcntl(fd, F_GETFD) < 0 &&
-		    open("/dev/null", O_CLOEXEC | (fd ? O_WRONLY : O_RDONLY)) < 0)
+	for (int fd = 0; fd <= 2; fd++) {
+		int filled = fcntl(fd, F_GETFD);
+
+		/* Closed again for the command of `tacho run`, as it was for us. What has no
+		   /dev/null has something else that can be neither read nor written. */
+		if (filled < 0)
+			filled = open("/dev/null", O_CLOEXEC | (fd ? O_WRONLY : O_RDONLY));
+		if (filled < 0)
+			filled = epoll_create1(EPOLL_CLOEXEC);
+		if (filled < 0)
 			_exit(CLI_FAILED);
+	}
 }
 
-int main(int argc, char **argv)
+static int run_command(int argc, char **argv)
 {
 	const struct cli_command *command;
 	const char *name = argc > 1 ? argv[1] : NULL;
@@ -120,4 +131,47 @@ int main(int argc, char **argv)
 		return cli_unknown_command(name);
 	cli_set_command(command->name);
 	return cli_finish(command->run(argc - 1, argv + 1));
+}
+
+/*
+ * The stack. Where its limit is low (ulimit -s), the command runs on memory of its own: a program that
+ * `tacho run` starts needs less than tacho, and must not end because tacho does.
+ */
+#define STACK_ENOUGH (1u << 20)
+#define STACK_OWN (8u << 20)
+static struct {
+	int argc, status;
+	char **argv;
+} given;
+
+static void run_given(void)
+{
+	given.status = run_command(given.argc, given.argv);
+}
+
+/* 0: it has run. */
+static int run_on_own_stack(void)
+{
+	static ucontext_t here, there;
+	void *stack = mmap(NULL, STACK_OWN, PROT_READ | PROT_WRITE,
+			   MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+
+	if (stack == MAP_FAILED || getcontext(&there))
+		return -1;
+	there.uc_stack.ss_sp = stack;
+	there.uc_stack.ss_size = STACK_OWN;
+	there.uc_link = &here;
+	makecontext(&there, run_given, 0);
+	return swapcontext(&here, &there);
+}
+
+int main(int argc, char **argv)
+{
+	struct rlimit limit;
+
+	given.argc = argc;
+	given.argv = argv;
+	if (getrlimit(RLIMIT_STACK, &limit) || limit.rlim_cur >= STACK_ENOUGH || run_on_own_stack())
+		run_given();
+	return given.status;
 }

@@ -94,8 +94,8 @@ static bool read_exclude(void *arg, const char *option, const char *text)
 	size_t used = 0;
 
 	if (!out) {
-		cli_error("out of memory.");
-		return false;
+		o->run.exclude = text; /* and a long name is not recognised */
+		return true;
 	}
 	for (;;) {
 		size_t n = strcspn(text, ",");
@@ -117,49 +117,64 @@ static bool read_exclude(void *arg, const char *option, const char *text)
 	return true;
 }
 
-static int cannot_write(const char *path, int error)
+/* Whatever keeps windows from being saved keeps no command from running. */
+static void cannot_save(const struct run_options *o, const char *path, const char *why)
 {
-	cli_error("cannot save windows to %s: %s. Give another place with -o; nothing was started.",
-		  path, strerror(error));
-	return TACHO__RUN_FAILED;
+	tacho__warn(&o->watch.voice,
+		    "cannot save windows to %s: %s. The command is started and "
+		    "recorded; " TACHO__RUN_SAVE,
+		    path, why);
 }
 
-/* While the command can still be started somewhere else. */
-int run_check_folder(const char *folder)
+int run_check_folder(const struct watch_options *o, const char *folder)
 {
 	struct statvfs fs;
 	struct stat st;
 
 	if (stat(folder, &st) < 0)
-		return cannot_write(folder, errno);
+		return -errno;
 	if (!S_ISDIR(st.st_mode))
-		return cannot_write(folder, ENOTDIR);
+		return -ENOTDIR;
 	if (access(folder, W_OK | X_OK) < 0)
-		return cannot_write(folder, errno);
+		return -errno;
 	if (statvfs(folder, &fs) == 0 && fs.f_blocks > 0) {
 		char room[TEXT_SMALL];
 		uint64_t left = (uint64_t)fs.f_frsize * (geteuid() == 0 ? fs.f_bfree : fs.f_bavail);
 
 		if (left < ROOM_WANTED)
-			cli_warn("only %s are free for windows in %s. A window that finds no room "
-				 "stays in its box, for 'tacho recover'.",
-				 text_bytes(room, left), folder);
+			tacho__warn(
+				&o->voice,
+				"only %s are free for windows in %s. A window that finds no room "
+				"stays in its box, for 'tacho recover'.",
+				text_bytes(room, left), folder);
 	}
 	return 0;
 }
 
-/* One that a recorder does not take leaves it without a place where it could say so. */
-int run_check_box_dir(void)
+static void check_folder(const struct run_options *o)
+{
+	int error = run_check_folder(&o->watch, o->folder);
+
+	if (error < 0)
+		cannot_save(o, o->folder, strerror(-error));
+}
+
+bool run_box_dir_is_good(void)
 {
 	const char *given = getenv("TACHO_BOX_DIR");
 
-	if (!given || !given[0] || (given[0] == '/' && strlen(given) < TACHO__PATH_MAX))
-		return 0;
-	cli_error(
-		"TACHO_BOX_DIR=%s cannot be used for boxes: give an absolute path of less than %u "
-		"bytes; nothing was started.",
-		given, TACHO__PATH_MAX);
-	return TACHO__RUN_FAILED;
+	return !given || !given[0] || (given[0] == '/' && strlen(given) < TACHO__PATH_MAX);
+}
+
+/* A recorder that does not take it would have no place where it could say so. */
+static void check_box_dir(const struct run_options *o)
+{
+	if (run_box_dir_is_good())
+		return;
+	tacho__warn(&o->watch.voice,
+		    "TACHO_BOX_DIR=%s is ignored: it is no absolute path of less than %u bytes.",
+		    getenv("TACHO_BOX_DIR"), TACHO__PATH_MAX);
+	unsetenv("TACHO_BOX_DIR");
 }
 
 static bool is_folder(const char *path, const char *suffix)
@@ -171,65 +186,85 @@ static bool is_folder(const char *path, const char *suffix)
 	return stat(whole, &st) == 0 && S_ISDIR(st.st_mode);
 }
 
-static int read_output(struct run_options *o, const char *path)
+static bool is_trace_name(const char *path)
 {
 	size_t n = strlen(path);
+
+	return n > 6 && strcmp(path + n - 6, ".tacho") == 0;
+}
+
+static void use_folder(struct run_options *o, const char *path)
+{
+	size_t n = strlen(path);
+
+	strcpy(o->folder, path);
+	while (n > 1 && o->folder[n - 1] == '/')
+		o->folder[--n] = 0;
+	if (o->watch.engine.replace)
+		tacho__warn(&o->watch.voice, "--force has no effect: %s is a folder.", o->folder);
+	if (!is_folder(path, "") && mkdir(o->folder, 0777) < 0)
+		cannot_save(o, o->folder, strerror(errno));
+	else
+		check_folder(o);
+}
+
+static void use_file(struct run_options *o, const char *path)
+{
 	const char *slash = strrchr(path, '/');
 	struct stat st;
 	bool exists = stat(path, &st) == 0;
 
-	if (n == 0 || strcmp(path, "-") == 0)
-		return cli_usage("-o needs the name of a file or a folder.");
-	if (n >= sizeof(o->folder))
-		return cannot_write(path, ENAMETOOLONG);
-	if ((exists && S_ISDIR(st.st_mode)) || path[n - 1] == '/') {
-		strcpy(o->folder, path);
-		while (n > 1 && o->folder[n - 1] == '/')
-			o->folder[--n] = 0;
-		if (!exists && mkdir(o->folder, 0777) < 0)
-			return cannot_write(o->folder, errno);
-		return run_check_folder(o->folder);
-	}
-	if (o->watch.engine.keep || o->watch.engine.max_bytes)
-		return cli_usage("--%s deletes files of older windows, and -o %s is one; give a "
-				 "folder.",
-				 o->watch.engine.keep ? "keep" : "max-bytes", path);
 	snprintf(o->folder, sizeof(o->folder), "%.*s",
 		 slash ? (slash == path ? 1 : (int)(slash - path)) : 1, slash ? path : ".");
 	o->watch.engine.file = path;
 	o->watch.engine.one_file = true;
-	if (exists && !S_ISREG(st.st_mode)) {
-		cli_error("%s is not a regular file. Give another name with -o; nothing was "
-			  "started.",
-			  path);
-		return TACHO__RUN_FAILED;
-	}
-	if (exists && !o->watch.engine.replace && is_folder(path, ".old")) {
-		cli_error("%s exists already and cannot be kept as %s.old, which is a folder. Use "
-			  "--force to replace it, or another name; nothing was started.",
-			  path, path);
-		return TACHO__RUN_FAILED;
-	}
-	return run_check_folder(o->folder);
+	if (exists && !S_ISREG(st.st_mode))
+		cannot_save(o, path, "it is not a regular file");
+	else if (exists && !o->watch.engine.replace && is_folder(path, ".old"))
+		cannot_save(o, path,
+			    "it exists already and cannot be kept with .old after its name, which "
+			    "is a folder");
+	else
+		check_folder(o);
+}
+
+/* What it is called decides whether that can be meant; what is there, only whether it works. */
+static int read_output(struct run_options *o, const char *path)
+{
+	size_t n = strlen(path);
+	bool many = o->watch.engine.keep || o->watch.engine.max_bytes;
+
+	if (n == 0 || strcmp(path, "-") == 0)
+		return cli_usage("-o needs the name of a file or a folder.");
+	if (n >= sizeof(o->folder))
+		return cli_usage("-o %s: the name is too long.", path);
+	if (many && is_trace_name(path) && !is_folder(path, ""))
+		return cli_usage("--%s deletes files of older windows, and -o %s is one; give a "
+				 "folder.",
+				 o->watch.engine.keep ? "keep" : "max-bytes", path);
+	if (path[n - 1] == '/' && o->watch.engine.replace)
+		return cli_usage("--force needs -o FILE: a name that tacho chooses is always new.");
+	if (many || path[n - 1] == '/' || is_folder(path, ""))
+		use_folder(o, path);
+	else
+		use_file(o, path);
+	return 0;
 }
 
 int run_segment_folder(char *folder, size_t size, const char *out, const char *name)
 {
 	char plain[WATCH_SERVICE_BYTES + 1];
 	size_t n = out ? strlen(out) : 0;
-	struct stat st;
 
 	tacho__plain_name(plain, sizeof(plain), name);
 	if (out && (n == 0 || strcmp(out, "-") == 0))
 		return cli_usage("-o needs the name of a folder.");
-	if (out && ((stat(out, &st) == 0 && !S_ISDIR(st.st_mode)) ||
-		    (n > 6 && strcmp(out + n - 6, ".tacho") == 0)))
+	if (out && is_trace_name(out) && !is_folder(out, ""))
 		return cli_usage("--continuous writes many files, and -o %s is one; give a folder.",
 				 out);
-	if (out ? n >= size : (size_t)snprintf(folder, size, "./tacho-%s", plain) >= size)
-		return cannot_write(out ? out : plain, ENAMETOOLONG);
-	if (out)
-		strcpy(folder, out);
+	if (n >= size)
+		return cli_usage("-o %s: the name is too long.", out);
+	snprintf(folder, size, "%s%s", out ? out : "./tacho-", out ? "" : plain);
 	return 0;
 }
 
@@ -252,17 +287,20 @@ static int check(struct run_options *o, int argc, char **argv, const char *out)
 	if (optind == argc)
 		return cli_usage("which command? Give it after --, as in 'tacho run -- "
 				 "redis-server'.");
-	if (off && strcmp(off, "off") == 0)
-		return cli_usage("TACHO=off in the environment forbids all recording; unset it.");
 	if (o->watch.engine.names && o->watch.engine.no_symbols)
 		return cli_usage("--names and --no-symbols contradict each other.");
 	status = watch_options_check(&o->watch);
-	if (status == 0)
-		status = run_check_box_dir();
 	if (status)
 		return status;
 	if (o->watch.engine.replace && (!out || o->watch.engine.continuous))
 		return cli_usage("--force needs -o FILE: a name that tacho chooses is always new.");
+	o->run.off = off && strcmp(off, "off") == 0;
+	if (o->run.off) {
+		tacho__warn(&o->watch.voice,
+			    "nothing will be recorded: TACHO=off is in the environment.");
+		return 0;
+	}
+	check_box_dir(o);
 	if (o->watch.engine.continuous) {
 		if (!o->watch.engine.service)
 			o->watch.engine.service = getenv("TACHO_SERVICE");
@@ -272,16 +310,13 @@ static int check(struct run_options *o, int argc, char **argv, const char *out)
 					  o->watch.engine.service);
 	}
 	o->watch.engine.command = command_name(argv[optind]);
-	if (!out) {
-		strcpy(o->folder, ".");
-		/* Windows that conditions keep are files of their own: they may be deleted again. */
-		o->watch.engine.one_file = o->watch.engine.rules.sentinels.count == 0;
-		return run_check_folder(o->folder);
-	}
-	status = read_output(o, out);
-	if (status == 0 && o->watch.engine.replace && !o->watch.engine.file)
-		return cli_usage("--force needs -o FILE: a name that tacho chooses is always new.");
-	return status;
+	if (out)
+		return read_output(o, out);
+	strcpy(o->folder, ".");
+	/* Windows that conditions keep are files of their own: they may be deleted again. */
+	o->watch.engine.one_file = o->watch.engine.rules.sentinels.count == 0;
+	check_folder(o);
+	return 0;
 }
 
 int run_options_read(struct run_options *o, int argc, char **argv)

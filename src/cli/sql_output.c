@@ -9,7 +9,9 @@
 #include "text/text.h"
 
 #define WIDTH_MAX 60u
-#define BUFFERED 2000u /* rows that column widths are taken from */
+/* What column widths are taken from: so many rows, or fewer if these have so many bytes. */
+#define BUFFERED 2000u
+#define BUFFERED_BYTES (16u << 20)
 
 bool sql_form_parse(const char *text, enum sql_form *form)
 {
@@ -140,6 +142,7 @@ struct grid {
 	size_t *width;
 	bool *right;
 	size_t columns;
+	size_t bytes; /* of the cells, before they were escaped */
 };
 
 /* As it is shown: escaped, so that a width can be taken. */
@@ -174,6 +177,7 @@ static bool grid_add(struct grid *g, const char *text, size_t size)
 	g->cells[g->count] = shown(text, size);
 	if (!g->cells[g->count])
 		return false;
+	g->bytes += size;
 	width = text_width(g->cells[g->count++]);
 	if (width > g->width[column])
 		g->width[column] = width < WIDTH_MAX ? width : WIDTH_MAX;
@@ -202,7 +206,7 @@ static void grid_flush(struct grid *g, bool names)
 			fputs(cli_colour(stdout, CLI_PLAIN), stdout);
 		free(g->cells[i]);
 	}
-	g->count = 0;
+	g->count = g->bytes = 0;
 }
 
 /* A column of numbers stands on the right; the first row that is not NULL decides. */
@@ -243,7 +247,7 @@ static int put_table(sqlite3_stmt *s)
 	}
 	while (ok && (result = step(s)) == SQLITE_ROW) {
 		ok = grid_row(&g, s, decided);
-		if (++rows % BUFFERED == 0) {
+		if (++rows % BUFFERED == 0 || g.bytes > BUFFERED_BYTES) {
 			grid_flush(&g, names);
 			names = false;
 		}

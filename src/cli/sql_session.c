@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
 #include "base/utf8.h"
@@ -13,8 +14,13 @@
 #include "read/input.h"
 #include "text/text.h"
 
+/* Beyond its time a query that does not stop by itself, in one call of a function, takes tacho with
+   it. */
+#define GRACE_S 3
+
 struct session {
 	sqlite3 *db;
+	const struct sql_session_options *options;
 	struct tacho__sql_source source;
 	enum sql_form form;
 	struct cli_progress progress;
@@ -24,11 +30,43 @@ struct session {
 
 /* Ctrl-C at the prompt ends the query, not the program. */
 static volatile sig_atomic_t interrupted;
+static volatile sig_atomic_t out_of_time; /* the query has used up its CPU time */
 
 static void on_interrupt(int number)
 {
 	(void)number;
 	interrupted = 1;
+}
+
+static void on_time(int number)
+{
+	static const char text[] =
+		"tacho sql: the query has used up its CPU time and did not stop; tacho ends. "
+		"Allow more time with --max-time.\n";
+
+	(void)number;
+	if (out_of_time) {
+		ssize_t unused = write(STDERR_FILENO, text, sizeof(text) - 1);
+
+		(void)unused;
+		_exit(CLI_FAILED);
+	}
+	out_of_time = interrupted = 1;
+}
+
+/* The time of a query begins; 0: there is no limit. It is CPU time, which does not pass while somebody
+   pages through the answer, and begins again when a table has been read, which takes as long as the trace
+   is large. */
+static void set_time(uint64_t ns)
+{
+	struct itimerval t = {
+		.it_value = {(time_t)(ns / 1000000000), (suseconds_t)(ns % 1000000000 / 1000)}};
+
+	if (ns)
+		t.it_interval.tv_sec = GRACE_S;
+	if (ns && !t.it_value.tv_sec && !t.it_value.tv_usec)
+		t.it_value.tv_usec = 1;
+	setitimer(ITIMER_PROF, &t, NULL);
 }
 
 /* Asked by SQLite between rows. */
@@ -44,13 +82,16 @@ static int filling(void *arg, uint64_t ns)
 	struct session *s = arg;
 
 	if (ns > s->first_ns) {
-		if (!s->shows)
+		if (!s->shows) {
 			cli_progress_begin(&s->progress, "reading");
+			set_time(0);
+		}
 		s->shows = true;
 		cli_progress(&s->progress, ns - s->first_ns, s->last_ns - s->first_ns);
 	} else if (!ns && s->shows) {
 		s->shows = false;
 		cli_progress_end(&s->progress);
+		set_time(s->options->max_time_ns);
 	}
 	return interrupted;
 }
@@ -86,17 +127,40 @@ static void put_caret(const char *sql, size_t at)
 	fputs("^\n", stderr);
 }
 
+/* True: the query went beyond a limit, and that was said. */
+static bool say_limit(const struct session *s)
+{
+	char text[TEXT_SMALL];
+
+	if (out_of_time) {
+		cli_error("the query was stopped after %s of CPU time.",
+			  text_duration(text, s->options->max_time_ns));
+		cli_note("Allow more with --max-time, for example --max-time 10m.");
+		return true;
+	}
+	if (sqlite3_errcode(s->db) != SQLITE_NOMEM)
+		return false;
+	cli_error("the query was stopped: it needs more memory than the %s that SQLite may use.",
+		  text_bytes(text, s->options->max_memory));
+	cli_note("Allow more with --max-memory, for example --max-memory 4G.");
+	return true;
+}
+
 static void say_error(const struct session *s, const char *sql, bool compiling)
 {
 	const char *text = sqlite3_errmsg(s->db);
 	int at = compiling ? sqlite3_error_offset(s->db) : -1;
 
+	if (say_limit(s))
+		return;
 	cli_error("%s.", text);
 	if (at >= 0 && (size_t)at <= strlen(sql))
 		put_caret(sql, (size_t)at);
 	if (strstr(text, "no such table"))
 		cli_note("'.tables' in place of a query lists the tables.");
-	if (sqlite3_errcode(s->db) == SQLITE_AUTH)
+	if (strstr(text, "not authorized to use function"))
+		cli_note("docs/sql.md lists the functions that queries may use.");
+	else if (sqlite3_errcode(s->db) == SQLITE_AUTH)
 		cli_note("Queries read. To keep what they find, give a database with --into FILE "
 			 "and "
 			 "write to its tables: CREATE TABLE out.NAME AS SELECT ...");
@@ -106,11 +170,10 @@ static void say_error(const struct session *s, const char *sql, bool compiling)
 
 /* ------------------------------------------------------------------ queries */
 
-static int query(struct session *s, const char *sql)
+static int run_all(struct session *s, const char *sql)
 {
 	const char *rest = sql;
 
-	interrupted = 0;
 	while (*rest) {
 		sqlite3_stmt *statement = NULL;
 		const char *begin = rest;
@@ -132,6 +195,17 @@ static int query(struct session *s, const char *sql)
 		sqlite3_finalize(statement);
 	}
 	return CLI_OK;
+}
+
+static int query(struct session *s, const char *sql)
+{
+	int status;
+
+	interrupted = out_of_time = 0;
+	set_time(s->options->max_time_ns);
+	status = run_all(s, sql);
+	set_time(0);
+	return status;
 }
 
 static void put_table(const struct tacho__sql_table *t, bool columns)
@@ -275,7 +349,9 @@ static bool is_foreign_link(const char *path)
 /* The database that may be written, as `out`; then all other files are out of reach. */
 static int attach(sqlite3 *db, const char *into)
 {
-	char *sql = into ? sqlite3_mprintf("ATTACH %Q AS out", into) : NULL;
+	/* With a folder in front no name is a URI, which could ask for more than a file. */
+	char *sql = into ? sqlite3_mprintf("ATTACH '%s%q' AS out", into[0] == '/' ? "" : "./", into)
+			 : NULL;
 	int result = into && !sql ? SQLITE_NOMEM : SQLITE_OK;
 
 	if (into && is_foreign_link(into)) {
@@ -294,12 +370,15 @@ static int attach(sqlite3 *db, const char *into)
 		cli_error("cannot write to the database %s: %s.", into, sqlite3_errstr(result));
 		return CLI_FAILED;
 	}
-	tacho__sql_guard(db);
-	return CLI_OK;
+	if (tacho__sql_guard(db) == SQLITE_OK)
+		return CLI_OK;
+	cli_error("cannot restrict what queries may do; none is run.");
+	return CLI_FAILED;
 }
 
-static int start(struct session *s, const char *path, const char *into)
+static int start(struct session *s, const char *path)
 {
+	const struct sigaction action = {.sa_handler = on_time, .sa_flags = SA_RESTART};
 	struct cli_progress progress;
 	char message[CLI_MESSAGE] = "";
 	int error;
@@ -320,16 +399,21 @@ static int start(struct session *s, const char *path, const char *into)
 		cli_error("cannot start SQLite: %s.", s->db ? sqlite3_errmsg(s->db) : "no memory");
 		return CLI_FAILED;
 	}
-	sqlite3_progress_handler(s->db, 10000, may_go_on, s);
-	return attach(s->db, into);
+	sqlite3_progress_handler(s->db, 1000, may_go_on, s);
+	sqlite3_hard_heap_limit64(s->options->max_memory < INT64_MAX
+					  ? (sqlite3_int64)s->options->max_memory
+					  : INT64_MAX);
+	sigaction(SIGPROF, &action, NULL);
+	return attach(s->db, s->options->into);
 }
 
-int sql_session(const char *path, const char *form, const char *into, char **queries, int count)
+int sql_session(const char *path, const struct sql_session_options *options, char **queries,
+		int count)
 {
-	struct session s = {.form = SQL_FORM_TABLE};
-	int status = start(&s, path, into);
+	struct session s = {.form = SQL_FORM_TABLE, .options = options};
+	int status = start(&s, path);
 
-	sql_form_parse(form, &s.form);
+	sql_form_parse(options->form, &s.form);
 	if (status == CLI_OK && !count)
 		status = prompt(&s);
 	for (int i = 0; i < count && status == CLI_OK; i++) {

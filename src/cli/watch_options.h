@@ -37,6 +37,7 @@ struct watch_options {
 	{"kernel", .flag = &(o)->engine.kernel}, \
 	{"no-kernel", .flag = &(o)->no_kernel}, \
 	{"no-symbols", .flag = &(o)->engine.no_symbols}, \
+	{"no-redact", .flag = &(o)->engine.no_redact}, \
 	{"debuginfod", .flag = &(o)->debuginfod}
 /* clang-format on */
 bool watch_condition(void *arg, const char *option, const char *text);
@@ -62,6 +63,7 @@ bool watch_service(void *arg, const char *option, const char *text); /* --servic
 	"  --kernel               CPU samples with frames of the kernel, with perf\n"       \
 	"  --no-kernel            take nothing from the kernel with perf (the default)\n"   \
 	"  --no-symbols           leave code addresses as they are\n"                       \
+	"  --no-redact            keep passwords and tokens in command lines\n"             \
 	"  --debuginfod           fetch missing debug files from DEBUGINFOD_URLS\n"
 
 /* When all are there: contradictions, and defaults. `o` must stay where it is. */

@@ -16,13 +16,16 @@
 
 #include <errno.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "base/sys.h"
 #include "base/text.h"
 #include "core/box_dir.h"
+#include "core/control.h"
 #include "core/define.h"
+#include "core/room.h"
 #include "core/sentinel.h"
 #include "core/testpoint.h"
 
@@ -36,10 +39,14 @@
 static struct {
 	uint8_t *base;
 	uint64_t size;
-	uint64_t pool;	  /* offset */
-	uint32_t pid;	  /* as the box says */
-	int here;	  /* as the process says */
-	uint32_t storing; /* a store into it was interrupted by the fork, and goes on */
+	uint64_t pool;	   /* offset */
+	uint32_t pid;	   /* as the box says */
+	int here;	   /* as the process says */
+	uint32_t storing;  /* a store into it was interrupted by the fork, and goes on */
+	uint32_t uid, gid; /* of its file */
+	uint64_t number;   /* the last one in its name */
+	char name[48];
+	int renounced; /* 1: the mapping is private memory, and no longer the file */
 } before;
 
 static char dir_path[TACHO__PATH_MAX];
@@ -114,6 +121,27 @@ static void recorder_point(struct tacho__recorder *r)
 	r->thread_count = g[TACHO_REGION_THREADS].count;
 }
 
+void tacho__set_reason(struct tacho_box_super *super, const char *reason)
+{
+	struct tacho__text t;
+
+	tacho__text_init(&t, super->reason, sizeof(super->reason));
+	tacho__text_put(&t, reason);
+}
+
+/* tmpfs has no more memory: the box says so, once, and stays at its size. */
+static void box_is_full(int error)
+{
+	struct tacho__recorder *r = tacho__rec;
+
+	if (__atomic_exchange_n(&r->full, 1, __ATOMIC_RELAXED))
+		return;
+	tacho__set_reason(r->super, "The box could not grow to its size, because the file system "
+				    "has no memory left: the window is shorter. Make room in it "
+				    "or set TACHO_MAX_BYTES lower.");
+	tacho__store(&r->super->error, -error);
+}
+
 int tacho__box_populate(uint8_t *at, uint64_t size)
 {
 	struct tacho__recorder *r = tacho__rec;
@@ -121,9 +149,15 @@ int tacho__box_populate(uint8_t *at, uint64_t size)
 
 	if (tacho__load(&r->no_populate))
 		return 0;
+	err = tacho__room_take(size);
+	if (err)
+		return err;
 	err = tacho__madvise(at, size, MADV_POPULATE_WRITE);
-	if (!err)
-		__atomic_fetch_add(&r->used, size, __ATOMIC_RELAXED);
+	if (err) {
+		tacho__room_give_back(size);
+		tacho__count(TACHO_LOSS_GROW, 1);
+		box_is_full(err);
+	}
 	return err;
 }
 
@@ -139,35 +173,12 @@ int tacho__box_fill(enum tacho_region region, uint64_t end)
 	if (tacho__likely(end <= filled))
 		return 0;
 	err = tacho__box_populate(r->base + g->offset + filled, to - filled);
-	if (err) {
-		tacho__count(TACHO_LOSS_GROW, 1);
-		tacho__box_is_full(err);
+	if (err)
 		return err;
-	}
 	while (filled < to && !__atomic_compare_exchange_n(&r->filled[region], &filled, to, 0,
 							   __ATOMIC_RELEASE, __ATOMIC_ACQUIRE))
 		;
 	return 0;
-}
-
-void tacho__set_reason(struct tacho_box_super *super, const char *reason)
-{
-	struct tacho__text t;
-
-	tacho__text_init(&t, super->reason, sizeof(super->reason));
-	tacho__text_put(&t, reason);
-}
-
-void tacho__box_is_full(int error)
-{
-	struct tacho__recorder *r = tacho__rec;
-
-	if (__atomic_exchange_n(&r->full, 1, __ATOMIC_RELAXED))
-		return;
-	tacho__set_reason(r->super, "The box could not grow to its size, because the file system "
-				    "has no memory left: the window is shorter. Make room in it "
-				    "or set TACHO_MAX_BYTES lower.");
-	tacho__store(&r->super->error, -error);
 }
 
 static void choose_clock(uint32_t option)
@@ -188,84 +199,19 @@ static void choose_clock(uint32_t option)
 #endif
 }
 
-static void read_boot_id(uint8_t id[16])
-{
-	char text[64];
-	unsigned n = 0;
-
-	if (tacho__read_small("/proc/sys/kernel/random/boot_id", text, sizeof(text)) <= 0)
-		return;
-	for (const char *p = text; *p && n < 32; p++) {
-		unsigned digit;
-
-		if (*p >= '0' && *p <= '9')
-			digit = (unsigned)(*p - '0');
-		else if (*p >= 'a' && *p <= 'f')
-			digit = (unsigned)(*p - 'a' + 10);
-		else
-			continue;
-		id[n / 2] = (uint8_t)((unsigned)id[n / 2] << 4 | digit);
-		n++;
-	}
-}
-
-/* The name of the process is that of its first thread; whichever thread records first is here. */
-static void read_comm(char comm[16])
-{
-	char text[32];
-	long n = tacho__read_small("/proc/self/comm", text, sizeof(text));
-
-	if (n <= 1 || n > 16) {
-		TACHO__SYS(SYS_prctl, 16 /* PR_GET_NAME */, comm, 0, 0, 0, 0);
-		return;
-	}
-	memcpy(comm, text, (size_t)n - 1); /* it ends with a newline */
-	comm[n - 1] = 0;
-}
-
-/* All of the superblock but state, magic and regions. */
-static void describe_process(struct tacho_box_super *s, const struct tacho__options *o)
-{
-	long n;
-
-	s->version = TACHO_BOX_VERSION;
-	s->super_size = TACHO_BOX_SUPER_SIZE;
-	s->pid = tacho__known_pid(&s->start_time);
-	s->uid = tacho__geteuid();
-	read_boot_id(s->boot_id);
-	s->clock = tacho__clock_kind;
-	s->region_count = TACHO_REGION_COUNT;
-	tacho__clock_pair(tacho__clock_kind != TACHO_CLOCK_MONOTONIC, &s->created.ticks,
-			  &s->created.mono_ns);
-	s->created.real_ns = tacho__clock_ns(CLOCK_REALTIME);
-	s->min_age_ns = o->min_age_ns;
-	s->poll_threshold_ns = o->poll_threshold_ns;
-	s->recording = o->recording;
-	s->keep = o->keep_box;
-	s->slot_size = TACHO_SLOT_SIZE;
-	s->small_size = TACHO_SMALL_SIZE;
-	s->next_def = 1;
-	s->parent_pid = before.base && before.pid != s->pid ? before.pid : 0;
-	n = TACHO__SYS(SYS_readlinkat, AT_FDCWD, "/proc/self/exe", s->exe, sizeof(s->exe) - 1, 0,
-		       0);
-	s->exe[n > 0 ? n : 0] = 0;
-	read_comm(s->comm);
-	/* Now, as whoever looks later may find nothing any more. */
-	n = tacho__read_small("/proc/self/cmdline", s->command_line, sizeof(s->command_line));
-	tacho__join_arguments(s->command_line, n > 0 ? (size_t)n : 0);
-	memcpy(s->service, o->service, sizeof(s->service));
-}
-
 /* Makes the file with a name that no other box has, not even of the same process before
    exec. Returns its descriptor. */
-static int create_file(int dir, char *name, size_t name_size)
+static int create_file(int dir, char *name, size_t name_size, uint64_t *number)
 {
 	struct tacho__text t;
 	uint64_t start;
 	uint32_t pid = tacho__known_pid(&start);
+	/* A later box has a higher number, also in the folder of another user. */
+	uint64_t first = tacho__box_is_own() ? before.number + 1 : 0;
 	int fd = -EEXIST;
 
-	for (uint64_t n = 0; n < 1000 && fd == -EEXIST; n++) {
+	for (uint64_t n = first; n < first + 1000 && fd == -EEXIST; n++) {
+		*number = n;
 		tacho__text_init(&t, name, name_size);
 		tacho__text_put_u64(&t, pid);
 		tacho__text_put(&t, "-");
@@ -320,14 +266,35 @@ static int map_file(struct tacho__recorder *r, int fd, uint64_t size)
 	r->super = (struct tacho_box_super *)r->base;
 	tacho__madvise(r->base, size, MADV_DONTDUMP);
 	err = tacho__madvise(r->base, TACHO_BOX_ALIGN, MADV_POPULATE_WRITE);
-	if (err == -EINVAL) {
-		/* Older than Linux 5.14: take all the memory now, when it can be refused. */
-		r->no_populate = 1;
-		r->used = size;
-		return (int)TACHO__SYS(SYS_fallocate, fd, 0, 0, size, 0, 0);
-	}
+	r->no_populate = err == -EINVAL;
 	r->used = TACHO_BOX_ALIGN;
-	return err;
+	return r->no_populate ? 0 : err;
+}
+
+/* Linux before 5.14 cannot refuse memory page by page. So all of it is taken now, when it can be
+   refused, and the box is as large as it may become. */
+static int take_at_once(struct tacho__recorder *r, int dir, int fd, char *reason,
+			size_t reason_size)
+{
+	uint64_t size = tacho__room_whole(dir, r->size, reason, reason_size);
+	int err = size ? tacho__ftruncate(fd, size) : -EDQUOT;
+
+	if (err)
+		return err;
+	if (size < r->size)
+		tacho__munmap(r->base + size, r->size - size);
+	r->size = r->used = size;
+	return (int)TACHO__SYS(SYS_fallocate, fd, 0, 0, size, 0, 0);
+}
+
+/* The memory to begin with is ours; r->size is final. */
+static int take_memory(struct tacho__recorder *r, int dir, int fd, char *reason, size_t reason_size)
+{
+	int err = r->no_populate ? take_at_once(r, dir, fd, reason, reason_size) : 0;
+
+	return err ? err
+		   : tacho__room_claim(dir, r->no_populate ? r->size : TACHO__ROOM_LEAST, reason,
+				       reason_size);
 }
 
 /* Memory for the parts that are in use from the beginning. */
@@ -373,25 +340,52 @@ static void drop_before(void)
 	before.base = NULL;
 }
 
+/* The box that was just made is the one before the next. */
+static void remember_box(const struct tacho__recorder *r, const struct stat *st, uint64_t number)
+{
+	drop_before();
+	before.base = r->base;
+	before.size = r->size;
+	before.pool = (uint64_t)(r->pool - r->base);
+	before.pid = r->super->pid;
+	before.here = tacho__getpid();
+	before.storing = 0;
+	before.uid = st->st_uid;
+	before.gid = st->st_gid;
+	before.number = number;
+	memcpy(before.name, r->box_name, sizeof(before.name));
+	before.renounced = 0;
+}
+
 static int make(struct tacho__recorder *r, const struct tacho__options *o, int dir, char *reason,
 		size_t reason_size)
 {
+	uint64_t size = tacho__room_plan(o, dir, dir_path, reason, reason_size), number = 0;
+	struct stat st;
 	int fd, err;
 
-	fd = create_file(dir, r->box_name, sizeof(r->box_name));
+	if (!size)
+		return -EDQUOT;
+	fd = create_file(dir, r->box_name, sizeof(r->box_name), &number);
 	if (fd < 0)
 		return explain(fd, reason, reason_size, "cannot make a box in ", dir_path);
 	TACHO_TESTPOINT("box-created");
-	err = map_file(r, fd, o->max_bytes);
+	err = tacho__fstat(fd, &st);
+	if (!err)
+		err = map_file(r, fd, size);
+	if (!err)
+		err = take_memory(r, dir, fd, reason, reason_size);
 	tacho__close(fd);
 	if (!err) {
-		r->super->box_size = o->max_bytes;
-		regions_plan(r->super, o->max_bytes);
+		r->super->box_size = r->size;
+		regions_plan(r->super, r->size);
 		recorder_point(r);
 		err = fill_start(r);
 	}
 	if (err) {
-		explain(err, reason, reason_size, "cannot make the box large enough in ", dir_path);
+		if (err != -EDQUOT)
+			explain(err, reason, reason_size, "cannot make the box large enough in ",
+				dir_path);
 		tacho__unlinkat(dir, r->box_name);
 		if (r->base)
 			tacho__munmap(r->base, r->size);
@@ -401,7 +395,7 @@ static int make(struct tacho__recorder *r, const struct tacho__options *o, int d
 		return err;
 	}
 	TACHO_TESTPOINT("box-mapped");
-	describe_process(r->super, o);
+	tacho__box_describe(r->super, o, before.base ? before.pid : 0);
 	if (!tacho__first_anchor.ticks)
 		tacho__first_anchor = r->super->created;
 	tacho__madvise(r->pool, r->size - (uint64_t)(r->pool - r->base), MADV_DONTFORK);
@@ -409,13 +403,7 @@ static int make(struct tacho__recorder *r, const struct tacho__options *o, int d
 	r->super->sources[TACHO_SOURCE_API].state = TACHO_SOURCE_ON;
 	r->super->sources[TACHO_SOURCE_CRASH_HANDLER].state = TACHO_SOURCE_OFF;
 	TACHO_TESTPOINT("box-described");
-	drop_before();
-	before.base = r->base;
-	before.size = r->size;
-	before.pool = (uint64_t)(r->pool - r->base);
-	before.pid = r->super->pid;
-	before.here = tacho__getpid();
-	before.storing = 0;
+	remember_box(r, &st, number);
 	return 0;
 }
 
@@ -453,11 +441,12 @@ int tacho__box_make(const struct tacho__options *o, char *reason, size_t reason_
 /* Whether the note is there. */
 static int leave_note(const struct tacho__options *o, int dir, const void *note, size_t size)
 {
+	uint64_t number;
 	char name[48];
 	int fd, left = 0;
 
 	tacho__box_dir_prune(dir, o->dead_boxes);
-	fd = create_file(dir, name, sizeof(name));
+	fd = create_file(dir, name, sizeof(name), &number);
 	if (fd >= 0) {
 		left = tacho__write(fd, note, size) == (long)size;
 		if (!left)
@@ -469,29 +458,27 @@ static int leave_note(const struct tacho__options *o, int dir, const void *note,
 
 void tacho__box_make_off(const struct tacho__options *o, int error, const char *reason)
 {
-	union {
-		struct tacho_box_super super;
-		uint8_t bytes[TACHO_BOX_SUPER_SIZE];
-	} off;
-	int dir, left = 0;
+	/* Mapped, as the stack of the thread may be small. */
+	struct tacho_box_super *off = tacho__map_zeros(TACHO_BOX_SUPER_SIZE);
+	int dir, left = check_file_limit(TACHO_BOX_SUPER_SIZE);
 
-	if (check_file_limit(sizeof(off)))
+	if (!off)
 		return;
-	memset(&off, 0, sizeof(off));
-	memcpy(off.super.magic, TACHO_BOX_MAGIC, 8);
-	off.super.box_size = TACHO_BOX_SUPER_SIZE;
-	describe_process(&off.super, o);
-	off.super.region_count = 0;
-	off.super.state = TACHO_STATE_OFF;
-	off.super.error = -error;
-	tacho__set_reason(&off.super, reason);
+	memcpy(off->magic, TACHO_BOX_MAGIC, 8);
+	off->box_size = TACHO_BOX_SUPER_SIZE;
+	tacho__box_describe(off, o, before.base ? before.pid : 0);
+	off->region_count = 0;
+	off->state = TACHO_STATE_OFF;
+	off->error = -error;
+	tacho__set_reason(off, reason);
 	for (int i = 0; i < TACHO__NOTE_DIRS && !left; i++) {
 		dir = tacho__note_dir_open(o, i);
 		if (dir < 0)
 			continue;
-		left = leave_note(o, dir, &off, sizeof(off));
+		left = leave_note(o, dir, off, TACHO_BOX_SUPER_SIZE);
 		tacho__close(dir);
 	}
+	tacho__munmap(off, TACHO_BOX_SUPER_SIZE);
 }
 
 void tacho__box_path(char *buf, size_t size)
@@ -506,13 +493,19 @@ void tacho__box_path(char *buf, size_t size)
 	tacho__text_put(&t, tacho__rec->box_name);
 }
 
-void tacho__box_unlink(void)
+int tacho__box_unlink(void)
 {
 	char path[TACHO__PATH_MAX + 48];
 
 	tacho__box_path(path, sizeof(path));
-	if (path[0])
-		tacho__unlinkat(AT_FDCWD, path);
+	return path[0] ? tacho__unlinkat(AT_FDCWD, path) : 0;
+}
+
+void tacho__box_empty(void)
+{
+	struct tacho__recorder *r = tacho__rec;
+
+	tacho__madvise(r->pool, r->size - (uint64_t)(r->pool - r->base), MADV_REMOVE);
 }
 
 void tacho__box_let_go(void)
@@ -522,6 +515,121 @@ void tacho__box_let_go(void)
 
 	/* Only the pool: the definitions are needed when recording starts again. */
 	make_private(r->pool, r->size - pool);
+}
+
+/* ------------------------------------------------------------- its owner */
+
+/* Whether the number is one of the first three behind `title` in the status of the process: the real, the
+   effective and the saved one. */
+static int is_listed(const char *status, const char *title, uint32_t id)
+{
+	const char *at = strstr(status, title);
+
+	if (!at)
+		return 0;
+	at += strlen(title);
+	for (int i = 0; i < 3 && *at == '\t'; i++) {
+		uint64_t v = 0;
+
+		for (at++; *at >= '0' && *at <= '9'; at++)
+			v = v * 10 + (uint64_t)(*at - '0');
+		if (v == id)
+			return 1;
+	}
+	return 0;
+}
+
+/* Whether the process can still act for this user and group. Of root the group does not matter. */
+static int can_be(const char *status, uint32_t uid, uint32_t gid)
+{
+	return is_listed(status, "\nUid:", uid) && (!uid || is_listed(status, "\nGid:", gid));
+}
+
+/* In another user namespace, the same user has another number; so has the file. */
+static int is_renumbered(const char *status)
+{
+	char path[TACHO__PATH_MAX + 48];
+	struct tacho__text t;
+	struct stat st;
+	int fd, same;
+
+	tacho__text_init(&t, path, sizeof(path));
+	tacho__text_put(&t, dir_path);
+	tacho__text_put(&t, "/");
+	tacho__text_put(&t, before.name);
+	fd = tacho__openat(AT_FDCWD, path, O_PATH | O_NOFOLLOW, 0);
+	if (fd < 0)
+		return 0;
+	same = !tacho__fstat(fd, &st) && can_be(status, st.st_uid, st.st_gid);
+	tacho__close(fd);
+	return same;
+}
+
+int tacho__box_is_of_user(void)
+{
+	char status[1024];
+
+	if (!before.base || before.renounced || (!before.uid && !tacho__geteuid()))
+		return 1;
+	if (tacho__read_small("/proc/self/status", status, sizeof(status)) <= 0)
+		return tacho__geteuid() == before.uid; /* there is no /proc */
+	return can_be(status, before.uid, before.gid) || is_renumbered(status);
+}
+
+int tacho__box_is_suspect(void)
+{
+	return before.uid != tacho__geteuid();
+}
+
+static uint64_t smaller(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+int tacho__box_renounce(void)
+{
+	const struct tacho_box_super *s = (const void *)before.base;
+	struct {
+		uint64_t at, size;
+	} part[3] = {{0, TACHO_BOX_SUPER_SIZE}};
+	uint64_t total = TACHO_BOX_SUPER_SIZE, used = 0;
+	uint8_t *copy;
+
+	if (!before.base || before.renounced)
+		return 0;
+	/* What the next box takes over (tacho__define_init), and nothing else. */
+	part[1].at = s->regions[TACHO_REGION_DEF_DIR].offset;
+	part[1].size = smaller(s->next_def * sizeof(struct tacho_box_def),
+			       s->regions[TACHO_REGION_DEF_DIR].size);
+	part[2].at = s->regions[TACHO_REGION_DEF_DATA].offset;
+	part[2].size = smaller(s->def_bytes, s->regions[TACHO_REGION_DEF_DATA].size);
+	total += part[1].size + part[2].size;
+	copy = tacho__map_zeros(total);
+	for (int i = 0; copy && i < 3; used += part[i++].size)
+		memcpy(copy + used, before.base + part[i].at, part[i].size);
+	make_private(before.base, before.pool);
+	used = 0;
+	for (int i = 0; copy && i < 3; used += part[i++].size)
+		memcpy(before.base + part[i].at, copy + used, part[i].size);
+	before.renounced = 1;
+	if (!copy)
+		return -ENOMEM;
+	tacho__munmap(copy, total);
+	return 0;
+}
+
+int tacho__box_is_gone(const void *address)
+{
+	uint64_t page = getauxval(AT_PAGESZ);
+	uintptr_t at = (uintptr_t)address & ~(uintptr_t)(page - 1);
+	intptr_t mapped;
+
+	if (!before.base || (uintptr_t)address - (uintptr_t)before.base >= before.size)
+		return 0;
+	tacho__stop_at_once();
+	mapped = tacho__mmap((void *)at, page, PROT_READ | PROT_WRITE,
+			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+	return mapped == (intptr_t)at;
 }
 
 void tacho__box_forked(int storing)

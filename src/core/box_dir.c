@@ -2,22 +2,20 @@
 
 #include <errno.h>
 #include <linux/magic.h>
+#include <stddef.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/vfs.h>
 
 #include "base/box_path.h"
 #include "base/sys.h"
 #include "base/text.h"
+#include "format/box.h"
 
 #define FOLDER_TRIES 10 /* at making a folder that somebody else deletes */
-
-struct dirent_head { /* what getdents64(2) gives */
-	uint64_t inode;
-	int64_t offset;
-	uint16_t size;
-	uint8_t type;
-	char name[];
-};
+/* Of what lies in SHM: anybody can make any number of folders there, and the program waits. */
+#define ENTRIES_MAX 1024
+#define OPENED_MAX 8
 
 static int fail(int error, char *reason, size_t size, const char *what, const char *path,
 		const char *why)
@@ -66,11 +64,14 @@ static uint64_t mount_of(int fd)
  */
 static int open_dir(const char *path)
 {
-	const char *shared = tacho__shared_by_all(path);
+	size_t n = tacho__box_parent(path);
+	char shared[TACHO__PATH_MAX];
 	int at, parent, fd = -EXDEV;
 
-	if (!shared)
+	if (!n || n >= sizeof(shared))
 		return tacho__openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, 0);
+	memcpy(shared, path, n);
+	shared[n] = 0;
 	at = tacho__openat(AT_FDCWD, path, O_PATH | O_DIRECTORY | O_NOFOLLOW, 0);
 	if (at < 0)
 		return at;
@@ -115,16 +116,22 @@ static int open_own_dir(const char *path, char *reason, size_t size)
 	return fd;
 }
 
-static int open_tmpfs_dir(const char *path, char *reason, size_t size)
+static int is_in_memory(int fd)
 {
 	struct statfs fs;
+
+	memset(&fs, 0, sizeof(fs));
+	return !TACHO__SYS(SYS_fstatfs, fd, &fs, 0, 0, 0, 0) &&
+	       ((unsigned long)fs.f_type == TMPFS_MAGIC || (unsigned long)fs.f_type == RAMFS_MAGIC);
+}
+
+static int open_tmpfs_dir(const char *path, char *reason, size_t size)
+{
 	int fd = open_own_dir(path, reason, size);
 
 	if (fd < 0)
 		return fd;
-	memset(&fs, 0, sizeof(fs));
-	if (TACHO__SYS(SYS_fstatfs, fd, &fs, 0, 0, 0, 0) ||
-	    ((unsigned long)fs.f_type != TMPFS_MAGIC && (unsigned long)fs.f_type != RAMFS_MAGIC)) {
+	if (!is_in_memory(fd)) {
 		tacho__close(fd);
 		return fail(-ENOTSUP, reason, size, "will not use the box folder ", path,
 			    "it is not on tmpfs, where storing never waits for a disk");
@@ -152,7 +159,7 @@ static int open_named(const char *name, char *path, size_t size)
 	return open_tmpfs_dir(path, ignored, sizeof(ignored));
 }
 
-/* One that was made before, by open_another. */
+/* One that was made before, by open_another, if it is soon found. */
 static int find_another(const char *prefix, char *path, size_t size)
 {
 	union {
@@ -160,16 +167,19 @@ static int find_another(const char *prefix, char *path, size_t size)
 		uint64_t align;
 	} buf;
 	int dir = tacho__openat(AT_FDCWD, SHM, O_RDONLY | O_DIRECTORY, 0), found = -ENOENT;
+	int entries = 0, opened = 0;
 	long n;
 
-	while (dir >= 0 && found < 0 &&
+	while (dir >= 0 && found < 0 && entries < ENTRIES_MAX && opened < OPENED_MAX &&
 	       (n = TACHO__SYS(SYS_getdents64, dir, buf.bytes, sizeof(buf), 0, 0, 0)) > 0) {
-		for (long at = 0; at < n && found < 0;) {
-			struct dirent_head *e = (struct dirent_head *)(buf.bytes + at);
+		for (long at = 0; at < n && found < 0 && opened < OPENED_MAX; entries++) {
+			struct tacho__dirent *e = (struct tacho__dirent *)(buf.bytes + at);
 
 			at += e->size;
-			if (!strncmp(e->name, prefix, strlen(prefix)))
-				found = open_named(e->name, path, size);
+			if (strncmp(e->name, prefix, strlen(prefix)) != 0)
+				continue;
+			found = open_named(e->name, path, size);
+			opened++;
 		}
 	}
 	if (dir >= 0)
@@ -178,8 +188,42 @@ static int find_another(const char *prefix, char *path, size_t size)
 }
 
 /*
- * Somebody else has made what should be our folder. Another, of a name that nobody can have foreseen:
- * tacho-UID.NUMBER, which readers look for as well.
+ * Places where nobody else can have made our folder: that of the session, which the environment may name, and
+ * where it is without that; and root's alone.
+ */
+static int open_private(const struct tacho__options *options, char *path, size_t size)
+{
+	char ignored[8];
+	struct tacho__text t;
+	int fd = -ENOENT;
+
+	for (int i = 0; i < 3 && fd < 0; i++) {
+		int parent, fits;
+
+		tacho__text_init(&t, path, size);
+		if (i == 0)
+			tacho__text_put(&t, options->runtime_dir);
+		else if (i == 1)
+			user_path(&t, TACHO__RUN_USER);
+		else if (!tacho__geteuid())
+			tacho__text_put(&t, "/run");
+		if (!path[0])
+			continue;
+		/* No folder is made where it could not be used. */
+		parent = tacho__openat(AT_FDCWD, path, O_RDONLY | O_DIRECTORY, 0);
+		fits = parent >= 0 && is_in_memory(parent);
+		if (parent >= 0)
+			tacho__close(parent);
+		tacho__text_put(&t, "/tacho");
+		if (fits)
+			fd = open_tmpfs_dir(path, ignored, sizeof(ignored));
+	}
+	return fd;
+}
+
+/*
+ * Somebody else has made what should be our folder, and there is no other place. One of a name that nobody
+ * can have foreseen: tacho-UID.NUMBER, which readers look for as well.
  */
 static int open_another(char *path, size_t size)
 {
@@ -207,7 +251,7 @@ int tacho__box_dir_open(const struct tacho__options *options, char *path, size_t
 			char *reason, size_t reason_size)
 {
 	struct tacho__text t;
-	int fd, other;
+	int fd, other, taken;
 
 	reason[0] = 0;
 	tacho__text_init(&t, path, path_size);
@@ -217,23 +261,16 @@ int tacho__box_dir_open(const struct tacho__options *options, char *path, size_t
 	}
 	user_path(&t, SHM "tacho-");
 	fd = open_tmpfs_dir(path, reason, reason_size);
-	if (fd == -EPERM || fd == -EACCES || fd == -ELOOP || fd == -ENOTDIR || fd == -EXDEV) {
+	if (fd >= 0)
+		return fd;
+	taken = fd == -EPERM || fd == -EACCES || fd == -ELOOP || fd == -ENOTDIR || fd == -EXDEV;
+	other = open_private(options, path, path_size);
+	/* That it is elsewhere needs a reason where somebody else is to blame. */
+	if (other >= 0 && !taken)
+		reason[0] = 0;
+	if (other < 0 && taken)
 		other = open_another(path, path_size);
-		if (other >= 0)
-			return other;
-	}
-	if (fd < 0 && options->runtime_dir[0]) {
-		char ignored[8];
-
-		other = open_tmpfs_dir(options->runtime_dir, ignored, sizeof(ignored));
-		if (other >= 0) {
-			reason[0] = 0;
-			tacho__text_init(&t, path, path_size);
-			tacho__text_put(&t, options->runtime_dir);
-			return other;
-		}
-	}
-	return fd;
+	return other >= 0 ? other : fd;
 }
 
 int tacho__note_dir_open(const struct tacho__options *options, int nth)
@@ -316,6 +353,20 @@ static int parse_name(const char *name, uint64_t *pid, uint64_t *start)
 }
 
 /*
+ * Whether an agent looks after the box and saves its window: the process may have ended just now, or
+ * live in another container that shares the folder, where its number means another process or none.
+ */
+static int is_attended(int fd)
+{
+	uint32_t agent = 0;
+
+	return tacho__pread(fd, &agent, sizeof(agent),
+			    TACHO_BOX_SUPER_SIZE + offsetof(struct tacho_box_control, agent_pid)) ==
+		       (long)sizeof(agent) &&
+	       agent && TACHO__SYS(SYS_flock, fd, LOCK_SH | LOCK_NB, 0, 0, 0, 0) == -EWOULDBLOCK;
+}
+
+/*
  * One pass over the folder: counts the boxes of dead processes and finds the one
  * that was changed the longest time ago.
  */
@@ -332,7 +383,7 @@ static uint32_t oldest_dead(int dir, char *oldest, size_t oldest_size)
 	TACHO__SYS(SYS_lseek, dir, 0, 0 /* SEEK_SET */, 0, 0, 0);
 	while ((n = TACHO__SYS(SYS_getdents64, dir, buf.bytes, sizeof(buf), 0, 0, 0)) > 0) {
 		for (long at = 0; at < n;) {
-			struct dirent_head *e = (struct dirent_head *)(buf.bytes + at);
+			struct tacho__dirent *e = (struct tacho__dirent *)(buf.bytes + at);
 			uint64_t pid, start;
 			struct stat st;
 			int fd;
@@ -344,7 +395,7 @@ static uint32_t oldest_dead(int dir, char *oldest, size_t oldest_size)
 			fd = tacho__openat(dir, e->name, O_RDONLY | O_NOFOLLOW | O_NONBLOCK, 0);
 			if (fd < 0)
 				continue;
-			if (!tacho__fstat(fd, &st)) {
+			if (!tacho__fstat(fd, &st) && !is_attended(fd)) {
 				dead++;
 				if (st.st_mtim.tv_sec < oldest_time) {
 					oldest_time = st.st_mtim.tv_sec;

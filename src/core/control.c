@@ -50,6 +50,16 @@ int tacho__map_emptied(size_t size, void **out)
 	return 0;
 }
 
+#if defined(TACHO_PRELOAD) && defined(__GLIBC__)
+/* pthread_atfork is this and a handle, by which a library that is unloaded is forgotten: this one
+   never is. The call in libc's own copy would not be weak. */
+extern int __register_atfork(void (*prepare)(void), void (*parent)(void), void (*child)(void),
+			     void *handle) __attribute__((weak));
+#define at_fork(prepare, parent, child) __register_atfork(prepare, parent, child, NULL)
+#else
+#define at_fork pthread_atfork
+#endif
+
 int tacho__recorder_init(void)
 {
 	static pthread_mutex_t once = PTHREAD_MUTEX_INITIALIZER;
@@ -61,7 +71,7 @@ int tacho__recorder_init(void)
 		err = tacho__map_emptied(sizeof(struct tacho__recorder), &at);
 		if (!err) {
 			tacho__writer_init();
-			pthread_atfork(fork_prepare, fork_parent, fork_child);
+			at_fork(fork_prepare, fork_parent, fork_child);
 			__atomic_store_n(&tacho__rec, at, __ATOMIC_RELEASE);
 		}
 	}
@@ -166,6 +176,15 @@ static int make_memory(char *reason, size_t reason_size)
 	return err;
 }
 
+/* There will be no box; this thread is the maker. */
+static void fail(int error, const char *reason)
+{
+	tacho__store(&tacho__on, 0);
+	remember(error, reason);
+	tacho__box_make_off(&options, error, reason);
+	__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_FAILED, __ATOMIC_RELEASE);
+}
+
 /* Makes the box; the phase is MAKING and this thread the maker. */
 static int make(void)
 {
@@ -175,10 +194,7 @@ static int make(void)
 	int err = make_memory(reason, sizeof(reason));
 
 	if (err) {
-		tacho__store(&tacho__on, 0);
-		remember(err, reason);
-		tacho__box_make_off(&options, err, reason);
-		__atomic_store_n(&r->phase, TACHO__PHASE_FAILED, __ATOMIC_RELEASE);
+		fail(err, reason);
 		tacho__signals_release(mask);
 		return err;
 	}
@@ -268,13 +284,24 @@ void tacho__recorder_lost(void)
 		__atomic_fetch_add(&tacho__rec->lost_early, 1, __ATOMIC_RELAXED);
 }
 
+static const char *refused; /* why this process is never recorded; NULL: it may be */
+
+void tacho__refuse(const char *reason)
+{
+	refused = reason;
+}
+
 /* Takes the options; with 0 this thread is the maker. */
 static int begin(const struct tacho_options *given)
 {
 	char reason[256];
 	uint32_t phase;
-	int err = tacho__recorder_init();
+	int err = refused ? -ENOTSUP : tacho__recorder_init();
 
+	if (refused) {
+		remember(err, refused);
+		return err;
+	}
 	if (err) {
 		remember(err, "cannot map memory for the recorder.");
 		return err;
@@ -347,13 +374,15 @@ static void set_state(enum tacho_state state)
 	tacho__store(&tacho__rec->super->state, (uint32_t)state);
 }
 
-/* An agent that looks after the box removes it itself, when it has what it wants. */
-static void finish_file(void)
+/* An agent that looks after the box removes it itself, when it has what it wants. 0, or a negative errno: it
+   could not be removed. */
+static int finish_file(void)
 {
 	tacho__crash_survived();
 	set_state(TACHO_STATE_STOPPED);
-	if (!options.keep_box && !tacho__load(&tacho__rec->control->agent_pid))
-		tacho__box_unlink();
+	if (options.keep_box || tacho__load(&tacho__rec->control->agent_pid))
+		return 0;
+	return tacho__box_unlink();
 }
 
 void tacho_stop(void)
@@ -375,6 +404,14 @@ void tacho_stop(void)
 	tacho__box_let_go();
 }
 
+void tacho__stop_at_once(void)
+{
+	tacho__store(&tacho__on, 0);
+	started = 0;
+	if (ready())
+		__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_STOPPED, __ATOMIC_SEQ_CST);
+}
+
 int tacho__give_up(int error, const char *reason)
 {
 	struct tacho__recorder *r = tacho__rec;
@@ -394,6 +431,109 @@ int tacho__give_up(int error, const char *reason)
 	}
 	tacho_stop();
 	return 0;
+}
+
+/* ------------------------------------------------------------- another user */
+
+/* A daemon changes its user once or twice. */
+#define USERS_MAX 16u
+
+/* This thread is the maker, and has stopped the box of the user before. `on`: it was not paused. */
+static void begin_anew(int on)
+{
+	static uint32_t users;
+	uint64_t mask;
+
+	if (__atomic_add_fetch(&users, 1, __ATOMIC_RELAXED) <= USERS_MAX) {
+		if (make())
+			(void)tacho__box_renounce();
+		else if (on && started)
+			tacho__store(&tacho__on, 1);
+		else
+			set_state(TACHO_STATE_PAUSED);
+		return;
+	}
+	mask = tacho__signals_hold();
+	(void)tacho__box_renounce();
+	fail(-EPERM, "The process changes its user again and again: nothing is recorded any more.");
+	tacho__signals_release(mask);
+}
+
+/* What is mapped of a box that nobody records into: of the parent, or of before tacho_stop. */
+static void renounce_idle(uint32_t phase)
+{
+	uint64_t mask;
+	int err;
+
+	if (!become_maker(phase))
+		return;
+	mask = tacho__signals_hold();
+	err = tacho__box_renounce();
+	if (err)
+		fail(err,
+		     "There is no memory for the names of the process that it was forked from.");
+	else
+		__atomic_store_n(&tacho__rec->phase, phase, __ATOMIC_RELEASE);
+	tacho__signals_release(mask);
+}
+
+/* Not one that is storing a record, for which this is called or which was interrupted: that goes on, into
+   nothing. */
+static void release_own_writer(void)
+{
+	struct tacho__writer *w = tacho__self;
+	uintptr_t busy = 0;
+
+	for (unsigned i = 0; i < TACHO_STREAMS; i++)
+		busy |= tacho__load(&w->stream[i].busy);
+	if (busy || w == &tacho__no_writer)
+		return;
+	tacho__writer_release(w);
+	tacho__self = &tacho__no_writer;
+}
+
+int tacho__user_changed(void)
+{
+	uint32_t phase;
+	int on, err;
+
+	if (!tacho__rec || tacho__box_is_of_user())
+		return 0;
+	phase = __atomic_load_n(&tacho__rec->phase, __ATOMIC_ACQUIRE);
+	/* Another thread is about to begin a box, of the new user or of the one before: then it finds out with
+	   its first chunk. */
+	if (phase == TACHO__PHASE_MAKING || (phase == TACHO__PHASE_STOPPED && started))
+		return 0;
+	if (phase != TACHO__PHASE_READY) {
+		renounce_idle(phase);
+		return 1;
+	}
+	if (!tacho__box_is_own())
+		return 0;
+	release_own_writer();
+	if (!__atomic_compare_exchange_n(&tacho__rec->phase, &phase, TACHO__PHASE_STOPPED, 0,
+					 __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
+		return 1;
+	/* Another thread may have made one just now. */
+	if (tacho__box_is_of_user()) {
+		__atomic_store_n(&tacho__rec->phase, TACHO__PHASE_READY, __ATOMIC_RELEASE);
+		return 1;
+	}
+	on = tacho__load(&tacho__rec->super->state) != TACHO_STATE_PAUSED;
+	/* Else those who go on recording would be waited for. */
+	tacho__store(&tacho__on, 0);
+	tacho__writers_interrupt();
+	tacho__set_reason(tacho__rec->super,
+			  "The process has changed its user, and records on in a box of that user "
+			  "if it can make one.");
+	err = finish_file();
+	if ((err == -EACCES || err == -EPERM) && tacho__writers_idle())
+		tacho__box_empty();
+	tacho__box_let_go();
+	tacho__self = &tacho__no_writer;
+	if (become_maker(TACHO__PHASE_STOPPED))
+		begin_anew(on);
+	return 1;
 }
 
 void tacho_pause(void)

@@ -29,6 +29,11 @@ void tacho__leave(uint64_t mask);
  * negative errno, with the reason where tacho_status and `tacho ls` find it.
  */
 int tacho__arm(void);
+/* Before all others: every start fails from now on, with this reason (a literal). */
+void tacho__refuse(const char *reason);
+
+/* In a signal handler: nothing is recorded any more, and nothing in the box is touched. */
+void tacho__stop_at_once(void);
 
 /*
  * For hooks: recording is not possible any more, for this `reason`, and ends for good, in order.
@@ -42,6 +47,13 @@ uint64_t tacho__call_threshold_ns(void);
 uint64_t tacho__slow_poll_ns(void);
 /* For hooks: whether crashes are noted in the box. */
 int tacho__crash_wanted(void);
+
+/*
+ * The user of the process may have changed. If it cannot act for the user of its box any more, nothing of
+ * that box stays mapped, and recording goes on in a box of the new user. Nothing waits for long, and errno
+ * stays. In a child of vfork it does nothing. 1: there is another box now, or none.
+ */
+int tacho__user_changed(void);
 
 /* A record found no writer. */
 void tacho__recorder_lost(void);

@@ -32,8 +32,13 @@
 #include "core/snapshot.h"
 #include "core/stack.h"
 #include "core/testpoint.h"
+#include "core/weak.h"
 #include "format/trace.h"
 #include "tacho.h"
+
+#if !defined(__GLIBC__) /* there it is a macro */
+TACHO__WEAK(sigsetjmp);
+#endif
 
 #define ALT_STACK_SIZE 65536u
 #define WAIT_MS 5000
@@ -125,8 +130,8 @@ static uint64_t take_registers(struct tacho_box_crash *c, const ucontext_t *uc)
  */
 static uint32_t take_stack(struct crash_context *me, struct tacho_box_crash *c)
 {
-	uint64_t frames[TACHO_CRASH_FRAMES], pc = c->frame[0];
-	uint32_t n, at = 0;
+	uint64_t frames[TACHO_CRASH_FRAMES];
+	uint32_t n, at;
 	int more;
 
 	if (sigsetjmp(me->back, 0)) {
@@ -136,7 +141,7 @@ static uint32_t take_stack(struct crash_context *me, struct tacho_box_crash *c)
 	me->guarded = 1;
 	n = tacho__stack_take(frames, TACHO_CRASH_FRAMES, &more);
 	me->guarded = 0;
-	while (at < n && frames[at] != pc)
+	for (at = 0; at < n && frames[at] != c->frame[0];)
 		at++;
 	memcpy(c->frame, frames + at, (n - at) * sizeof(frames[0]));
 	return n - at;

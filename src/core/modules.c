@@ -7,13 +7,16 @@
 
 #include <elf.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/uio.h>
 
 #include "base/build_id.h"
 #include "base/sys.h"
 #include "core/define.h"
 
+/* Mapped, as the stack of the thread may be small. */
 struct scan {
+	char text[4096];
 	int mem;
 	uint64_t ticks;
 	/* The latest mapping with file offset 0: where the ELF header of the file lies. */
@@ -178,35 +181,49 @@ static void take_line(struct scan *s, const char *line)
 		define_module(s, &m);
 }
 
-void tacho__modules_scan(void)
+static void take_lines(struct scan *s, int maps)
 {
-	struct scan s = {.ticks = tacho__ticks()};
-	char buf[4096];
+	char *buf = s->text;
 	size_t have = 0;
-	int maps = tacho__openat(AT_FDCWD, "/proc/self/maps", O_RDONLY, 0);
 	long n;
 
-	s.mem = tacho__openat(AT_FDCWD, "/proc/self/mem", O_RDONLY, 0);
-	if (maps < 0 || read_memory(s.mem, buf, 1, (uintptr_t)&s) != 1)
-		tacho__count(TACHO_LOSS_MODULES, 1);
-	while (maps >= 0 && (n = tacho__read(maps, buf + have, sizeof(buf) - 1 - have)) > 0) {
+	while ((n = tacho__read(maps, buf + have, sizeof(s->text) - 1 - have)) > 0) {
 		char *line = buf, *end;
 
 		have += (size_t)n;
 		buf[have] = 0;
 		for (; (end = strchr(line, '\n')); line = end + 1) {
 			*end = 0;
-			take_line(&s, line);
+			take_line(s, line);
 		}
 		have -= (size_t)(line - buf);
 		memmove(buf, line, have);
-		if (have == sizeof(buf) - 1) { /* no line is that long */
+		if (have == sizeof(s->text) - 1) { /* no line is that long */
 			tacho__count(TACHO_LOSS_MODULES, 1);
 			break;
 		}
 	}
-	if (maps >= 0)
+}
+
+void tacho__modules_scan(void)
+{
+	struct scan *s = tacho__map_zeros(sizeof(*s));
+	int maps;
+
+	if (!s) {
+		tacho__count(TACHO_LOSS_MODULES, 1);
+		return;
+	}
+	s->ticks = tacho__ticks();
+	maps = tacho__openat(AT_FDCWD, "/proc/self/maps", O_RDONLY, 0);
+	s->mem = tacho__openat(AT_FDCWD, "/proc/self/mem", O_RDONLY, 0);
+	if (maps < 0 || read_memory(s->mem, s->text, 1, (uintptr_t)s) != 1)
+		tacho__count(TACHO_LOSS_MODULES, 1);
+	if (maps >= 0) {
+		take_lines(s, maps);
 		tacho__close(maps);
-	if (s.mem >= 0)
-		tacho__close(s.mem);
+	}
+	if (s->mem >= 0)
+		tacho__close(s->mem);
+	tacho__munmap(s, sizeof(*s));
 }

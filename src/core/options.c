@@ -12,6 +12,8 @@
 #define DEFAULT_SLOW_POLL_NS 10000000u
 #define DEFAULT_DEAD_BOXES 8u
 #define DEAD_BOXES_MAX 1024u
+#define DEFAULT_MEMORY_SHARE 5u
+#define MEMORY_SHARE_MAX 50u
 
 static int refuse(char *reason, size_t size, const char *name, const char *value, const char *want)
 {
@@ -62,6 +64,7 @@ static int env_numbers(struct tacho__options *o, char *reason, size_t size)
 	v = env("TACHO_MAX_BYTES");
 	if (v && tacho__parse_bytes(v, &o->max_bytes))
 		return refuse(reason, size, "TACHO_MAX_BYTES", v, "give bytes, such as 64M.");
+	o->size_given |= v != NULL;
 	v = env("TACHO_MIN_AGE");
 	if (v && tacho__parse_duration(v, &o->min_age_ns))
 		return refuse(reason, size, "TACHO_MIN_AGE", v, "give a duration, such as 10s.");
@@ -89,6 +92,13 @@ static int env_numbers(struct tacho__options *o, char *reason, size_t size)
 			return refuse(reason, size, "TACHO_DEAD_BOXES", v,
 				      "give a number from 1 to 1024.");
 		o->dead_boxes = (uint32_t)n;
+	}
+	v = env("TACHO_MEMORY_SHARE");
+	if (v) {
+		if (tacho__parse_u64(v, &n) || !n || n > MEMORY_SHARE_MAX)
+			return refuse(reason, size, "TACHO_MEMORY_SHARE", v,
+				      "give a percentage from 1 to 50.");
+		o->memory_share = (uint32_t)n;
 	}
 	return 0;
 }
@@ -130,13 +140,16 @@ static int env_texts(struct tacho__options *o, char *reason, size_t size)
 	if (v && strcmp(v, "on") && strcmp(v, "off"))
 		return refuse(reason, size, "TACHO_CRASH", v, "give on or off.");
 	o->no_crash = v && !strcmp(v, "off");
+	v = env("TACHO_REDACT");
+	if (v && strcmp(v, "on") && strcmp(v, "off"))
+		return refuse(reason, size, "TACHO_REDACT", v, "give on or off.");
+	o->no_redact = v && !strcmp(v, "off");
 	v = env("XDG_RUNTIME_DIR");
 	if (v && v[0] == '/' && strlen(v) + sizeof("/tacho") <= sizeof(o->runtime_dir)) {
 		struct tacho__text t;
 
 		tacho__text_init(&t, o->runtime_dir, sizeof(o->runtime_dir));
 		tacho__text_put(&t, v);
-		tacho__text_put(&t, "/tacho");
 	}
 	return 0;
 }
@@ -167,6 +180,7 @@ static int take_given(const struct tacho_options *g, struct tacho__options *o, c
 				return refuse_unknown(reason, size);
 	}
 	memcpy(&full, g, g->size < sizeof(full) ? g->size : sizeof(full));
+	o->size_given = full.max_bytes != 0;
 	if (full.max_bytes)
 		o->max_bytes = full.max_bytes;
 	o->min_age_ns = full.min_age_ns;
@@ -208,6 +222,7 @@ int tacho__options_read(const struct tacho_options *given, struct tacho__options
 	o->call_threshold_ns = DEFAULT_CALL_THRESHOLD_NS;
 	o->slow_poll_ns = DEFAULT_SLOW_POLL_NS;
 	o->dead_boxes = DEFAULT_DEAD_BOXES;
+	o->memory_share = DEFAULT_MEMORY_SHARE;
 	if (given && (err = take_given(given, o, reason, reason_size))) {
 		char ignored[8];
 

@@ -24,6 +24,7 @@
 
 #include "base/sys.h"
 #include "core/box.h"
+#include "core/room.h"
 #include "core/testpoint.h"
 
 #define RATE_KNOWN_NS 2000000u
@@ -103,11 +104,8 @@ static int slot_fill(uint32_t slot, unsigned first, unsigned n)
 	if ((__atomic_load_n(&s->pages, __ATOMIC_ACQUIRE) & mask) == mask)
 		return 0;
 	err = tacho__box_populate((uint8_t *)chunk_at(slot, first), (uint64_t)n * TACHO_SMALL_SIZE);
-	if (err) {
-		tacho__count(TACHO_LOSS_GROW, 1);
-		tacho__box_is_full(err);
+	if (err)
 		return err;
-	}
 	__atomic_fetch_or(&s->pages, mask, __ATOMIC_RELEASE);
 	return 0;
 }
@@ -124,6 +122,16 @@ static void give_up(uint32_t slot, unsigned part)
 static int has_memory(uint32_t slot, unsigned part)
 {
 	return __atomic_load_n(&tacho__rec->slots[slot].pages, __ATOMIC_ACQUIRE) >> part & 1;
+}
+
+/* Slots that the circle has or will have. A box that was refused more stays as it is for now. */
+static uint32_t circle(void)
+{
+	struct tacho__recorder *r = tacho__rec;
+
+	return tacho__load(&r->full) || tacho__load(&r->refused_ns)
+		       ? tacho__load(&r->super->slots_used)
+		       : r->slot_count;
 }
 
 /* The oldest records are older than what is wanted: no more memory is needed. */
@@ -148,8 +156,8 @@ static int next_slot(uint32_t *slot)
 	uint32_t used = __atomic_load_n(&r->super->slots_used, __ATOMIC_ACQUIRE);
 	uint32_t hand = tacho__load(&r->hand);
 
-	while (used < r->slot_count && !tacho__load(&r->full) &&
-	       (!used || !old_enough(hand < used ? hand : 0))) {
+	while (used < r->slot_count && (!used || !old_enough(hand < used ? hand : 0)) &&
+	       tacho__room_for(used ? TACHO_SLOT_SIZE : TACHO_SMALL_SIZE)) {
 		if (__atomic_compare_exchange_n(&r->super->slots_used, &used, used + 1, 0,
 						__ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
 			*slot = used;
@@ -304,7 +312,7 @@ uint32_t tacho__pool_take(int whole, uint32_t *size)
 
 	/* Half of the slots at most are held whole, so that threads always find something
 	   and finished chunks are kept for a while. */
-	if (whole && tacho__load(&r->whole_open) < r->slot_count / 2) {
+	if (whole && tacho__load(&r->whole_open) < circle() / 2) {
 		uint32_t tries = 2 * r->slot_count + 2;
 		uint32_t slot;
 
@@ -351,7 +359,7 @@ void tacho__pool_release(uint32_t chunk)
 	uint64_t now = tacho__load(&r->super->generation);
 	uint64_t spare = 0;
 
-	if (given && now - given > r->slot_count / 2)
+	if (given && now - given > circle() / 2)
 		spare = SPARE;
 	if (TACHO_SLOT_SHAPE(s) == TACHO_SLOT_WHOLE)
 		__atomic_fetch_sub(&r->whole_open, 1, __ATOMIC_RELAXED);

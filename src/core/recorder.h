@@ -114,6 +114,10 @@ struct tacho__recorder {
 	uint32_t thread_count;
 	uint64_t filled[TACHO_REGION_COUNT]; /* bytes of a region with memory behind them */
 	uint64_t used;			     /* bytes of the box with memory behind them */
+	uint64_t granted;		     /* bytes that the box may take (room.c) */
+	uint64_t spare;	       /* bytes that it can take while somebody asks for more */
+	uint64_t refused_ns;   /* when more was refused last; 0: it was not */
+	uint32_t asking;       /* a thread asks for more */
 	uint32_t no_populate;  /* kernel without MADV_POPULATE_WRITE: memory was taken at once */
 	uint32_t full;	       /* tmpfs had no more memory: the pool stays as it is */
 	uint64_t free_writers; /* tag << 32 | index + 1 */

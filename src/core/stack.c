@@ -1,10 +1,21 @@
 #include "core/stack.h"
 
+#if defined(__GLIBC__)
 #include <execinfo.h>
+#endif
 
 #include "core/control.h"
 #include "core/define.h"
+#include "core/weak.h"
 #include "tacho.h"
+
+#if defined(__GLIBC__)
+TACHO__WEAK(backtrace);
+#else
+/* musl has none. The hooks bring one, so that libtacho alone takes no stacks there. */
+int (*tacho__backtrace)(void **pc, int most);
+#define backtrace(pc, most) (tacho__backtrace ? tacho__backtrace((pc), (most)) : 0)
+#endif
 
 static int prepared;
 

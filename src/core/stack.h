@@ -10,4 +10,9 @@
  */
 uint32_t tacho__stack_take(uint64_t *frames, uint32_t most, int *more);
 
+#if !defined(__GLIBC__)
+/* As backtrace(3): the first frame is that of its caller. NULL: there are no stacks. */
+extern int (*tacho__backtrace)(void **pc, int most);
+#endif
+
 #endif

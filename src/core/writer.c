@@ -149,6 +149,9 @@ int tacho__stream_room(struct tacho__writer *w, unsigned level, uint32_t bytes)
 	/* A writer of a box that is gone: tacho_stop, or a fork in the middle of a record. */
 	if (w->epoch != tacho__load(&tacho__rec->epoch))
 		return 0;
+	/* Most changes of the user are seen by hooks, when they happen; of others this hears. */
+	if (tacho__unlikely(tacho__box_is_suspect()) && tacho__user_changed())
+		return 0;
 	got = tacho__enter_as(w, &mask) && next_chunk(w, level);
 	tacho__leave(mask);
 	return got;
@@ -398,6 +401,20 @@ void tacho__writers_interrupt(void)
 		for (unsigned k = 0; k < TACHO_STREAMS; k++)
 			tacho__store(&w->stream[k].end, NULL);
 	}
+}
+
+int tacho__writers_idle(void)
+{
+	/* Longer than what a CPU has stored takes to be seen by others. */
+	static const struct timespec a_while = {0, 1000000};
+	uint32_t used = tacho__load(&tacho__rec->super->threads_used);
+	uintptr_t busy = 0;
+
+	TACHO__SYS(SYS_nanosleep, &a_while, 0, 0, 0, 0, 0);
+	for (uint32_t i = 0; i < used; i++)
+		for (unsigned k = 0; k < TACHO_STREAMS && &tacho__writers[i] != tacho__self; k++)
+			busy |= tacho__load(&tacho__writers[i].stream[k].busy);
+	return !busy;
 }
 
 /* ---------------------------------------------------------- slow path */

@@ -19,6 +19,9 @@ void tacho__writer_release(struct tacho__writer *w);
    time, until none is storing. */
 void tacho__writers_interrupt(void);
 
+/* After that: whether no other thread stores. Takes a millisecond. */
+int tacho__writers_idle(void);
+
 /* Stores a record into a stream that the caller made busy, at ticks `t`, or now if `t` is 0. The
    ticks, or 0 if it found no room. */
 uint64_t tacho__stream_put(struct tacho__writer *w, unsigned level, uint64_t t, uint32_t head,

@@ -54,10 +54,6 @@ void tacho__doctor_machine(struct tacho__checks *c);
 /* program.c: what can be seen of the program that `name` means to execvp(3). Nothing of
    it is executed. */
 void tacho__doctor_program(struct tacho__checks *c, const char *name);
-/* Starts `path` without input; frees `environment`. -1: it could not be started. */
-pid_t tacho__doctor_spawn(const char *path, char **argv, char **environment, int out, int errors);
-/* All that comes from `fd` until its end, a pause of `patience_ms` or too much of it. */
-size_t tacho__doctor_read(int fd, char *to, size_t room, int patience_ms);
 
 enum tacho__verdict { TACHO__VERDICT_OK, TACHO__VERDICT_DEGRADED, TACHO__VERDICT_CANNOT };
 

@@ -96,6 +96,15 @@ static void check_hooks(struct tacho__checks *checks)
 	}
 	tacho__check_value(c, "%s", path);
 	tacho__check_means(c, "the library that records unchanged programs is there");
+	if (tacho__preload_for(TACHO__MUSL, path, sizeof(path)) == 0) {
+		c = tacho__check_add(checks, "hooks-musl", TACHO__CHECK_OK);
+		tacho__check_value(c, "%s", path);
+		tacho__check_means(c, "and the one for programs that run on musl");
+	} else if (access(TACHO__LINKER_MUSL, F_OK) == 0) {
+		c = tacho__check_add(checks, "hooks-musl", TACHO__CHECK_WARNING);
+		tacho__check_means(c, "programs that run on musl are not recorded");
+		tacho__check_todo(c, "%s", TACHO__NO_MUSL);
+	}
 }
 
 /* -------------------------------------------------------------- the box */
@@ -156,14 +165,13 @@ static void check_space(struct tacho__checks *checks, const struct statfs *fs)
 		tacho__check_means(c, "only memory limits that tmpfs");
 	else
 		tacho__check_means(c,
-				   "%" PRIu64 " MiB of %" PRIu64 " MiB are free; a recorded "
-				   "process takes up to 32 MiB",
+				   "%" PRIu64 " MiB of %" PRIu64 " MiB are free; all boxes "
+				   "together leave at least half of it free",
 				   unused / MIB, all / MIB);
 	if (little)
 		tacho__check_todo(c,
-				  "record with less (tacho run --memory 8M), delete what fills "
-				  "it ('tacho recover' takes old boxes), or give it more (docker "
-				  "run --shm-size)");
+				  "delete what fills it ('tacho recover' takes old boxes), or give "
+				  "it more (docker run --shm-size)");
 }
 
 static void check_folder(struct tacho__checks *checks)

@@ -1,23 +1,16 @@
-#define _GNU_SOURCE 1 /* environ */
-#include <fcntl.h>
-#include <poll.h>
-#include <signal.h>
-#include <spawn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "doctor/doctor.h"
+#include "doctor/libraries.h"
 #include "doctor/program_elf.h"
-#include "agent/run_child.h"
 #include "agent/run_program.h"
 #include "text/text.h"
 #include "model/language.h"
+#include "model/place.h"
 
-#define LIST_MAX (256u << 10) /* bytes that the dynamic linker may tell */
-#define LIST_MS 10000
 #define FRAMED_MOST 60u /* percent of functions from which on a program keeps frame pointers */
 #define FRAMED_FEW 20u
 
@@ -38,8 +31,8 @@ static const struct runtime {
 #define RUNTIMES (sizeof(runtimes) / sizeof(runtimes[0]))
 
 struct linked {
-	bool known;			  /* the dynamic linker told */
-	char missing[128];		  /* a library that it did not find */
+	bool known;			  /* all that it loads could be read */
+	char missing[PATH_MAX];		  /* a library that is not found */
 	char shared[RUNTIMES][PATH_MAX];  /* path of the shared library; "": none */
 	char bundled[RUNTIMES][PATH_MAX]; /* another file that has it inside; "": none */
 };
@@ -55,12 +48,16 @@ static const char *const *function_names(void)
 
 /* ---------------------------------------------------- which libraries it loads */
 
-static void see_library(const char *name, const char *path, struct linked *l)
+static void see_library(void *arg, const char *name, const char *path)
 {
-	const char *base = strrchr(name, '/');
+	struct linked *l = arg;
+	const char *base = tacho__base_name(name);
 	struct tacho__elf_facts facts;
 
-	base = base ? base + 1 : name;
+	if (!path) {
+		snprintf(l->missing, sizeof(l->missing), "%s", name);
+		return;
+	}
 	for (size_t i = 0; i < RUNTIMES; i++) {
 		if (!strncmp(base, runtimes[i].library, strlen(runtimes[i].library))) {
 			snprintf(l->shared[i], sizeof(l->shared[i]), "%s", path);
@@ -72,112 +69,6 @@ static void see_library(const char *name, const char *path, struct linked *l)
 	for (size_t i = 0; i < RUNTIMES; i++)
 		if (facts.defines >> i & 1)
 			snprintf(l->bundled[i], sizeof(l->bundled[i]), "%s", path);
-}
-
-/*
- * "\tlibuv.so.1 => /lib/libuv.so.1 (0x7f...)", "\tlibuv.so.1 => not found",
- * "\t/opt/lib/libuv.so (0x7f...)", and on its error stream
- * "PROGRAM: error while loading shared libraries: /opt/lib/libuv.so: cannot open ..."
- */
-static void see_line(char *line, struct linked *l)
-{
-	static const char failed[] = "error while loading shared libraries: ";
-	char *path, *end;
-
-	path = strstr(line, failed);
-	if (path) {
-		path += strlen(failed);
-		snprintf(l->missing, sizeof(l->missing), "%.*s", (int)strcspn(path, ":"), path);
-		return;
-	}
-	line += strspn(line, " \t");
-	path = strstr(line, " => ");
-	if (path) {
-		*path = 0;
-		path += 4;
-	} else {
-		path = line;
-	}
-	if (!strncmp(path, "not found", 9)) {
-		snprintf(l->missing, sizeof(l->missing), "%s", line);
-		return;
-	}
-	end = strstr(path, " (0x");
-	if (end)
-		*end = 0;
-	if (path[0] == '/')
-		see_library(line, path, l);
-}
-
-size_t tacho__doctor_read(int fd, char *to, size_t room, int patience_ms)
-{
-	struct pollfd p = {.fd = fd, .events = POLLIN};
-	size_t got = 0;
-
-	while (got < room && poll(&p, 1, patience_ms) > 0) {
-		ssize_t n = read(fd, to + got, room - got);
-
-		if (n <= 0)
-			break;
-		got += (size_t)n;
-	}
-	return got;
-}
-
-pid_t tacho__doctor_spawn(const char *path, char **argv, char **environment, int out, int errors)
-{
-	posix_spawn_file_actions_t files;
-	pid_t pid = -1;
-
-	if (!environment || posix_spawn_file_actions_init(&files)) {
-		free(environment);
-		return -1;
-	}
-	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
-	posix_spawn_file_actions_adddup2(&files, out, 1);
-	posix_spawn_file_actions_adddup2(&files, errors, 2);
-	if (posix_spawn(&pid, path, &files, NULL, argv, environment))
-		pid = -1;
-	posix_spawn_file_actions_destroy(&files);
-	free(environment);
-	return pid;
-}
-
-static pid_t start_linker(const char *linker, const char *program, int out)
-{
-	static const struct tacho__variable unset[] = {{"LD_PRELOAD", NULL}};
-	char *argv[] = {(char *)(uintptr_t)linker, (char *)"--list", (char *)(uintptr_t)program,
-			NULL};
-
-	return tacho__doctor_spawn(linker, argv, tacho__environment(environ, unset, 1), out, out);
-}
-
-/* Asks our own dynamic linker, which executes nothing of the program. */
-static void list_libraries(const char *program, struct linked *l)
-{
-	static struct tacho__program self;
-	char message[256], *text, *line, *rest;
-	int ends[2];
-	size_t n;
-	pid_t pid;
-
-	if (tacho__program_find(&self, "/proc/self/exe", message, sizeof(message)) ||
-	    !self.linker[0] || pipe2(ends, O_CLOEXEC) < 0)
-		return;
-	text = calloc(1, LIST_MAX + 1);
-	pid = text ? start_linker(self.linker, program, ends[1]) : -1;
-	close(ends[1]);
-	if (pid > 0) {
-		n = tacho__doctor_read(ends[0], text, LIST_MAX, LIST_MS);
-		kill(pid, SIGKILL); /* it has told all, or takes too long */
-		waitpid(pid, NULL, 0);
-		l->known = n > 0;
-	}
-	close(ends[0]);
-	for (line = l->known ? strtok_r(text, "\n", &rest) : NULL; line;
-	     line = strtok_r(NULL, "\n", &rest))
-		see_line(line, l);
-	free(text);
 }
 
 /* ------------------------------------------------------------- what it is */
@@ -233,9 +124,27 @@ static void check_hindrance(struct tacho__checks *checks, const struct tacho__pr
 				   "made for another C library (%s), so nothing inside it is "
 				   "recorded",
 				   p->linker);
-		tacho__check_todo(c, "build tacho for that C library as well");
+		tacho__check_todo(c, "%s",
+				  p->libc == TACHO__MUSL ? TACHO__NO_MUSL
+							 : "use a build for glibc or musl");
 		return;
 	}
+}
+
+/* Which of the recording libraries it gets. */
+static void check_library(struct tacho__checks *checks, const struct tacho__program *p)
+{
+	struct tacho__check *c;
+	char path[PATH_MAX], message[512];
+
+	if (p->hindrance != TACHO__HINDRANCE_NONE || !p->machine ||
+	    tacho__preload_find(path, sizeof(path), message, sizeof(message)) < 0 ||
+	    tacho__preload_for(p->libc, path, sizeof(path)) < 0)
+		return;
+	c = tacho__check_add(checks, "library", TACHO__CHECK_OK);
+	tacho__check_value(c, "%s", path);
+	tacho__check_means(c, "the library that records it: it runs on %s (%s)",
+			   p->libc == TACHO__MUSL ? "musl" : "glibc", p->linker);
 }
 
 static void check_runtime(struct tacho__checks *checks, size_t i, const struct linked *l,
@@ -265,7 +174,8 @@ static void check_runtime(struct tacho__checks *checks, size_t i, const struct l
 	} else if (!l->known) {
 		c->state = TACHO__CHECK_UNKNOWN;
 		tacho__check_value(c, "unknown");
-		tacho__check_means(c, "the dynamic linker did not say what the program loads");
+		tacho__check_means(c,
+				   "not all of the libraries that the program loads could be read");
 	} else {
 		tacho__check_value(c, "none");
 		tacho__check_means(c, "not linked; if the program loads it later, %s", r->seen);
@@ -282,7 +192,9 @@ static void check_missing(struct tacho__checks *checks, const struct linked *l)
 	tacho__check_value(c, "%s", l->missing);
 	tacho__check_means(c, "the program does not start: the library %s is not found",
 			   l->missing);
-	tacho__check_todo(c, "install it, or name its folder in LD_LIBRARY_PATH");
+	tacho__check_todo(c, l->missing[0] == '/' ? "install it"
+						  : "install it, or name its folder in "
+						    "LD_LIBRARY_PATH");
 }
 
 /* Only of programs that have it inside: which they do not show from outside. */
@@ -437,12 +349,15 @@ void tacho__doctor_program(struct tacho__checks *checks, const char *name)
 	else
 		tacho__check_means(c, "it is there, and can be executed");
 	check_hindrance(checks, &p);
+	check_library(checks, &p);
 	err = tacho__elf_facts(p.elf, function_names(), &facts);
 	if (err)
 		return;
 	memset(&linked, 0, sizeof(linked));
 	if (p.hindrance == TACHO__HINDRANCE_NONE) {
-		list_libraries(p.elf, &linked);
+		linked.known = tacho__libraries(
+			p.elf, p.linker,
+			&(struct tacho__libraries){.see = see_library, .arg = &linked});
 		check_missing(checks, &linked);
 		for (size_t i = 0; i < RUNTIMES; i++)
 			check_runtime(checks, i, &linked, &facts);

@@ -15,19 +15,6 @@
 #define PROLOGUE 24u
 #define TEXTS_MAX (UINT64_C(64) << 20) /* bytes of a section that are searched for texts */
 
-/* Where the bytes at an address lie in the file; UINT64_MAX: nowhere. */
-static uint64_t offset_of(const struct tacho__elf_file *f, uint64_t address)
-{
-	for (uint32_t i = 0; i < f->segments; i++) {
-		const Elf64_Phdr *p = &f->segment[i];
-
-		if (p->p_type == PT_LOAD && address >= p->p_vaddr &&
-		    address - p->p_vaddr < p->p_filesz)
-			return p->p_offset + (address - p->p_vaddr);
-	}
-	return UINT64_MAX;
-}
-
 /* ------------------------------------------------------- frame pointers */
 
 /* Whether a function that begins so keeps a frame pointer. */
@@ -81,7 +68,7 @@ static void read_frames(const struct tacho__elf_file *f, const Elf64_Phdr *p,
 		if (tacho__elf_file_get(f, entry, sizeof(entry),
 					p->p_offset + 12 + (uint64_t)i * 8))
 			return;
-		offset = offset_of(f, p->p_vaddr + (uint64_t)(int64_t)entry[0]);
+		offset = tacho__elf_file_offset(f, p->p_vaddr + (uint64_t)(int64_t)entry[0]);
 		if (offset == UINT64_MAX || tacho__elf_file_get(f, code, sizeof(code), offset))
 			continue;
 		out->functions++;

@@ -2,7 +2,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
+#include <poll.h>
 #include <signal.h>
+#include <spawn.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,6 +31,41 @@ __attribute__((format(printf, 2, 3))) static void fail(struct tacho__self *s, co
 	va_start(args, format);
 	vsnprintf(s->reason, sizeof(s->reason), format, args);
 	va_end(args);
+}
+
+/* All that comes from `fd` until its end, a pause of `patience_ms` or too much of it. */
+static size_t read_all(int fd, char *to, size_t room, int patience_ms)
+{
+	struct pollfd p = {.fd = fd, .events = POLLIN};
+	size_t got = 0;
+
+	while (got < room && poll(&p, 1, patience_ms) > 0) {
+		ssize_t n = read(fd, to + got, room - got);
+
+		if (n <= 0)
+			break;
+		got += (size_t)n;
+	}
+	return got;
+}
+
+/* Starts `path` without input; frees `environment`. -1: it could not be started. */
+static pid_t spawn(const char *path, char **argv, char **environment, int out)
+{
+	posix_spawn_file_actions_t files;
+	pid_t pid = -1;
+
+	if (!environment || posix_spawn_file_actions_init(&files)) {
+		free(environment);
+		return -1;
+	}
+	posix_spawn_file_actions_addopen(&files, 0, "/dev/null", O_RDONLY, 0);
+	posix_spawn_file_actions_adddup2(&files, out, 1);
+	if (posix_spawn(&pid, path, &files, NULL, argv, environment))
+		pid = -1;
+	posix_spawn_file_actions_destroy(&files);
+	free(environment);
+	return pid;
 }
 
 /* As `tacho run` would start it, with the settings by which its counts are known. */
@@ -65,14 +102,14 @@ static pid_t start(const char *preload, int out)
 	self[n > 0 ? n : 0] = 0;
 	if (access(self, X_OK) < 0)
 		strcpy(self, "/proc/self/exe");
-	return tacho__doctor_spawn(self, argv, subject_environment(preload), out, STDERR_FILENO);
+	return spawn(self, argv, subject_environment(preload), out);
 }
 
 static bool read_did(int fd, struct tacho__self_counts *did)
 {
 	char text[128] = "";
 
-	tacho__doctor_read(fd, text, sizeof(text) - 1, PATIENCE_MS);
+	read_all(fd, text, sizeof(text) - 1, PATIENCE_MS);
 	return sscanf(text, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64, &did->waits,
 		      &did->locks, &did->calls, &did->cpu_ns) == 4;
 }
@@ -101,7 +138,7 @@ static void count(struct tacho_reader *reader, struct tacho__self *s)
 			s->recorded.samples++;
 			s->recorded.cpu_ns += TACHO_GET(e, SAMPLE, cpu_ns);
 			break;
-		case TACHO_EV_SCHED:
+		case TACHO_EV_SCHED_INTERVAL:
 			s->sched = true;
 			break;
 		default:
@@ -135,7 +172,11 @@ static void read_file(struct tacho__self *s, const struct tacho__box_file *file,
 	if (err) {
 		fail(s, "%s", message[0] ? message : strerror(-err));
 	} else {
+		const struct tacho_process *p = tacho_read_process(reader, 0);
+
 		s->ran = true;
+		s->box_bytes = p ? p->max_bytes : 0;
+		snprintf(s->box_reason, sizeof(s->box_reason), "%s", p ? p->reason : "");
 		count(reader, s);
 		tacho_read_close(reader);
 	}
@@ -226,6 +267,23 @@ static void compare_samples(struct tacho__checks *checks, const struct tacho__se
 				  "program that blocks all real-time signals, has this effect too");
 }
 
+static void put_size(struct tacho__checks *checks, const struct tacho__self *s)
+{
+	bool small = s->box_reason[0] != 0;
+	struct tacho__check *c = tacho__check_add(checks, "box-size",
+						  small ? TACHO__CHECK_WARNING : TACHO__CHECK_OK);
+
+	if (!small) {
+		tacho__check_bytes(c, s->box_bytes);
+		tacho__check_means(c, "a recorded process takes up to this much memory");
+		return;
+	}
+	/* Without its full stop, as the other lines. */
+	tacho__check_means(c, "%.*s", (int)strlen(s->box_reason) - 1, s->box_reason);
+	tacho__check_todo(c, "for a longer window, give the container more memory or a larger "
+			     "/dev/shm (docker run --memory, --shm-size)");
+}
+
 void tacho__doctor_self(struct tacho__checks *checks, struct tacho__self *s)
 {
 	struct tacho__check *c;
@@ -243,6 +301,7 @@ void tacho__doctor_self(struct tacho__checks *checks, struct tacho__self *s)
 	}
 	tacho__check_means(c, "a process recorded for %s and was killed; its box was read (%s)",
 			   text_duration(took, s->took_ns), s->box);
+	put_size(checks, s);
 	compare(checks, "self-waits", "waits of a loop", s->did.waits, s->recorded.waits, true);
 	compare(checks, "self-locks", "waits for a lock", s->did.locks, s->recorded.locks, false);
 	compare(checks, "self-calls", "blocking calls", s->did.calls, s->recorded.calls, true);

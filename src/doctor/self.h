@@ -22,6 +22,8 @@ struct tacho__self_counts {
 struct tacho__self {
 	bool ran; /* else `reason` says why not */
 	char reason[1024];
+	uint64_t box_bytes;   /* size of its box */
+	char box_reason[256]; /* why that is not the size that was wanted; "": it is */
 	uint64_t took_ns;
 	struct tacho__self_counts did, recorded;
 	bool sched;		     /* a slow turn told how the scheduler treated it */

@@ -367,7 +367,6 @@ static void say_wait(struct text *t, const struct tacho_reader *reader,
 	default:
 		break;
 	}
-	say_length(t, e);
 }
 
 static void say_owner(struct text *t, const struct tacho__at_end *e)
@@ -394,8 +393,10 @@ const char *tacho__at_end_text(char out[TACHO__AT_END_TEXT], const struct tacho_
 		say_inside(&t, reader, e);
 	if (inside && waits)
 		say(&t, ", ");
-	if (waits)
+	if (waits) {
 		say_wait(&t, reader, e);
+		say_length(&t, e);
+	}
 	if (waits && is_somewhere(&e->at))
 		say(&t, "%s in %s", e->in == TACHO__IN_CALL ? ", called" : ",",
 		    tacho__place_text(place, &e->at));
@@ -404,6 +405,31 @@ const char *tacho__at_end_text(char out[TACHO__AT_END_TEXT], const struct tacho_
 	if (!inside && !waits && !e->crashed)
 		say(&t, "runs (no wait is known)");
 	return out;
+}
+
+const char *tacho__at_end_does(char out[TACHO__AT_END_TEXT], const struct tacho_reader *reader,
+			       const struct tacho__at_end *e)
+{
+	struct text t = {out, 0};
+
+	out[0] = 0;
+	if (e->in == TACHO__IN_NOTHING)
+		say(&t, "running");
+	else
+		say_wait(&t, reader, e);
+	return out;
+}
+
+const struct tacho__at_end *tacho__at_end_of(const struct tacho__at_ends *list, uint32_t process,
+					     uint32_t tid)
+{
+	const struct tacho__at_end *newest = NULL;
+
+	for (uint32_t i = list->count; tid && i && list->at[i - 1].process == process; i--)
+		if (list->at[i - 1].tid == tid &&
+		    (!newest || list->at[i - 1].thread > newest->thread))
+			newest = &list->at[i - 1];
+	return newest;
 }
 
 struct tacho__at_end_part tacho__at_end_part(const struct tacho__at_ends *list, uint32_t process)

@@ -74,6 +74,13 @@ const char *tacho__at_end_waits(const struct tacho__at_end *e);
 const char *tacho__at_end_text(char out[TACHO__AT_END_TEXT], const struct tacho_reader *reader,
 			       const struct tacho__at_end *e);
 
+/* The wait alone: "blocked in read on descriptor 5"; "running" where none is known. */
+const char *tacho__at_end_does(char out[TACHO__AT_END_TEXT], const struct tacho_reader *reader,
+			       const struct tacho__at_end *e);
+/* Of the process that was added last: the newest of the threads that the kernel called so; NULL: none. */
+const struct tacho__at_end *tacho__at_end_of(const struct tacho__at_ends *list, uint32_t process,
+					     uint32_t tid);
+
 /* The part of the list that is of the process. */
 struct tacho__at_end_part {
 	const struct tacho__at_end *at;

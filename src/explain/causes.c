@@ -205,12 +205,28 @@ static uint64_t least(uint64_t a, uint64_t b)
 	return a < b ? a : b;
 }
 
+/* What had no time of its own was at no time. */
 static void reach(struct tacho__cause *g, uint64_t first_ns, uint64_t last_ns)
 {
-	if (!g->first_ns || first_ns < g->first_ns)
+	if (first_ns && (!g->first_ns || first_ns < g->first_ns))
 		g->first_ns = first_ns;
 	if (last_ns > g->last_ns)
 		g->last_ns = last_ns;
+}
+
+static void take_thread(struct tacho__cause *g, uint32_t thread)
+{
+	thread %= TACHO__CAUSE_THREADS;
+	g->threads[thread / 64] |= UINT64_C(1) << thread % 64;
+}
+
+static void take_longest(struct tacho__size *to, const struct tacho__size *from)
+{
+	if (from->longest_ns <= to->longest_ns)
+		return;
+	to->longest_ns = from->longest_ns;
+	to->longest_at_ns = from->longest_at_ns;
+	to->wall_ns = from->wall_ns;
 }
 
 /* Of code, without what functions had of it. */
@@ -222,6 +238,7 @@ static void add_owned(const struct tacho__explaining *x, const struct counted *c
 
 	g->several |= !has_one_client(x, c, o);
 	g->estimated_ns += o->estimated_ns;
+	take_thread(g, o->thread);
 	reach(g, o->first_ns, o->last_ns);
 	if (!g->worst || o->longest_ns > g->longest_ns) {
 		g->worst = o;
@@ -242,6 +259,7 @@ static void add_owned(const struct tacho__explaining *x, const struct counted *c
 		g->size[i].ns += size->ns - least(less[i].ns, size->ns);
 		g->size[i].waiting_ns +=
 			size->waiting_ns - least(less[i].waiting_ns, size->waiting_ns);
+		take_longest(&g->size[i], size);
 	}
 }
 
@@ -333,6 +351,7 @@ static void add_function(const struct tacho__explaining *x, const struct counted
 {
 	g->several |= !has_one_client(x, c, o);
 	g->estimated_ns += o->estimated_ns;
+	take_thread(g, o->thread);
 	reach(g, o->first_ns, o->last_ns);
 	if (!g->worst || f->longest_ns > g->longest_ns) {
 		g->worst = o;
@@ -349,6 +368,7 @@ static void add_function(const struct tacho__explaining *x, const struct counted
 		g->size[i].count += in_proportion(f->size[i].count, s->count, all->count);
 		g->size[i].ns += in_proportion(f->size[i].ns, s->ns, all->ns);
 		g->size[i].waiting_ns += in_proportion(waited(o, f, i), s->ns, all->ns);
+		take_longest(&g->size[i], &f->size[i]);
 		g->cpu_ns += f->size_cpu_ns[i];
 	}
 }
@@ -396,7 +416,10 @@ void tacho__cause_add(struct tacho__cause *to, struct tacho__cause *from)
 		to->size[i].count += from->size[i].count;
 		to->size[i].ns += from->size[i].ns;
 		to->size[i].waiting_ns += from->size[i].waiting_ns;
+		take_longest(&to->size[i], &from->size[i]);
 	}
+	for (uint32_t i = 0; i < TACHO__CAUSE_THREADS / 64; i++)
+		to->threads[i] |= from->threads[i];
 	memset(from->size, 0, sizeof(from->size));
 }
 
@@ -418,6 +441,25 @@ static int has_unsampled(const struct counted *c, const struct tacho__owned *o)
 	for (uint32_t i = 1; i < TACHO__SIZES; i++)
 		any |= o->size[i].count > less[i].count && !is_in_proportion(c, o, i);
 	return any;
+}
+
+/* Of those that count. The sums may have been corrected since it was noted: it is a part of these. */
+static void settle_longest(struct tacho__cause *g)
+{
+	struct tacho__size all = {.longest_ns = 0};
+
+	for (uint32_t k = g->owns == TACHO__OWNS_DESCHEDULED ? 0 : g->from; k < TACHO__SIZES; k++)
+		take_longest(&all, &g->size[k]);
+	if (all.longest_ns) {
+		g->longest_at_ns = all.longest_at_ns;
+		g->wall_ns = all.wall_ns;
+	}
+	g->longest_ns = least(all.longest_ns, g->ns);
+	if (g->count && g->longest_ns < g->ns / g->count + 1)
+		g->longest_ns = least((g->ns + g->count - 1) / g->count, g->ns);
+	if (g->wall_ns < g->longest_ns)
+		g->wall_ns = g->longest_ns;
+	g->own_ns = least(g->own_ns, g->ns);
 }
 
 static uint32_t group_all(const struct tacho__explaining *x, const struct counted *c,
@@ -453,6 +495,7 @@ static uint32_t group_all(const struct tacho__explaining *x, const struct counte
 			groups[i].count += groups[i].size[0].count;
 			groups[i].ns += groups[i].size[0].ns;
 		}
+		settle_longest(&groups[i]);
 	}
 	return n;
 }

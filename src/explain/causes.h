@@ -15,6 +15,7 @@
 #include "explain/rules.h"
 
 #define TACHO__CAUSES 256u
+#define TACHO__CAUSE_THREADS 1024u	       /* that are told apart */
 #define TACHO__BY_FUNCTION (UINT64_C(1) << 63) /* in keys of code */
 
 /* Owners that are one to a person. */
@@ -28,7 +29,10 @@ struct tacho__cause {
 	uint32_t samples;
 	uint32_t into;	   /* index + 1 of the one that it is a part of; 0: none */
 	uint8_t is_joined; /* others are a part of it */
+	/* At first of all; in the end of those that count. */
 	uint64_t longest_ns, longest_at_ns;
+	uint64_t wall_ns; /* of the longest: from its begin to its end, whoever had the time */
+	uint64_t threads[TACHO__CAUSE_THREADS / 64]; /* whose time it is of: bits */
 	uint64_t first_ns, last_ns;
 	int several; /* clients wait for it, or may */
 	struct tacho__size size[TACHO__SIZES];

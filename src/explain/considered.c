@@ -5,99 +5,98 @@
 
 #include "explain/causes.h"
 
-#define LOST_WEIGHT 10 /* as findings are ranked */
-/* What is further below a threshold, or a smaller part of the window, is not worth a word. */
-#define NEAR 10
-#define SMALL 1000
-
-static double rank_of(const struct tacho__considered *c)
+static int comes_before(const struct tacho__considered *a, const struct tacho__considered *b)
 {
-	return c->waiting_ns + c->cost_ns / LOST_WEIGHT;
+	if (a->waiting_ns > b->waiting_ns || a->waiting_ns < b->waiting_ns)
+		return a->waiting_ns > b->waiting_ns;
+	return a->cost_ns > b->cost_ns;
 }
 
-/* The costliest are kept, costliest first. */
-void tacho__consider(const struct tacho__explaining *x, const char *rule, const char *what,
-		     double cost_ns, double waiting_ns, const char *format, ...)
+/* Those with most waiting are kept, in that order; then those that took most time. */
+static void keep(struct tacho__explanation *e, const struct tacho__considered *c, double window_ns)
 {
-	struct tacho__explanation *e = x->out;
-	struct tacho__considered c = {
-		.rule = rule, .process = x->process, .cost_ns = cost_ns, .waiting_ns = waiting_ns};
 	uint32_t at = e->considered_count;
-	double least = tacho__window_ns(x) / SMALL;
-	va_list list;
 
-	if (cost_ns < least && waiting_ns < least)
+	double size_ns = c->cost_ns > c->waiting_ns ? c->cost_ns : c->waiting_ns;
+
+	/* What has no size in time is not small. */
+	if (size_ns > 0 && size_ns < window_ns * tacho__negligible_share)
 		return;
 	if (at == TACHO__CONSIDERED) {
 		e->considered_more++;
-		if (rank_of(&c) <= rank_of(&e->considered[at - 1]))
+		if (!comes_before(c, &e->considered[at - 1]))
 			return;
 		at--;
 	} else {
 		e->considered_count++;
 	}
+	for (; at && comes_before(c, &e->considered[at - 1]); at--)
+		e->considered[at] = e->considered[at - 1];
+	e->considered[at] = *c;
+}
+
+void tacho__consider(const struct tacho__explaining *x, enum tacho__rule_id rule, const char *what,
+		     double cost_ns, double waiting_ns, const char *format, ...)
+{
+	struct tacho__considered c = {
+		.rule = rule, .process = x->process, .cost_ns = cost_ns, .waiting_ns = waiting_ns};
+	va_list list;
+
 	snprintf(c.what, sizeof(c.what), "%s", what);
 	va_start(list, format);
 	vsnprintf(c.reason, sizeof(c.reason), format, list);
 	va_end(list);
-	for (; at && rank_of(&c) > rank_of(&e->considered[at - 1]); at--)
-		e->considered[at] = e->considered[at - 1];
-	e->considered[at] = c;
+	keep(x->out, &c, tacho__window_ns(x));
 }
 
-static const char *value_text(char out[TACHO__TEXT], const char *unit, double value)
+static const char *value_text(char out[TACHO__TEXT], enum tacho__unit unit, double value)
 {
-	if (strcmp(unit, "ns") == 0)
+	if (unit == TACHO__UNIT_NS)
 		return tacho__ns_text(out, value);
-	snprintf(out, TACHO__TEXT, "%.3g%s", value,
-		 strcmp(unit, "%") == 0		   ? " %"
-		 : strcmp(unit, "per-second") == 0 ? "/s"
-						   : "");
+	snprintf(out, TACHO__TEXT, "%.3g%s", value, tacho__unit_text(unit));
 	return out;
 }
 
-int tacho__below(const struct tacho__explaining *x, const char *rule, const char *what,
-		 double cost_ns, double value, const char *limit)
+int tacho__below(const struct tacho__explaining *x, enum tacho__rule_id rule, const char *what,
+		 double cost_ns, double value, enum tacho__limit_id limit)
 {
-	double least = tacho__limit(x, limit);
+	const struct tacho__threshold *t = &tacho__thresholds[limit];
+	double least = tacho__limit_of(x, limit);
 	char is[TACHO__TEXT], of[TACHO__TEXT];
-	const char *unit = "";
 
 	if (value >= least)
 		return 0;
-	for (uint32_t i = 0; i < tacho__threshold_count; i++)
-		if (strcmp(tacho__thresholds[i].name, limit) == 0)
-			unit = tacho__thresholds[i].unit;
-	if (value * NEAR >= least && value > 0)
+	if (value * tacho__near_times >= least && value > 0)
 		tacho__consider(x, rule, what, cost_ns, 0, "%s is below %s, %s",
-				value_text(is, unit, value), limit, value_text(of, unit, least));
+				value_text(is, t->unit, value), t->name,
+				value_text(of, t->unit, least));
 	return 1;
 }
 
 /* ------------------------------------------------------------------- of the ledger */
 
-static const char *rule_of(enum tacho__owns owns, enum tacho__owns_reason reason)
+static enum tacho__rule_id rule_of(enum tacho__owns owns, enum tacho__owns_reason reason)
 {
 	switch (owns) {
 	case TACHO__OWNS_CODE:
-		return "long-callback";
+		return TACHO__RULE_LONG_CALLBACK;
 	case TACHO__OWNS_CALL:
-		return "blocking-call";
+		return TACHO__RULE_BLOCKING_CALL;
 	case TACHO__OWNS_LOCK:
-		return "lock-contention";
+		return TACHO__RULE_LOCK_CONTENTION;
 	case TACHO__OWNS_STOPPED:
 	case TACHO__OWNS_FAULTING:
-		return "process-pause";
+		return TACHO__RULE_PROCESS_PAUSE;
 	case TACHO__OWNS_THROTTLED:
-		return "cpu-throttled";
+		return TACHO__RULE_CPU_THROTTLED;
 	case TACHO__OWNS_RECORDER:
 	case TACHO__OWNS_NOT_OBSERVED:
-		return "recorder-loss";
+		return TACHO__RULE_RECORDER_LOSS;
 	default:
-		return reason == TACHO__LATE_TIMER   ? "timer-late"
-		       : reason == TACHO__LATE_WOKEN ? "wake-latency"
-		       : reason == TACHO__LATE_QUOTA ? "cpu-throttled"
-						     : "kernel-scheduling-delay";
+		return reason == TACHO__LATE_TIMER   ? TACHO__RULE_TIMER_LATE
+		       : reason == TACHO__LATE_WOKEN ? TACHO__RULE_WAKE_LATENCY
+		       : reason == TACHO__LATE_QUOTA ? TACHO__RULE_CPU_THROTTLED
+						     : TACHO__RULE_KERNEL_SCHEDULING_DELAY;
 	}
 }
 
@@ -126,10 +125,11 @@ void tacho__drop_cause(const struct tacho__explaining *x, const struct tacho__ca
 		       const char *format, ...)
 {
 	char what[TACHO__SUMMARY_MAX], why[TACHO__SUMMARY_MAX];
-	uint64_t count = 0, ns = 0, waiting = 0;
+	uint64_t count = 0, ns = 0, waiting = 0, longest = 0;
 	va_list list;
 
 	for (uint32_t i = 0; i < TACHO__SIZES; i++) {
+		longest = g->size[i].longest_ns > longest ? g->size[i].longest_ns : longest;
 		count += g->size[i].count;
 		ns += g->size[i].ns;
 		waiting += g->size[i].waiting_ns;
@@ -140,7 +140,7 @@ void tacho__drop_cause(const struct tacho__explaining *x, const struct tacho__ca
 	va_start(list, format);
 	vsnprintf(why, sizeof(why), format, list);
 	va_end(list);
-	owner_text(x, what, sizeof(what), g->worst, g->function, count, g->longest_ns);
+	owner_text(x, what, sizeof(what), g->worst, g->function, count, longest);
 	tacho__consider(x, rule_of(g->owns, g->worst->reason), what, (double)ns, (double)waiting,
 			"%s", why);
 }
@@ -151,15 +151,46 @@ void tacho__drop_small(const struct tacho__explaining *x, const struct tacho__ca
 	if (!g->count)
 		tacho__drop_cause(x, g, "each took less than %s",
 				  g->from > 1 ? "10 ms: that is load" : "1 ms");
-	else
+	else if (!tacho__may_add_up(x, g))
 		tacho__drop_cause(
 			x, g,
 			"what waited is %.2g %% of the window (waiting.share %g), it took "
 			"50 ms or longer %llu times (stall.count %g), and %.2g %% of the "
 			"capacity (lost.share %g)",
-			share, tacho__limit(x, "waiting.share"),
+			share, TACHO__LIMIT(x, WAITING_SHARE),
 			(unsigned long long)g->size[TACHO__SIZES - 1].count,
-			tacho__limit(x, "stall.count"), lost, tacho__limit(x, "lost.share"));
+			TACHO__LIMIT(x, STALL_COUNT), lost, TACHO__LIMIT(x, LOST_SHARE));
+}
+
+/* What the kernel does to each process is no cause that they have in common. */
+int tacho__may_add_up(const struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	int is_own = g->owns == TACHO__OWNS_CODE || g->owns == TACHO__OWNS_CALL ||
+		     g->owns == TACHO__OWNS_LOCK;
+
+	return x->out->process_count > 1 && is_own && g->several && g->count && g->ns &&
+	       !tacho__is_go(x) &&
+	       (g->size[TACHO__SIZES - 1].count ||
+		(double)(g->waiting_ns + g->ns) >= tacho__window_ns(x) * tacho__negligible_share);
+}
+
+void tacho__consider_small(const struct tacho__explaining *x, const struct tacho__finding *f,
+			   double window_ns)
+{
+	struct tacho__considered c = {.rule = f->rule,
+				      .process = f->process,
+				      .cost_ns = f->cost_ns,
+				      .waiting_ns = f->waiting_ns};
+
+	snprintf(c.what, sizeof(c.what), "%s", f->summary);
+	snprintf(c.reason, sizeof(c.reason),
+		 "what waited in %u processes is %.2g %% of the window (waiting.share %g), and it "
+		 "took "
+		 "50 ms or longer %llu times (stall.count %g)",
+		 f->spread.processes, 100 * (f->waiting_ns - f->served_ns) / window_ns,
+		 TACHO__LIMIT(x, WAITING_SHARE), (unsigned long long)f->stalls,
+		 TACHO__LIMIT(x, STALL_COUNT));
+	keep(x->out, &c, window_ns);
 }
 
 /* Why an owner is no cause, whatever it costs; NULL: it is one, or has nothing to say. */

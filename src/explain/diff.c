@@ -7,13 +7,13 @@
 
 #include "explain/diff_names.h"
 #include "explain/diff_test.h"
+#include "model/judgement.h"
 #include "model/model.h"
 #include "model/table.h"
 #include "read/memory.h"
 
 #define ROWS_MAX 4096u
 #define IDS_MAX 65536u
-#define BLOCK_MIN 3u /* values that a block needs to have a median */
 #define NO_ROW UINT32_MAX
 
 /* Which row an id of a trace stands for. */
@@ -176,7 +176,7 @@ static uint32_t blocks_at(const struct tacho__diff_side *s, double share, double
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; s->blocks && i < TACHO__DIFF_BLOCKS; i++)
-		if (s->blocks[i].count >= BLOCK_MIN)
+		if (s->blocks[i].count >= tacho__diff_values)
 			out[n++] = block_at(&s->blocks[i], share);
 	return n;
 }
@@ -210,9 +210,10 @@ static double common_of(const struct tacho__diff *d)
 
 	for (uint32_t i = 0; ratios && i < d->count; i++)
 		/* What is as short as the floor changes for reasons of its own. */
-		if (enough(&d->rows[i]) && d->rows[i].a.median >= 10 * TACHO__DIFF_FLOOR)
+		if (enough(&d->rows[i]) &&
+		    d->rows[i].a.median >= tacho__diff_floor_times * (double)tacho__diff_floor_ns)
 			ratios[n++] = d->rows[i].ratio;
-	if (n >= TACHO__DIFF_COMMON)
+	if (n >= tacho__diff_rows)
 		factor = tacho__common_factor(ratios, n);
 	free(ratios);
 	return factor;
@@ -241,9 +242,9 @@ static int changed_at(const struct tacho__diff *d, const struct tacho__diff_row 
 	from = tacho__quantile(a, n, 0.5);
 	to = tacho__quantile(b, m, 0.5);
 	if (!(from > 0) || !(to > 0) || *chance > level || fabs(to / from - 1) < least ||
-	    fabs(to - from) < TACHO__DIFF_FLOOR ||
+	    fabs(to - from) < (double)tacho__diff_floor_ns ||
 	    fabs(log(to / from)) <
-		    TACHO__DIFF_SPREADS * (spread_a > spread_b ? spread_a : spread_b))
+		    tacho__diff_spreads * (spread_a > spread_b ? spread_a : spread_b))
 		return 0;
 	return to > from ? 1 : -1;
 }
@@ -279,8 +280,8 @@ static int by_weight(const void *a, const void *b)
 
 static void compare(struct tacho__diff *d, const struct tacho__diff_options *options)
 {
-	double least = options && options->least > 0 ? options->least : 0.1;
-	double level = options && options->chance > 0 ? options->chance : 0.01;
+	double least = options && options->least > 0 ? options->least : tacho__diff_least;
+	double level = options && options->chance > 0 ? options->chance : tacho__diff_chance;
 	uint32_t both = 0;
 
 	for (uint32_t i = 0; i < d->count; i++)

@@ -8,10 +8,10 @@
  *
  *   - the medians of the blocks differ by more than `least` (a share of the first), after what most
  *     kinds have in common was taken out (where there are at least three);
- *   - and by more than TACHO__DIFF_SPREADS times the distance of their quartiles from block to
+ *   - and by more than diff_spreads times the distance of their quartiles from block to
  *     block, on the side where that is larger: what the machine does to a callback within one run
  *     it may do from one run to the next, too;
- *   - and by more than TACHO__DIFF_FLOOR ns, which is what cold caches do to any code;
+ *   - and by more than diff_floor_ns, which is what cold caches do to any code;
  *   - and the difference is not one that chance makes: the test of Mann and Whitney over the
  *     blocks, at a level that allows for the number of comparisons made;
  *   - and all of this holds as well for the lower quartiles of the blocks, which others on the
@@ -36,9 +36,6 @@
 #define TACHO__DIFF_BLOCKS 24u
 #define TACHO__DIFF_VALUES 64u /* kept of a block, drawn by lot when there are more */
 #define TACHO__DIFF_NAME 200u
-#define TACHO__DIFF_FLOOR 200.0
-#define TACHO__DIFF_SPREADS 1.5
-#define TACHO__DIFF_COMMON 3u /* rows from which on something in common can be told */
 
 enum tacho__change {
 	TACHO__CHANGE_NONE = 0, /* no more than chance makes */
@@ -82,8 +79,8 @@ struct tacho__diff {
 };
 
 struct tacho__diff_options {
-	double least;  /* relative change that counts; 0: 0.1 */
-	double chance; /* level for all comparisons together; 0: 0.01 */
+	double least;  /* relative change that counts; 0: diff_least */
+	double chance; /* level for all comparisons together; 0: diff_chance */
 	bool absolute; /* take out nothing that kinds have in common */
 };
 

@@ -3,9 +3,8 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "model/judgement.h"
 #include "read/memory.h"
-
-#define TOGETHER 1.05
 
 static int by_number(const void *a, const void *b)
 {
@@ -82,7 +81,7 @@ double tacho__common_factor(double *ratios, uint32_t count)
 		uint32_t end = i;
 		double centre;
 
-		while (end < count && ratios[end] <= ratios[i] * TOGETHER)
+		while (end < count && ratios[end] <= ratios[i] * tacho__diff_together)
 			end++;
 		centre = middle(ratios + i, end - i);
 		if (end - i < most || (end - i == most && fabs(log(centre)) >= fabs(log(factor))))

@@ -11,118 +11,30 @@
 #include "read/memory.h"
 #include "read/records.h"
 
-#define MS 1e6
-#define SECOND 1e9
 #define FINDINGS_MAX 256u /* of one process */
-
-const struct tacho__threshold tacho__thresholds[] = {
-	{"waiting.share", "%", "what waited because of a cause, in all, as a share of the window",
-	 2},
-	{"stall.count", "count", "stalls of 50 ms or more that matter, whatever waited", 3},
-	{"lost.share", "%", "share of a loop's capacity that is lost in calls and locks", 2},
-	{"lock-contention.share", "%",
-	 "time that all threads wait for locks, as a share of the window", 50},
-	{"process-pause.ns", "ns", "time in which nothing of the process ran", 100 * MS},
-	{"loop-saturated.share", "%", "median utilisation of a loop", 95},
-	{"wake-latency.warn", "ns", "99th percentile of the time from wake to poll", 5 * MS},
-	{"wake-latency.critical", "ns", "critical 99th percentile of the time from wake to poll",
-	 50 * MS},
-	{"wake-latency.count", "count", "least number of wakes to judge by", 20},
-	{"queue-growth.warn", "count", "depth of a growing queue", 100},
-	{"queue-growth.critical", "count", "critical depth of a growing queue", 1000},
-	{"pool-exhausted.warn", "ns", "99th percentile of the time that work waits for a thread",
-	 10 * MS},
-	{"wake-storm.rate", "per-second", "wakes that were not needed", 5000},
-	{"timer-storm.rate", "per-second", "callbacks of timers on one loop", 1000},
-	{"timer-late.warn", "ns", "99th percentile of a timer's lateness", 20 * MS},
-	{"futile-wakeups.rate", "per-second", "waits that end with nothing to do", 1000},
-	{"futile-wakeups.share", "%", "share of all waits that end with nothing to do", 50},
-	{"fd-flood.share", "%", "share of a busy loop's time that one descriptor takes", 50},
-	{"worker-imbalance.ratio", "count",
-	 "load of the busiest loop, divided by the median of its peers", 3},
-	{"task-leak.count", "count", "tasks that are alive at the end of the window", 100},
-	{"handle-leak.count", "count",
-	 "handles, events, descriptors or threads by which those of a place grow", 100},
-	{"gc-assist.share", "%",
-	 "time that goroutines help the garbage collector, as a share of that in which they could "
-	 "run",
-	 10},
-	{"stuck-task.ns", "ns", "time that a task waits without a poll", 1 * SECOND},
-	{"never-yields.ns", "ns", "time that a poll has been running", 1 * SECOND},
-	{"deadlock.ns", "ns", "time that threads have waited for each other", 100 * MS},
-	{"hang.ns", "ns", "time since a loop last came back", 1 * SECOND},
-	{"self-wake.rate", "per-second", "wakes of a task by itself", 1000},
-	{"self-wake.share", "%", "share of the task's wakes that are its own", 50},
-	{"write-backlog.bytes", "count", "bytes that wait to be written, and grow", 1 << 20},
-	{"memory-growth.ratio", "count", "last value of a growing gauge, divided by its first", 2},
-	{"downstream-wait.warn", "ns", "99th percentile of spans that last while loops idle",
-	 100 * MS},
-	{"outlier.ratio", "count", "the longest, divided by the median of its kind", 10},
-	{"outlier.ns", "ns", "shorter ones are no outliers", 10 * MS},
-	{"recorder-loss.share", "%", "share of the records that is missing inside the window", 1},
-	{"recorder-loss.warn", "%", "missing share that is a warning", 10},
-	{"recorder-loss.critical", "%", "missing share that is critical: findings may be wrong",
-	 50},
-	{"cpu-throttled.share", "%", "share of the window that a CPU quota took", 2},
-	{"not-enough-data.ns", "ns", "a shorter window is not judged", 0.5 * SECOND},
-	{"not-enough-data.events", "count", "a window with fewer events is not judged", 50},
-};
-const uint32_t tacho__threshold_count = sizeof(tacho__thresholds) / sizeof(tacho__thresholds[0]);
-
-const struct tacho__rule tacho__rules[] = {
-	{"long-callback", "a callback's own code keeps its loop busy for long",
-	 "CPU samples to name the code"},
-	{"blocking-call", "a callback is blocked in a call", "blocking calls"},
-	{"lock-contention", "threads wait for a lock that another one holds", "locks"},
-	{"stop-the-world", "Go's runtime stops all goroutines for long", "a trace of Go"},
-	{"gc-assist", "goroutines have to help the garbage collector", "a trace of Go"},
-	{"kernel-scheduling-delay", "loops could run but the kernel runs others", "scheduling"},
-	{"cpu-throttled", "a CPU quota stops the process", "the quota's counters"},
-	{"pool-exhausted", "work waits because all threads of a pool are busy", "tacho run"},
-	{"loop-saturated", "a loop has more to do than one thread can do", ""},
-	{"wake-latency", "what is woken runs late", "wakes"},
-	{"queue-growth", "a queue grows", "queue depths"},
-	{"wake-storm", "tasks are woken far more often than they run, or too many at once",
-	 "wakes"},
-	{"timer-storm", "timers fire without pause", "callbacks"},
-	{"timer-late", "timers fire late", "libuv"},
-	{"futile-wakeups", "a loop wakes up and finds nothing to do", ""},
-	{"fd-flood", "one descriptor takes most of a busy loop", "waits"},
-	{"worker-imbalance", "one loop works while its peers idle", ""},
-	{"task-leak", "tasks are spawned and never end", "API"},
-	{"handle-leak", "handles, events, descriptors or threads are begun and never ended",
-	 "hooks"},
-	{"stuck-task", "a task waits for a wake that does not come", "API"},
-	{"never-yields", "a poll does not end", ""},
-	{"self-wake", "a task wakes itself over and over", "wakes"},
-	{"write-backlog", "what is to be written piles up", "gauges or libuv"},
-	{"process-pause", "the whole process did not run", "CPU samples"},
-	{"memory-growth", "memory grows all the time", "gauges"},
-	{"downstream-wait", "requests wait for something outside while loops idle", "spans"},
-	{"outlier", "single operations take many times as long as others of their kind", ""},
-	{"crash", "the process crashed", ""},
-	{"out-of-memory", "the process was killed because memory ran out", "how it ended"},
-	{"end", "the process failed, or was killed, and what was open then", "how it ended"},
-	{"deadlock", "threads wait for each other's locks", "locks"},
-	{"hang", "a loop does not come back", ""},
-	{"recorder-loss", "records are missing, or their times may be wrong", ""},
-	{"not-enough-data", "too little was recorded to tell", ""},
-};
-const uint32_t tacho__rule_count = sizeof(tacho__rules) / sizeof(tacho__rules[0]);
 
 double tacho__limit(const struct tacho__explaining *x, const char *name)
 {
-	for (uint32_t i = 0; i < tacho__threshold_count; i++)
+	for (uint32_t i = 0; i < TACHO__LIMIT_COUNT; i++)
 		if (strcmp(tacho__thresholds[i].name, name) == 0)
-			return x->thresholds ? x->thresholds[i] : tacho__thresholds[i].value;
+			return tacho__limit_of(x, i);
 	abort(); /* no such threshold: not a matter of input */
 }
 
 double tacho__seconds(const struct tacho__explaining *x)
 {
-	double window = tacho__window_ns(x), least = tacho__limit(x, "not-enough-data.ns");
+	double window = tacho__window_ns(x), least = TACHO__LIMIT(x, NOT_ENOUGH_DATA_NS);
 
 	return (window > least ? window : least) / 1e9;
+}
+
+enum tacho__severity tacho__severity_of_waiting(const struct tacho__explaining *x,
+						double waiting_ns)
+{
+	return 100 * waiting_ns / tacho__window_ns(x) >=
+			       tacho__critical_times * TACHO__LIMIT(x, WAITING_SHARE)
+		       ? TACHO__SEVERITY_CRITICAL
+		       : TACHO__SEVERITY_WARNING;
 }
 
 const char *tacho__severity_name(enum tacho__severity severity)
@@ -134,7 +46,7 @@ const char *tacho__severity_name(enum tacho__severity severity)
 
 /* ----------------------------------------------------------------- findings */
 
-struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule,
+struct tacho__finding *tacho__find(struct tacho__explaining *x, enum tacho__rule_id rule,
 				   enum tacho__severity severity, uint32_t process, double cost_ns)
 {
 	struct tacho__explanation *e = x->out;
@@ -148,8 +60,9 @@ struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule
 	f->rule = rule;
 	f->severity = severity;
 	f->process = process;
-	f->cost_ns = f->rank_ns = cost_ns;
+	f->cost_ns = cost_ns;
 	f->folded_into = -1;
+	tacho__say_advice(f, "%s", tacho__rules[rule].advice);
 	return f;
 }
 
@@ -159,6 +72,15 @@ void tacho__say_summary(struct tacho__finding *f, const char *format, ...)
 
 	va_start(list, format);
 	vsnprintf(f->summary, sizeof(f->summary), format, list);
+	va_end(list);
+}
+
+void tacho__say_many(struct tacho__finding *f, const char *format, ...)
+{
+	va_list list;
+
+	va_start(list, format);
+	vsnprintf(f->many, sizeof(f->many), format, list);
 	va_end(list);
 }
 
@@ -204,49 +126,6 @@ const char *tacho__process_text(const struct tacho_reader *reader, char out[TACH
 	else
 		snprintf(out, TACHO__TEXT, "%s (%" PRIu32 ")", name, p ? p->pid : 0);
 	return out;
-}
-
-/* Of a further process: what could be looked for in one of them was looked for, and one in
-   which it could not is named. */
-static void cover_again(const struct tacho__explaining *x, struct tacho__coverage *c, int checked,
-			const char *why)
-{
-	char name[TACHO__TEXT], before[sizeof(c->why)];
-
-	if (checked == c->checked)
-		return;
-	memcpy(before, c->why, sizeof(before));
-	snprintf(c->why, sizeof(c->why), "not of %s: %.80s",
-		 tacho__process_text(x->reader, name, checked ? c->process : x->process),
-		 checked ? before : why);
-	c->checked = 1;
-}
-
-void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, const char *format,
-		  ...)
-{
-	struct tacho__explanation *e = x->out;
-	struct tacho__coverage *c;
-	char text[sizeof(c->why)];
-	va_list list;
-
-	va_start(list, format);
-	vsnprintf(text, sizeof(text), format, list);
-	va_end(list);
-	for (uint32_t i = 0; i < e->coverage_count; i++)
-		if (strcmp(e->coverage[i].rule, rule) == 0) {
-			cover_again(x, &e->coverage[i], checked, text);
-			return;
-		}
-	if (TACHO__GROW(e->coverage, x->coverage_capacity, e->coverage_count + 1)) {
-		x->error = -ENOMEM;
-		return;
-	}
-	c = &e->coverage[e->coverage_count++];
-	c->rule = rule;
-	c->checked = checked;
-	c->process = x->process;
-	memcpy(c->why, text, sizeof(c->why));
 }
 
 /* -------------------------------------------------------------------- words */
@@ -395,7 +274,7 @@ void tacho__explanation_free(struct tacho__explanation *e)
 	tacho__ledger_free(e->ledger);
 	free(e->processes);
 	free(e->findings);
-	free(e->coverage);
+	free(e->instances);
 	free(e);
 }
 
@@ -451,8 +330,7 @@ static int begin_process(struct tacho__explaining *x)
 
 	tacho__read_only(x->reading, x->process);
 	x->room = x->out->count + FINDINGS_MAX;
-	tacho__gather_init(&x->gathered, x->reading,
-			   (uint64_t)tacho__limit(x, "wake-latency.warn"));
+	tacho__gather_init(&x->gathered, x->reading, (uint64_t)TACHO__LIMIT(x, WAKE_LATENCY_WARN));
 	x->gathered.at_ends = &x->out->at_ends;
 	facts[0] = tacho__gather_facts(&x->gathered);
 	facts[1] = tacho__ledger_facts(x->out->ledger);
@@ -467,10 +345,15 @@ static int begin_process(struct tacho__explaining *x)
 static int judge_process(struct tacho__explaining *x)
 {
 	int error = tacho__ledger_turn_page(x->out->ledger);
+	uint32_t first = x->out->count;
 
 	if (error)
 		return error;
+	x->seen_ns = 0;
+	tacho__know_losses(x);
+	x->covered = 0;
 	tacho__rules_leak(x);
+	tacho__cover_rules(x);
 	tacho__rules_process(x);
 	tacho__rules_ledger(x);
 	tacho__rules_locks(x);
@@ -481,9 +364,13 @@ static int judge_process(struct tacho__explaining *x)
 	tacho__rules_wait(x);
 	tacho__rules_pool(x);
 	tacho__rules_io(x);
+	tacho__finish(x, first);
+	tacho__withhold(x, first);
 	name_loops(x);
-	x->idle &= tacho__is_idle(x);
+	tacho__cover_threads(x);
 	error = keep(x->out, x->sum, x->process);
+	if (x->seen_ns > x->sum->last_ns)
+		x->out->processes[x->process].last_ns = x->seen_ns;
 	tacho__at_end_finish(&x->out->at_ends, x->process);
 	if (!error)
 		error = x->error;
@@ -517,7 +404,6 @@ struct tacho__explaining *tacho__explain_begin(struct tacho_reader *reader,
 	x->reader = x->reading = reader;
 	x->thresholds = options ? options->thresholds : NULL;
 	x->watcher = options ? options->watcher : NULL;
-	x->idle = 1;
 	x->out = e;
 	e->process_count = tacho_read_process_count(reader);
 	e->processes = calloc(e->process_count + 1, sizeof(*e->processes));
@@ -541,6 +427,7 @@ static int finish(struct tacho__explaining *x)
 	if (error)
 		return error;
 	tacho__name_scripts(x);
+	tacho__sum_losses(x);
 	error = tacho__fold(x);
 	x->done = !error;
 	return error;

@@ -15,6 +15,7 @@
 #ifndef TACHO_EXPLAIN_EXPLAIN_H
 #define TACHO_EXPLAIN_EXPLAIN_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "explain/at_end.h"
@@ -22,27 +23,10 @@
 #include "explain/ledger.h"
 #include "model/summary.h"
 
-/* A number that a rule compares with; `tacho report --threshold NAME=VALUE`. */
-struct tacho__threshold {
-	const char *name; /* such as "waiting.share" */
-	const char *unit; /* "ns", "%", "count", "per-second" */
-	const char *text; /* what it means */
-	double value;	  /* the default */
-};
-extern const struct tacho__threshold tacho__thresholds[];
-extern const uint32_t tacho__threshold_count;
-
-struct tacho__rule {
-	const char *id;
-	const char *text;  /* one line: what it finds */
-	const char *needs; /* which sources, in words; "": none but the loop's own records */
-};
-extern const struct tacho__rule tacho__rules[];
-extern const uint32_t tacho__rule_count;
-
 /* Whether a rule could look, and what it would have needed. */
 struct tacho__coverage {
-	const char *rule;
+	int is_known;	  /* the rule was run */
+	int is_partial;	  /* of some processes it had, and of some not */
 	int checked;	  /* 1: it had what it needs, of one process at least */
 	uint32_t process; /* the first that was looked at */
 	char why[240];
@@ -51,7 +35,7 @@ struct tacho__coverage {
 /* What was looked at and is no finding. */
 #define TACHO__CONSIDERED 32u
 struct tacho__considered {
-	const char *rule;
+	enum tacho__rule_id rule;
 	uint32_t process;
 	char what[TACHO__SUMMARY_MAX];
 	char reason[TACHO__SUMMARY_MAX];
@@ -59,33 +43,52 @@ struct tacho__considered {
 };
 
 struct tacho__verdict {
-	const char *category; /* "none", "not-enough-data", "blocked-loop", "lock", "scheduling",
-				 "pool", "overload", "latency", "leak", "stuck", "downstream",
-				 "crash", "hang", "recording", "memory", "runtime" */
+	const char *category; /* one of tacho__category_names */
 	char summary[TACHO__SUMMARY_MAX];
+	/* What it covers, of all processes: loops that were judged, and threads that ran and were not. */
+	uint32_t loops, others;
+	double others_cpus; /* that these used on average; -1: nobody saw it */
+};
+
+/* How much of what was recorded can be read. */
+struct tacho__readable {
+	uint64_t records, lost;
+	uint8_t is_damaged; /* the file is; else records are lost because they found no room */
+	uint8_t is_cut;
+	uint8_t is_uncounted;	       /* more are lost than `lost`, and nobody knows how many */
+	double share;		       /* of the records; if uncounted, so much at most. 0..1 */
+	char text[TACHO__SUMMARY_MAX]; /* a sentence; "" of a file that is whole */
 };
 
 /* What was looked at of one process. */
 struct tacho__explained {
+	struct tacho__readable readable;
 	uint64_t events;
 	uint64_t first_ns, last_ns;   /* its window; 0, 0 without events */
 	uint64_t missing, dropped;    /* records */
 	struct tacho__hist callbacks; /* their lengths */
+	uint32_t loops;		      /* that were judged */
+	uint32_t others;	      /* threads that ran and were not */
+	uint64_t others_ns;	      /* for so long */
+	int sees_cpu;		      /* it was seen which threads ran */
+	int is_idle;		      /* its loops had almost nothing to do */
 	/* It was killed, and not because somebody asked it to end, or it hangs, or may have done so. */
 	int ended_badly;
 };
 
 struct tacho__explanation {
 	struct tacho__verdict verdict;
+	struct tacho__readable readable; /* of all processes */
 	uint32_t
 		process; /* that the verdict is about: that of the first finding, else of most events */
-	struct tacho__finding *findings; /* ranked; those that are folded come after all others */
+	/* One for each cause, ranked (fold.c); those that are folded come after all others. */
+	struct tacho__finding *findings;
 	uint32_t count;
+	struct tacho__instance *instances;			/* of findings */
 	struct tacho__considered considered[TACHO__CONSIDERED]; /* the costliest of these */
 	uint32_t considered_count;
 	uint64_t considered_more; /* that there was no room for */
-	struct tacho__coverage *coverage;
-	uint32_t coverage_count;
+	struct tacho__coverage coverage[TACHO__RULE_COUNT];
 	struct tacho__ledger *ledger;	    /* of all processes */
 	struct tacho__explained *processes; /* as the reader has them */
 	uint32_t process_count;
@@ -94,7 +97,7 @@ struct tacho__explanation {
 };
 
 struct tacho__explain_options {
-	const double *thresholds; /* tacho__threshold_count of them; NULL: the defaults */
+	const double *thresholds; /* TACHO__LIMIT_COUNT of them; NULL: the defaults */
 	void (*progress)(void *arg, uint64_t ns);
 	void *progress_arg;
 	const struct tacho__facts *watcher; /* gets all facts in the same pass; NULL: nobody */
@@ -121,6 +124,13 @@ void tacho__explanation_free(struct tacho__explanation *e);
 uint64_t tacho__explained_window(const struct tacho__explanation *e, uint64_t *last);
 
 const char *tacho__severity_name(enum tacho__severity severity);
+/* "waiter", "holder", "holder-did" */
+const char *tacho__role_name(enum tacho__role role);
+/* "holder  thread flush (4714) at flush_cache (cache.c:18)" */
+const char *tacho__part_text(char *out, size_t size, const struct tacho_reader *reader,
+			     uint32_t process, const struct tacho__part *p);
+/* Nobody was seen to wait because of it: it has no rank. */
+int tacho__is_condition(const struct tacho__finding *f);
 /* Whether a wait is for a condition or semaphore, which is what threads do that have nothing to do. */
 int tacho__idles(const struct tacho_reader *reader, const struct tacho__lock *l);
 

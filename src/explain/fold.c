@@ -1,97 +1,66 @@
-/* Which finding explains which, their rank, and the verdict. */
+/*
+ * Which finding explains which, and the order of all of them.
+ *
+ * Critical findings come first, then warnings, then notes. Among those of one severity, ends and hangs
+ * come first (ORDER in rules.def), then those that something waited for, most waiting first. The rest are
+ * conditions: nobody was seen to wait because of them, so they have no rank.
+ */
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "explain/rules.h"
+#include "explain/group.h"
 #include "read/memory.h"
 
-#define ONCE 2 /* as loop-saturated */
+#define ONCE 2	/* as loop-saturated */
+#define FILLS 4 /* part of the time of a full loop that explains it */
 
-struct fold {
-	const char *rule;
-	const char *category; /* of the verdict, when it comes first */
-	int first;	      /* when critical, before all others: largest first */
-	int cause;	      /* 1: explains symptoms of the same loop or process */
-	int symptom;	      /* 0: nothing explains it; else what is ranked before it may */
-};
-
-static const struct fold folds[] = {
-	{"crash", "crash", 10, 1, 0},
-	{"out-of-memory", "memory", 10, 1, 0},
-	{"deadlock", "hang", 9, 1, 0},
-	{"end", "none", 0, 0, 0}, /* of severity info: a note */
-	{"hang", "hang", 8, 1, 0},
-	{"never-yields", "hang", 7, 1, 0},
-	{"long-callback", "blocked-loop", 0, 1, 0},
-	{"blocking-call", "blocked-loop", 0, 1, 0},
-	{"lock-contention", "lock", 0, 1, 0},
-	{"stop-the-world", "runtime", 0, 1, 0},
-	{"gc-assist", "runtime", 0, 1, 0},
-	{"kernel-scheduling-delay", "scheduling", 0, 1, 1},
-	{"cpu-throttled", "scheduling", 1, 1, 0},
-	{"process-pause", "blocked-loop", 0, 1, 0},
-	{"pool-exhausted", "pool", 0, 1, 0},
-	{"timer-storm", "overload", 0, 1, 0},
-	{"self-wake", "overload", 0, 1, 0},
-	{"wake-storm", "overload", 0, 1, 0},
-	{"fd-flood", "overload", 0, 1, 0},
-	{"task-leak", "leak", 0, 0, 0},
-	{"handle-leak", "leak", 0, 0, 0},
-	{"stuck-task", "stuck", 0, 0, 0},
-	{"memory-growth", "leak", 0, 0, 2},
-	{"write-backlog", "overload", 0, 1, 0},
-	{"worker-imbalance", "overload", 0, 1, 1},
-	{"futile-wakeups", "overload", 0, 1, 1},
-	{"loop-saturated", "overload", 0, 1, 2},
-	{"queue-growth", "overload", 0, 1, 2},
-	{"wake-latency", "latency", 0, 0, 3},
-	{"timer-late", "latency", 0, 0, 3},
-	{"downstream-wait", "downstream", 0, 0, 3},
-	{"outlier", "none", 0, 0, 3}, /* of severity info: a note */
-	{"recorder-loss", "recording", 6, 0, 0},
-	{"not-enough-data", "not-enough-data", 0, 0, 0},
-};
-
-static const struct fold *fold_of(const struct tacho__finding *f)
+static const struct tacho__order *order_of(const struct tacho__finding *f)
 {
-	for (uint32_t i = 0; i < sizeof(folds) / sizeof(folds[0]); i++)
-		if (strcmp(folds[i].rule, f->rule) == 0)
-			return &folds[i];
-	return &folds[0];
+	return &tacho__rules[f->rule].order;
 }
 
 /* A loop that waits for room in the queue of a pool does so because the pool is too small. */
 static int is_for_pool(const struct tacho__finding *pool, const struct tacho__finding *f)
 {
-	return f->pool && pool->pool == f->pool && pool->process == f->process &&
-	       pool->severity >= TACHO__SEVERITY_WARNING &&
-	       strcmp(pool->rule, "pool-exhausted") == 0 && strcmp(f->rule, "blocking-call") == 0;
+	return f->pool && pool->pool == f->pool && pool->severity >= TACHO__SEVERITY_WARNING &&
+	       pool->rule == TACHO__RULE_POOL_EXHAUSTED && f->rule == TACHO__RULE_BLOCKING_CALL;
 }
 
-/* Where the pool is not, what it waits for is a cause. */
-static void look_at_pools(struct tacho__explanation *e)
+/* Without a finding about the pool, what waits for it is a cause of its own. */
+static void look_at_pools(struct tacho__finding *findings, uint32_t count)
 {
-	for (uint32_t i = 0; i < e->count; i++) {
-		struct tacho__finding *f = &e->findings[i];
+	for (uint32_t i = 0; i < count; i++) {
+		struct tacho__finding *f = &findings[i];
 		uint32_t k = 0;
 
-		while (k < e->count && !is_for_pool(&e->findings[k], f))
+		while (k < count && !is_for_pool(&findings[k], f))
 			k++;
-		f->pool = k < e->count || strcmp(f->rule, "pool-exhausted") == 0 ? f->pool : 0;
+		f->pool = k < count || f->rule == TACHO__RULE_POOL_EXHAUSTED ? f->pool : 0;
 	}
 }
 
 static int symptom_of(const struct tacho__finding *f)
 {
-	return f->pool && strcmp(f->rule, "blocking-call") == 0 ? 1 : fold_of(f)->symptom;
+	return f->pool && f->rule == TACHO__RULE_BLOCKING_CALL ? 1 : order_of(f)->explained;
 }
 
 static int first_of(const struct tacho__finding *f)
 {
-	return f->severity == TACHO__SEVERITY_CRITICAL ? fold_of(f)->first : 0;
+	return f->severity == TACHO__SEVERITY_CRITICAL ? order_of(f)->first : 0;
 }
+
+int tacho__is_condition(const struct tacho__finding *f)
+{
+	return !(f->waiting_ns > 0) && !first_of(f);
+}
+
+static int by_amount(double a, double b)
+{
+	return (a < b) - (a > b);
+}
+
+/* ---------------------------------------------------------------- what explains what */
 
 /* A symptom comes after all causes, so that the cause that explains it comes before it. */
 static int tier_of(const struct tacho__finding *f)
@@ -99,9 +68,11 @@ static int tier_of(const struct tacho__finding *f)
 	return f->once ? ONCE : symptom_of(f);
 }
 
-static int by_rank(const void *a, const void *b)
+/* Of pointers: what comes first explains what comes later. */
+static int by_cause(const void *a, const void *b)
 {
-	const struct tacho__finding *f = a, *g = b;
+	const struct tacho__finding *f = *(struct tacho__finding *const *)a;
+	const struct tacho__finding *g = *(struct tacho__finding *const *)b;
 	int first = first_of(g) - first_of(f);
 
 	if (first)
@@ -110,139 +81,161 @@ static int by_rank(const void *a, const void *b)
 		return f->severity >= TACHO__SEVERITY_WARNING ? -1 : 1;
 	if (tier_of(f) != tier_of(g))
 		return tier_of(f) - tier_of(g);
-	return (f->rank_ns < g->rank_ns) - (f->rank_ns > g->rank_ns);
+	if (by_amount(f->waiting_ns, g->waiting_ns))
+		return by_amount(f->waiting_ns, g->waiting_ns);
+	return by_amount(f->cost_ns, g->cost_ns);
 }
 
 /* Symptoms of one loop are not explained by what happens on another, where both are known. */
 static int explains(const struct tacho__finding *cause, const struct tacho__finding *symptom)
 {
-	if (cause->severity < TACHO__SEVERITY_WARNING || cause->process != symptom->process)
+	if (cause->severity < TACHO__SEVERITY_WARNING)
 		return 0;
-	if (strcmp(cause->rule, symptom->rule) == 0 || !fold_of(cause)->cause)
+	if (cause->rule == symptom->rule || !order_of(cause)->explains)
 		return 0;
 	if (symptom->pool)
 		return is_for_pool(cause, symptom);
 	/* A loop that lacks a CPU asks less often for nothing. */
-	if (strcmp(symptom->rule, "futile-wakeups") == 0 &&
-	    strcmp(fold_of(cause)->category, "scheduling") == 0)
+	if (symptom->rule == TACHO__RULE_FUTILE_WAKEUPS &&
+	    tacho__rules[cause->rule].category == TACHO__CATEGORY_SCHEDULING)
 		return 0;
-	if (strcmp(symptom->rule, "kernel-scheduling-delay") == 0)
-		return strcmp(cause->rule, "cpu-throttled") == 0;
+	if (symptom->rule == TACHO__RULE_KERNEL_SCHEDULING_DELAY)
+		return cause->rule == TACHO__RULE_CPU_THROTTLED;
 	/* A loop that is full is explained by what fills it, not by a wait here and there. */
-	if (strcmp(symptom->rule, "loop-saturated") == 0)
-		return cause->cost_ns >= symptom->cost_ns / 2 && cause->loop == symptom->loop;
+	if (symptom->rule == TACHO__RULE_LOOP_SATURATED)
+		return cause->cost_ns >= symptom->cost_ns / FILLS && cause->loop == symptom->loop;
 	if (cause->loop && symptom->loop && cause->loop != symptom->loop)
-		return strcmp(cause->rule, "pool-exhausted") == 0;
+		return cause->rule == TACHO__RULE_POOL_EXHAUSTED;
 	return 1;
 }
 
-static void fold_all(struct tacho__explanation *e)
+/* Pointers to findings, in that order. NULL without memory. */
+static struct tacho__finding **sort_causes(struct tacho__finding *findings, uint32_t count)
 {
-	for (uint32_t i = 0; i < e->count; i++) {
-		struct tacho__finding *f = &e->findings[i];
+	struct tacho__finding **order = malloc((count + 1) * sizeof(struct tacho__finding *));
 
-		for (uint32_t k = 0; k < i && symptom_of(f) && f->folded_into < 0; k++)
-			if (e->findings[k].folded_into < 0 && explains(&e->findings[k], f))
-				f->folded_into = (int32_t)k;
-	}
+	for (uint32_t i = 0; order && i < count; i++)
+		order[i] = &findings[i];
+	if (order)
+		TACHO__SORT(order, count, by_cause);
+	return order;
 }
 
-/* A loop that is full, and nothing explains it, is a cause: what waits for it is known. */
-static int is_full(const struct tacho__finding *f)
+/* Those of one process. 0 or -ENOMEM. */
+static int fold_process(struct tacho__explanation *e, uint32_t from, uint32_t count)
 {
-	return strcmp(f->rule, "loop-saturated") == 0 && f->waiting_ns > 0;
-}
+	struct tacho__finding **order;
 
-/* What has less than a tenth of what waits for a thread that has no CPU is not why it does. */
-static int is_beside(const struct tacho__finding *g, const struct tacho__finding *f)
-{
-	return strcmp(f->rule, "kernel-scheduling-delay") == 0 && g->waiting_ns > 0 &&
-	       10 * g->rank_ns < f->waiting_ns;
-}
-
-/* A symptom that nothing explains is a finding as any other symptom: the dearest first. */
-static int comes_before(const struct tacho__finding *f, const struct tacho__finding *g)
-{
-	if ((f->folded_into >= 0) != (g->folded_into >= 0))
-		return g->folded_into >= 0;
-	return f->folded_into < 0 && !first_of(f) && !first_of(g) && fold_of(f)->symptom &&
-	       (fold_of(g)->symptom || (is_full(f) && g->waiting_ns > 0) || is_beside(g, f)) &&
-	       (f->severity >= TACHO__SEVERITY_WARNING) ==
-		       (g->severity >= TACHO__SEVERITY_WARNING) &&
-	       f->rank_ns > g->rank_ns;
-}
-
-/* Folded ones go behind all others; what points to a finding goes with it. 0 or -ENOMEM. */
-static int move_folded(struct tacho__explanation *e)
-{
-	struct tacho__finding *sorted = malloc((e->count + 1) * sizeof(*sorted));
-	int32_t *now = malloc((e->count + 1) * sizeof(*now));
-	uint32_t *order = malloc((e->count + 1) * sizeof(*order));
-	int error = sorted && now && order ? 0 : -ENOMEM;
-	uint32_t n = error ? 0 : e->count;
-
-	for (uint32_t i = 0; i < n; i++) {
-		uint32_t at = i;
-
-		for (; at && comes_before(&e->findings[i], &e->findings[order[at - 1]]); at--)
-			order[at] = order[at - 1];
-		order[at] = i;
-	}
-	for (uint32_t i = 0; i < n; i++) {
-		now[order[i]] = (int32_t)i;
-		sorted[i] = e->findings[order[i]];
-	}
-	if (n) {
-		for (uint32_t i = 0; i < n; i++)
-			if (sorted[i].folded_into >= 0)
-				sorted[i].folded_into = now[sorted[i].folded_into];
-		memcpy(e->findings, sorted, n * sizeof(*sorted));
-	}
-	free(sorted);
-	free(now);
+	look_at_pools(e->findings + from, count);
+	order = sort_causes(e->findings + from, count);
+	if (!order)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < count; i++)
+		for (uint32_t k = 0; k < i && symptom_of(order[i]) && order[i]->folded_into < 0;
+		     k++)
+			if (order[k]->folded_into < 0 && explains(order[k], order[i]))
+				order[i]->folded_into = (int32_t)(order[k] - e->findings);
 	free(order);
+	return 0;
+}
+
+/* Findings of a process stand beside each other. */
+static int fold_all(struct tacho__explanation *e)
+{
+	int error = 0;
+
+	for (uint32_t i = 0, to; i < e->count && !error; i = to) {
+		for (to = i; to < e->count; to++)
+			if (e->findings[to].process != e->findings[i].process)
+				break;
+		error = fold_process(e, i, to - i);
+	}
 	return error;
 }
 
-static void judge(const struct tacho__explaining *x, struct tacho__explanation *e)
+/*
+ * Once each finding stands for several processes. What explains another stands for itself: where two
+ * explain each other, one in one process and one in another, it is the first of them. 0 or -ENOMEM.
+ */
+static int settle(struct tacho__explanation *e)
 {
-	const struct tacho__finding *f = e->count ? &e->findings[0] : NULL;
-	const struct tacho__finding *none = NULL;
-	uint32_t unknown = 0; /* processes of which too little is known */
+	struct tacho__finding **order = sort_causes(e->findings, e->count);
+	uint8_t *passed = calloc(e->count + 1, 1);
 
-	for (uint32_t i = 0; i < e->process_count; i++)
-		if (e->processes[i].events > e->processes[e->process].events)
-			e->process = i;
-	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, "not-enough-data") == 0) {
-			unknown++;
-			if (!none || e->findings[i].process == e->process)
-				none = &e->findings[i];
-		}
-	if (f && f->severity >= TACHO__SEVERITY_WARNING) {
-		e->process = f->process;
-		e->verdict.category = fold_of(f)->category;
-		snprintf(e->verdict.summary, sizeof(e->verdict.summary), "%s", f->summary);
-	} else if (none && unknown >= e->process_count) {
-		e->verdict.category = "not-enough-data";
-		snprintf(e->verdict.summary, sizeof(e->verdict.summary), "%s", none->summary);
-	} else {
-		e->verdict.category = "none";
-		snprintf(e->verdict.summary, sizeof(e->verdict.summary),
-			 "nothing is wrong with the loops in this window%s",
-			 x->idle ? ": they had almost nothing to do" : "");
+	for (uint32_t i = 0; order && passed && i < e->count; i++) {
+		struct tacho__finding *f = order[i];
+		int32_t by = f->folded_into;
+
+		passed[f - e->findings] = 1;
+		if (by >= 0 && !passed[by])
+			by = -1;
+		f->folded_into = by >= 0 && e->findings[by].folded_into >= 0
+					 ? e->findings[by].folded_into
+					 : by;
 	}
+	free(order);
+	free(passed);
+	return order && passed ? 0 : -ENOMEM;
+}
+
+/* ----------------------------------------------------------------------- the order */
+
+static int by_rank(const void *a, const void *b)
+{
+	const struct tacho__finding *f = a, *g = b;
+
+	if ((f->folded_into >= 0) != (g->folded_into >= 0))
+		return f->folded_into >= 0 ? 1 : -1;
+	if (f->severity != g->severity)
+		return f->severity > g->severity ? -1 : 1;
+	if (first_of(f) != first_of(g))
+		return first_of(g) - first_of(f);
+	if (by_amount(f->waiting_ns, g->waiting_ns))
+		return by_amount(f->waiting_ns, g->waiting_ns);
+	/* Conditions: causes first, as the table of rules has them. */
+	if (symptom_of(f) != symptom_of(g))
+		return symptom_of(f) - symptom_of(g);
+	if (f->rule != g->rule)
+		return f->rule < g->rule ? -1 : 1;
+	return by_amount(f->cost_ns, g->cost_ns);
+}
+
+/* What points to a finding goes with it. 0 or -ENOMEM. */
+static int rank(struct tacho__explanation *e)
+{
+	int32_t *now = malloc((e->count + 1) * sizeof(*now));
+
+	if (!now)
+		return -ENOMEM;
+	for (uint32_t i = 0; i < e->count; i++)
+		e->findings[i].cause = i;
+	TACHO__SORT(e->findings, e->count, by_rank);
+	for (uint32_t i = 0; i < e->count; i++) {
+		now[e->findings[i].cause] = (int32_t)i;
+		e->findings[i].cause = i;
+	}
+	for (uint32_t i = 0; i < e->count; i++)
+		if (e->findings[i].folded_into >= 0)
+			e->findings[i].folded_into = now[e->findings[i].folded_into];
+	free(now);
+	return 0;
 }
 
 int tacho__fold(struct tacho__explaining *x)
 {
 	struct tacho__explanation *e = x->out;
-	int error;
+	struct tacho__grouping g;
+	int error = tacho__group(x, &g);
 
-	look_at_pools(e);
-	TACHO__SORT(e->findings, e->count, by_rank);
-	fold_all(e);
-	error = move_folded(e);
-	judge(x, e);
+	if (!error)
+		error = fold_all(e);
+	if (!error)
+		error = tacho__group_merge(x, &g);
+	tacho__grouping_free(&g);
+	if (!error)
+		error = settle(e);
+	if (!error)
+		error = rank(e);
+	tacho__judge(x);
 	return error;
 }

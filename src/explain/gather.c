@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "model/judgement.h"
 #include "model/place.h"
 
 #define RECENT 32u
@@ -12,7 +13,6 @@
 #define THREADS 4096u
 #define TASK_LOCKS 4096u
 #define STACKS 65536u
-#define WAITS_NS 1000000u /* what waits for less is not kept waiting */
 
 struct recent_sample {
 	uint64_t ns, poll_ns;
@@ -38,6 +38,7 @@ void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *re
 	g->reader = reader;
 	g->late_ns = late_ns;
 	tacho__table_init(&g->late, sizeof(struct tacho__late), PROCESSES);
+	tacho__table_init(&g->ran, sizeof(struct tacho__ran), THREADS);
 	tacho__table_init(&g->open, sizeof(struct tacho__open_poll), THREADS);
 	tacho__table_init(&g->threads, sizeof(struct recent), THREADS);
 	tacho__table_init(&g->opened, sizeof(struct tacho__opened), PROCESSES);
@@ -49,6 +50,7 @@ void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *re
 void tacho__gather_free(struct tacho__gathered *g)
 {
 	tacho__table_free(&g->open);
+	tacho__table_free(&g->ran);
 	tacho__table_free(&g->threads);
 	tacho__table_free(&g->late);
 	tacho__table_free(&g->opened);
@@ -152,12 +154,38 @@ static void keep_sample(struct recent *r, uint64_t ns, uint64_t poll_ns,
 	r->samples[r->sample_count++] = (struct recent_sample){ns, poll_ns, *what};
 }
 
+static uint64_t larger(uint64_t a, uint64_t b)
+{
+	return a > b ? a : b;
+}
+
+uint64_t tacho__ran_ns(const struct tacho__ran *r)
+{
+	return larger(larger(r->sampled_ns[0], r->sampled_ns[1]), r->switched_ns);
+}
+
+/* It ran since it was switched in, until now. */
+static void on_off_cpu(void *arg, const struct tacho__switch *o)
+{
+	struct tacho__gathered *g = arg;
+	struct tacho__ran *r = tacho__table_get(&g->ran, o->at.process, o->at.thread, &g->error);
+
+	if (!r)
+		return;
+	if (r->since_ns && o->begin_ns > r->since_ns)
+		r->switched_ns += o->begin_ns - r->since_ns;
+	r->since_ns = o->cut ? 0 : o->end_ns;
+}
+
 static void on_sample(void *arg, const struct tacho__sample *s)
 {
 	struct tacho__gathered *g = arg;
 	struct recent *r = s->at.poll_ns ? recent_of(g, &s->at) : NULL;
+	struct tacho__ran *ran = tacho__table_get(&g->ran, s->at.process, s->at.thread, &g->error);
 	struct tacho__sampled what = {.stack = s->stack, .count = 1, .ns = s->cpu_ns};
 
+	if (ran && s->cpu_ns < UINT64_MAX / 2 - ran->sampled_ns[s->perf != 0])
+		ran->sampled_ns[s->perf != 0] += s->cpu_ns;
 	if (!r)
 		return;
 	for (uint32_t i = s->kernel;
@@ -336,7 +364,7 @@ static void on_task_wait(void *arg, const struct tacho__task_wait *w)
 
 	if (!w->open && w->stack && w->what)
 		add_outside(g, w);
-	if (w->open || ns < WAITS_NS || !w->by.task || !w->what ||
+	if (w->open || ns < tacho__kept_waiting_ns || !w->by.task || !w->what ||
 	    !tacho__is_lock(tacho_read_definition(g->reader, w->process, w->what)))
 		return;
 	k = tacho__table_get(&g->task_locks, (uint64_t)w->process << 32 | w->by.kind,
@@ -368,6 +396,7 @@ struct tacho__facts tacho__gather_facts(struct tacho__gathered *g)
 		.call = on_call,
 		.lock = on_lock,
 		.sample = on_sample,
+		.off_cpu = on_off_cpu,
 		.left = on_left,
 		.task_wait = on_task_wait,
 	};

@@ -39,6 +39,14 @@ struct tacho__open_poll {
 	struct tacho__samples samples;
 };
 
+/* For how long a thread ran, by those who saw it: its own samples, those of perf, switches. */
+struct tacho__ran {
+	struct tacho__entry entry; /* key: process, thread */
+	uint64_t sampled_ns[2];	   /* by struct tacho__sample.perf */
+	uint64_t switched_ns, since_ns;
+};
+uint64_t tacho__ran_ns(const struct tacho__ran *r);
+
 /* Times in which something that was woken waited for long, of a process; those that overlap are
    one. */
 struct tacho__late {
@@ -82,6 +90,7 @@ struct tacho__gathered {
 	uint64_t late_ns;	     /* from a wake to its poll */
 	struct tacho__table open;    /* struct tacho__open_poll */
 	struct tacho__table late;    /* struct tacho__late */
+	struct tacho__table ran;     /* struct tacho__ran */
 	struct tacho__table threads; /* what each did lately */
 	uint32_t last_thread;	     /* that was looked up: index + 1; 0 */
 	struct tacho__table opened;  /* struct tacho__opened */

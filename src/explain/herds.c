@@ -2,9 +2,9 @@
 
 #include <string.h>
 
+#include "model/judgement.h"
+
 #define HERDS 4096u
-#define MANY 100u
-#define KEPT_NS 1000000u
 
 void tacho__herds_init(struct tacho__herding *h, uint64_t late_ns)
 {
@@ -26,7 +26,7 @@ static void close_herd(struct tacho__herding *h, uint32_t i, int *error)
 	uint64_t ns = d->to_ns > d->from_ns ? d->to_ns - d->from_ns : 0;
 	struct tacho__herds *k = NULL;
 
-	if (h->poll_ns[i] && d->tasks >= MANY)
+	if (h->poll_ns[i] && d->tasks >= tacho__herd_tasks)
 		k = tacho__table_get(&h->herds, (uint64_t)d->process << 32 | d->waker, d->woken,
 				     error);
 	h->poll_ns[i] = 0;
@@ -80,8 +80,8 @@ static void keep_other(struct tacho__herd *d, const struct tacho__wake *w)
 	uint64_t from = w->ns > d->from_ns ? w->ns : d->from_ns;
 	uint64_t to = w->begin_ns < d->to_ns ? w->begin_ns : d->to_ns;
 
-	if (d->process == w->at.process && d->woken != w->kind && d->tasks >= MANY && to > from &&
-	    to - from >= KEPT_NS) {
+	if (d->process == w->at.process && d->woken != w->kind && d->tasks >= tacho__herd_tasks &&
+	    to > from && to - from >= tacho__kept_waiting_ns) {
 		d->others++;
 		d->others_ns += to - from;
 	}
@@ -94,7 +94,7 @@ void tacho__herds_wake(struct tacho__herding *h, const struct tacho__wake *w, in
 
 	if (w->begin_ns <= w->ns || w->lost)
 		return;
-	if (w->begin_ns - w->ns >= KEPT_NS)
+	if (w->begin_ns - w->ns >= tacho__kept_waiting_ns)
 		for (i = 0; i < TACHO__HERDS_OPEN; i++)
 			if (h->poll_ns[i])
 				keep_other(&h->open[i], w);

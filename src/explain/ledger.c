@@ -235,7 +235,7 @@ static struct tacho__ledger_line *new_line(struct tacho__ledger *l, const struct
 		.owned = owned,
 		.ns = o->ns,
 		.count = o->count,
-		.longest_ns = o->longest_ns,
+		.longest_ns = tacho__least(o->longest_ns, o->ns),
 		.waiting_ns = o->waiting_ns,
 		.estimated_ns = o->estimated_ns,
 	};
@@ -275,6 +275,7 @@ static int split(struct tacho__ledger *l, const struct tacho__owned *o,
 		line->owns = f->is_recorder ? TACHO__OWNS_RECORDER : o->owns;
 		line->function = f->entry.index + 1;
 		line->ns = part(&ns, o->ns, time, last);
+		line->longest_ns = tacho__least(line->longest_ns, line->ns);
 		line->waiting_ns = part(&waiting, o->waiting_ns, cost, last);
 		line->estimated_ns = part(&estimated, o->estimated_ns, cost, last);
 		if (line->estimated_ns > line->waiting_ns)

@@ -88,6 +88,9 @@ enum tacho__owns_reason {
 #define TACHO__SIZES 4u
 struct tacho__size {
 	uint64_t count, ns, waiting_ns;
+	uint64_t longest_ns, longest_at_ns; /* of these: part of `ns` */
+	uint64_t wall_ns; /* of the longest: from its begin to its end, whoever had the time */
+	uint64_t next_ns, next_at_ns; /* the longest but one; 0: not known */
 };
 
 /* What an owner had of the time of one thread. */
@@ -108,6 +111,8 @@ struct tacho__owned {
 	uint8_t is_signal;   /* lock: a condition or semaphore */
 	uint8_t is_librarys; /* of such: no code of the program is in the middle of it */
 	uint8_t is_open;     /* call: the longest has not returned */
+	/* Descheduled, late: the longest is a sum over an iteration or wait, not one stretch of time. */
+	uint8_t is_sum;
 	uint64_t lock;
 	uint64_t own_ns; /* descheduled, late: of its time, threads of the process had the CPUs */
 	uint64_t holder_off_ns; /* lock: of its time, the kernel ran others instead of the holder */

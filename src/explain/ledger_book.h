@@ -421,25 +421,52 @@ static inline uint32_t tacho__size_of(uint64_t ns)
 
 	return ns < ms ? 0 : 1 + (uint32_t)(ns >= 10 * ms) + (uint32_t)(ns >= 50 * ms);
 }
+/* One more of a size, since `at_ns`: of the time until it ended, `wall_ns`, it had `ns`. */
+static inline void tacho__size_more(struct tacho__size *s, uint64_t ns, uint64_t waiting_ns,
+				    uint64_t at_ns, uint64_t wall_ns)
+{
+	s->count++;
+	s->ns = tacho__add(s->ns, ns);
+	s->waiting_ns = tacho__add(s->waiting_ns, waiting_ns);
+	if (ns > s->longest_ns) {
+		s->next_ns = s->longest_ns;
+		s->next_at_ns = s->longest_at_ns;
+		s->longest_ns = ns;
+		s->longest_at_ns = at_ns;
+		s->wall_ns = wall_ns > ns ? wall_ns : ns;
+	} else if (ns > s->next_ns) {
+		s->next_ns = ns;
+		s->next_at_ns = at_ns;
+	}
+}
 /* An occurrence of it is over, which counts as if it had taken `size_ns`. */
 static inline void tacho__book_note_as(struct tacho__owned *o, uint64_t ns, uint64_t size_ns,
-				       uint64_t waiting_ns, uint64_t end_ns)
+				       uint64_t waiting_ns, uint64_t end_ns, uint64_t wall_ns)
 {
-	struct tacho__size *s = &o->size[tacho__size_of(size_ns)];
+	uint64_t at_ns = end_ns - (end_ns > ns ? ns : end_ns);
 
 	o->count++;
-	s->count++;
-	s->ns += ns;
-	s->waiting_ns = tacho__add(s->waiting_ns, waiting_ns);
+	tacho__size_more(&o->size[tacho__size_of(size_ns)], ns, waiting_ns, at_ns, wall_ns);
 	if (ns > o->longest_ns) {
 		o->longest_ns = ns;
-		o->longest_at_ns = end_ns - (end_ns > ns ? ns : end_ns);
+		o->longest_at_ns = at_ns;
+		o->is_sum = 0;
 	}
 }
 static inline void tacho__book_note(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns,
 				    uint64_t end_ns)
 {
-	tacho__book_note_as(o, ns, ns, waiting_ns, end_ns);
+	tacho__book_note_as(o, ns, ns, waiting_ns, end_ns, ns);
+}
+/* The same of a sum over what ended then. */
+static inline void tacho__book_note_sum(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns,
+					uint64_t end_ns)
+{
+	int is_longest = ns > o->longest_ns;
+
+	tacho__book_note(o, ns, waiting_ns, end_ns);
+	if (is_longest)
+		o->is_sum = 1;
 }
 /* It was none. */
 void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting_ns);

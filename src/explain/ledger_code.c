@@ -217,9 +217,8 @@ void tacho__book_dominated(struct tacho__ledger_book *b, const struct tacho__wor
 		return;
 	if (size > 1)
 		count_beside(b, w, p);
-	f->size[size].count++;
-	f->size[size].ns = tacho__add(f->size[size].ns, p->ns);
-	f->size[size].waiting_ns = tacho__add(f->size[size].waiting_ns, p->waiting_ns);
+	tacho__size_more(&f->size[size], p->ns, p->waiting_ns, p->begin_ns,
+			 p->end_ns > p->begin_ns ? p->end_ns - p->begin_ns : 0);
 	f->size_cpu_ns[size] = tacho__add(f->size_cpu_ns[size], p->sample_ns);
 	if (p->ns > f->longest_ns) {
 		f->longest_ns = p->ns;

@@ -50,7 +50,7 @@ static uint64_t off_from(struct tacho__ledger_book *b, struct tacho__worker *w, 
 	cost = cost < waiting ? cost : waiting;
 	tacho__book_shift(b, owned, off, part, cost);
 	repiece(w, owned, off, part);
-	tacho__book_note(tacho__owned_at(b->l, off), part, cost, end_ns);
+	tacho__book_note_sum(tacho__owned_at(b->l, off), part, cost, end_ns);
 	return cost;
 }
 

@@ -111,7 +111,8 @@ void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
 		if (!e->kind)
 			w->turn_size = size = size_of_turn(w, e);
 		tacho__book_note_as(tacho__owned_at(b->l, e->owned), e->ns, size, e->waiting_ns,
-				    e->begin_ns + e->ns);
+				    e->begin_ns + e->ns,
+				    e->end_ns > e->begin_ns ? e->end_ns - e->begin_ns : 0);
 		if (size >= LONG_NS)
 			tacho__book_dominated(b, w, e, size);
 		if (e->ns >= LONG_NS)

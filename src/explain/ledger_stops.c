@@ -18,8 +18,7 @@ void tacho__book_stop_cost(struct tacho__worker *w, struct tacho__owned *o, uint
 	if (!waiting || p->stop_cost)
 		return;
 	p->stop_cost = 1;
-	s->count++;
-	s->ns += p->stop_ns;
+	tacho__size_more(s, p->stop_ns, 0, p->stop.from_ns, p->stop_ns);
 }
 
 void tacho__book_stopped(struct tacho__ledger_book *b, struct tacho__worker *w,

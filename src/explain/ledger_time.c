@@ -156,6 +156,15 @@ void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting)
 	s->count -= s->count > 0;
 	s->ns -= ns < s->ns ? ns : s->ns;
 	s->waiting_ns -= waiting < s->waiting_ns ? waiting : s->waiting_ns;
+	if (ns == s->longest_ns) {
+		s->longest_ns = s->wall_ns = s->next_ns;
+		s->longest_at_ns = s->next_at_ns;
+		s->next_ns = 0;
+	} else if (ns == s->next_ns) {
+		s->next_ns = 0;
+	}
+	if (s->longest_ns > s->ns)
+		s->longest_ns = s->wall_ns = s->ns;
 }
 
 void tacho__book_unnote(struct tacho__owned *o, uint64_t ns, uint64_t waiting)
@@ -191,6 +200,9 @@ void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to,
 	t->last_ns = f->last_ns;
 	f->ns -= ns;
 	f->waiting_ns -= waiting;
+	/* None that it had is longer than what is left of all. */
+	if (f->longest_ns > f->ns)
+		f->longest_ns = f->ns;
 	if (f->estimated_ns > f->waiting_ns)
 		f->estimated_ns = f->waiting_ns;
 	t->ns += ns;

@@ -5,8 +5,6 @@
 #include "model/language.h"
 
 /* So many are enough to say where a callback spends its time. */
-#define HOT_SAMPLES 4u
-
 static void put_places(struct tacho__finding *f, const struct tacho__place *places, uint32_t n)
 {
 	int any = tacho__places_own(places, n) < n;
@@ -80,6 +78,7 @@ void tacho__where_function(const struct tacho__explaining *x, struct tacho__find
 					    function->frame_count, 1, function->at_ns, places,
 					    TACHO__PLACES_MAX);
 	from = find_function(places, n, &function->place);
+	f->where_sampled |= !f->where_count;
 	put_places(f, places + from, n - from);
 }
 
@@ -90,6 +89,7 @@ void tacho__where_hottest(const struct tacho__explaining *x, struct tacho__findi
 	uint32_t n = places_of_sample(x, f->process, h->stack, ns, places);
 	uint32_t from = find_function(places, n, &h->place);
 
+	f->where_sampled |= !f->where_count;
 	put_places(f, places + from, n - from);
 }
 
@@ -170,7 +170,7 @@ static uint64_t find_common(const struct tacho__explaining *x, uint32_t process,
 				       ? sum_through(x, process, samples, &places[i], ns)
 				       : 0;
 
-		if (sum >= all / 4 * 3) {
+		if ((double)sum >= tacho__common_share * (double)all) {
 			h->place = places[i];
 			return sum;
 		}
@@ -261,7 +261,7 @@ static int find_hot(const struct tacho__explaining *x, const struct tacho__loop_
 			tacho__samples_add(samples, f);
 	}
 	/* All that a loop does has the loop in common. */
-	return samples->all >= HOT_SAMPLES &&
+	return samples->all >= tacho__hot_samples &&
 	       tacho__find_hottest(x, l->process, samples, x->sum->last_ns, kind != 0, h);
 }
 
@@ -295,7 +295,7 @@ void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding 
 			busiest = k;
 	}
 	/* A callback that has no part in it is not what the loop is busy with. */
-	if (busiest && busiest->ns.sum >= l->busy_ns / 4)
+	if (busiest && (double)busiest->ns.sum >= tacho__busiest_share * (double)l->busy_ns)
 		tacho__where_kind(x, f, l, busiest->kind);
 	else if (find_hot(x, l, 0, &samples, &h))
 		tacho__where_hottest(x, f, &h, x->sum->last_ns);

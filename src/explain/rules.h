@@ -1,10 +1,12 @@
 /*
- * What rules share. A rule is a function that looks at the summary and at what was gathered, and
- * adds findings; it also says whether it could look at all.
+ * What rules share. A rule is a row of rules.def, and functions that look at the summary and at what
+ * was gathered, and add findings.
  *
+ *   rule.h           the table of rules
  *   causes.c         owners of the ledger that are one cause, and what matters
  *   rules_ledger.c   what is said of these
  *   considered.c     what is none, and why
+ *   coverage.c       which rules could look
  *   rules_locks.c    locks that threads without loops wait for
  *   rules_runtime.c  what tasks wait for: locks, Go's collector, other services
  *   rules_wait.c     wakes, queues
@@ -15,15 +17,22 @@
  *   rules_stuck.c    what has not come back when the records end
  *   rules_process.c  crashes, spans, outliers, quotas, and what was recorded at all
  *   rules_end.c      ends that are not ordinary, and what was open then
+ *   measure.c        numbers of findings
+ *   losses.c         what cannot be read, and findings that this could make by itself
  *   places.c         from definitions and samples to the places that a finding names
  *   at_end.c         what each thread was in at the end
- *   fold.c           which finding explains which, the rank, the verdict
+ *   group.c          which findings are one cause, and its severity
+ *   workers.c        how many workers a cause is in
+ *   fold.c           which finding explains which, and the rank
+ *   verdict.c        the verdict, and what it covers
  */
 #ifndef TACHO_EXPLAIN_RULES_H
 #define TACHO_EXPLAIN_RULES_H
 
 #include "explain/explain.h"
 #include "explain/gather.h"
+#include "model/judgement.h"
+#include "read/damage.h"
 
 /* Where samples were taken. */
 struct tacho__hottest {
@@ -40,17 +49,24 @@ struct tacho__explaining {
 	const double *thresholds;
 	uint32_t process; /* that is looked at; `sum` and `gathered` are of its events alone */
 	uint32_t room;	  /* for findings */
-	int idle;	  /* all that were looked at had almost nothing to do */
+	struct tacho__damage damage; /* of the process */
+	uint64_t seen_ns; /* of the process: it was still seen then, after its last record; 0 */
 	struct tacho__summary *sum;
 	struct tacho__gathered gathered;
 	struct tacho__explanation *out;
-	uint32_t capacity, coverage_capacity;
+	uint32_t capacity;
+	uint64_t covered; /* set of the rules whose coverage of this process is said */
 	uint8_t done;
 	struct tacho__finding unkept; /* one that there is no room for */
 	int error;
 };
 
-/* The threshold of that name, which must be there. */
+static inline double tacho__limit_of(const struct tacho__explaining *x, enum tacho__limit_id id)
+{
+	return x->thresholds ? x->thresholds[id] : tacho__thresholds[id].value;
+}
+#define TACHO__LIMIT(x, NAME) tacho__limit_of(x, TACHO__LIMIT_##NAME)
+/* The same by its name, which must be there. */
 double tacho__limit(const struct tacho__explaining *x, const char *name);
 static inline double tacho__window_ns(const struct tacho__explaining *x)
 {
@@ -58,13 +74,19 @@ static inline double tacho__window_ns(const struct tacho__explaining *x)
 	return x->sum->last_ns > x->sum->first_ns ? (double)(x->sum->last_ns - x->sum->first_ns)
 						  : 1;
 }
+/* Of an alarm, by what waited because of it. */
+enum tacho__severity tacho__severity_of_waiting(const struct tacho__explaining *x,
+						double waiting_ns);
 /* What rates are of: what went on for less than is enough to tell is no rate. */
 double tacho__seconds(const struct tacho__explaining *x);
 
 /* A new finding; one that is not kept where there is no room for more. */
-struct tacho__finding *tacho__find(struct tacho__explaining *x, const char *rule,
+struct tacho__finding *tacho__find(struct tacho__explaining *x, enum tacho__rule_id rule,
 				   enum tacho__severity severity, uint32_t process, double cost_ns);
 void tacho__say_summary(struct tacho__finding *f, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
+/* The same of several workers, which stand where the character TACHO__WHO is. */
+void tacho__say_many(struct tacho__finding *f, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 void tacho__say_advice(struct tacho__finding *f, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
@@ -117,10 +139,6 @@ void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding 
 		       const struct tacho__loop_sum *l);
 /* Says for each finding whose places are an interpreter's how to see the script's. */
 void tacho__name_scripts(struct tacho__explaining *x);
-/* Said once for each rule, whatever it found. */
-void tacho__cover(struct tacho__explaining *x, const char *rule, int checked, const char *format,
-		  ...) __attribute__((format(printf, 4, 5)));
-
 /* What a kind, loop, call or text is called; for kinds the callback's function if it is known. */
 const char *tacho__id_text(const struct tacho__explaining *x, char out[TACHO__TEXT],
 			   uint32_t process, uint32_t id);
@@ -143,22 +161,48 @@ double tacho__counted(const struct tacho__explaining *x, uint32_t process, const
 /* Whether the loops were seen, for long enough, to have had next to nothing to do. */
 int tacho__is_idle(const struct tacho__explaining *x);
 
+/* coverage.c: whether the rule could look in this process, and why not. What is said first holds. */
+void tacho__cover(struct tacho__explaining *x, enum tacho__rule_id rule, int checked,
+		  const char *format, ...) __attribute__((format(printf, 4, 5)));
+/* It could not after all. */
+void tacho__uncover(struct tacho__explaining *x, enum tacho__rule_id rule, const char *why);
+/* Of all rules of which nothing was said yet: by their inputs. */
+void tacho__cover_rules(struct tacho__explaining *x);
+
 /* considered.c: it is no finding, and why. */
-void tacho__consider(const struct tacho__explaining *x, const char *rule, const char *what,
+void tacho__consider(const struct tacho__explaining *x, enum tacho__rule_id rule, const char *what,
 		     double cost_ns, double waiting_ns, const char *format, ...)
 	__attribute__((format(printf, 6, 7)));
 /* Whether a value is below a threshold, and so no finding. */
-int tacho__below(const struct tacho__explaining *x, const char *rule, const char *what,
-		 double cost_ns, double value, const char *limit);
+int tacho__below(const struct tacho__explaining *x, enum tacho__rule_id rule, const char *what,
+		 double cost_ns, double value, enum tacho__limit_id limit);
+struct tacho__cause;
+/* Whether a cause that is too small in its process is to be added to those of others (group.h). */
+int tacho__may_add_up(const struct tacho__explaining *x, const struct tacho__cause *g);
+/* It was, and is too small even so. */
+void tacho__consider_small(const struct tacho__explaining *x, const struct tacho__finding *f,
+			   double window_ns);
 /* Owners of the ledger that are no cause. */
 void tacho__consider_owners(const struct tacho__explaining *x);
 
 void tacho__rules_ledger(struct tacho__explaining *x);
+/* measure.c: what the finding counted; its numbers are in relation to each other then. */
+void tacho__measured(const struct tacho__explaining *x, struct tacho__finding *f,
+		     const struct tacho__measure *m);
+/* After the rules: of what they found, from `first` on, evidence is inside of the window, and nothing that
+   took no time is an alarm. */
+void tacho__finish(struct tacho__explaining *x, uint32_t first);
+/* losses.c: after the events, before the rules: how much of the process can be read. */
+void tacho__know_losses(struct tacho__explaining *x);
+/* After the rules: what they found, from `first` on, that losses could make by themselves is dropped. */
+void tacho__withhold(struct tacho__explaining *x, uint32_t first);
+/* After all processes. */
+void tacho__sum_losses(struct tacho__explaining *x);
 /* "a signal" */
 const char *tacho__stopped_by(enum tacho__owns_reason reason);
 /* causes.c: the part of its time in which a thread did not wait for work, 0..1. */
 double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread);
-void tacho__rules_leak(struct tacho__explaining *x); /* before rules_process */
+void tacho__rules_leak(struct tacho__explaining *x); /* before tacho__cover_rules */
 void tacho__rules_stuck(struct tacho__explaining *x);
 void tacho__rules_locks(struct tacho__explaining *x); /* after rules_ledger */
 void tacho__rules_runtime(struct tacho__explaining *x);
@@ -177,5 +221,9 @@ void tacho__rules_io(struct tacho__explaining *x);
 void tacho__rules_process(struct tacho__explaining *x);
 void tacho__rules_end(struct tacho__explaining *x); /* after rules_stuck */
 int tacho__fold(struct tacho__explaining *x);	    /* 0 or -ENOMEM */
+/* verdict.c: which threads of the process were judged. */
+void tacho__cover_threads(struct tacho__explaining *x);
+/* Once findings are ranked. */
+void tacho__judge(struct tacho__explaining *x);
 
 #endif

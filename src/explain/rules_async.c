@@ -4,7 +4,6 @@
 #include "explain/rules.h"
 
 #define GROUPS 32u
-#define CRITICAL 5 /* times the threshold */
 
 /* Waits of tasks for locks of the same function. */
 struct group {
@@ -12,12 +11,6 @@ struct group {
 	const struct tacho__task_wait_sum *worst;
 	uint64_t kept, kept_ns;
 };
-
-static enum tacho__severity severity_of(const struct tacho__explaining *x, double share)
-{
-	return share >= CRITICAL * tacho__limit(x, "waiting.share") ? TACHO__SEVERITY_CRITICAL
-								    : TACHO__SEVERITY_WARNING;
-}
 
 /* Whether the program waits there for a lock that tasks wait for; and where that is. */
 static int is_task_lock(const struct tacho__explaining *x, const struct tacho__task_wait_sum *k,
@@ -71,10 +64,13 @@ static void find_task_lock(struct tacho__explaining *x, const struct group *g)
 	struct tacho__finding *f;
 
 	tacho__id_text(x, name, k->process, k->kind);
-	if (tacho__below(x, "lock-contention", name, (double)g->kept_ns, share, "waiting.share"))
+	if (tacho__below(x, TACHO__RULE_LOCK_CONTENTION, name, (double)g->kept_ns, share,
+			 TACHO__LIMIT_WAITING_SHARE))
 		return;
-	f = tacho__find(x, "lock-contention", severity_of(x, share), k->process,
+	f = tacho__find(x, TACHO__RULE_LOCK_CONTENTION,
+			tacho__severity_of_waiting(x, (double)g->kept_ns), k->process,
 			(double)g->kept_ns);
+	f->waiting_ns = (double)g->kept_ns;
 	f->kind = k->kind;
 	if (other)
 		tacho__where_id(x, f, k->by_kind, x->sum->last_ns);
@@ -112,9 +108,13 @@ static void find_herd(struct tacho__explaining *x, const struct tacho__herds *h)
 
 	tacho__id_text(x, woken, h->process, h->woken);
 	if (h->process != x->process ||
-	    tacho__below(x, "wake-storm", woken, (double)h->others_ns, share, "waiting.share"))
+	    tacho__below(x, TACHO__RULE_WAKE_STORM, woken, (double)h->others_ns, share,
+			 TACHO__LIMIT_WAITING_SHARE))
 		return;
-	f = tacho__find(x, "wake-storm", severity_of(x, share), h->process, (double)h->others_ns);
+	f = tacho__find(x, TACHO__RULE_WAKE_STORM,
+			tacho__severity_of_waiting(x, (double)h->others_ns), h->process,
+			(double)h->ns);
+	f->waiting_ns = (double)h->others_ns;
 	f->kind = h->woken;
 	tacho__where_id(x, f, h->woken, x->sum->last_ns);
 	tacho__where_id(x, f, h->waker, x->sum->last_ns);

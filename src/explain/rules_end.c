@@ -59,14 +59,13 @@ static int has_crash_record(const struct tacho__explaining *x, uint32_t process)
 
 static int hangs(const struct tacho__explaining *x, uint32_t process)
 {
-	static const char *const rules[] = {"deadlock", "hang", "never-yields"};
-
 	for (uint32_t i = 0; i < x->out->count; i++) {
 		const struct tacho__finding *f = &x->out->findings[i];
 
-		for (size_t k = 0; f->process == process && k < 3; k++)
-			if (strcmp(f->rule, rules[k]) == 0)
-				return 1;
+		if (f->process == process &&
+		    (f->rule == TACHO__RULE_DEADLOCK || f->rule == TACHO__RULE_HANG ||
+		     f->rule == TACHO__RULE_NEVER_YIELDS))
+			return 1;
 	}
 	return 0;
 }
@@ -136,7 +135,7 @@ static void where_sampled(const struct tacho__explaining *x, struct tacho__findi
 
 /* A finding about the end; what was open stands behind its summary. */
 static struct tacho__finding *find_end(struct tacho__explaining *x, uint32_t process,
-				       const char *rule, enum tacho__severity severity,
+				       enum tacho__rule_id rule, enum tacho__severity severity,
 				       const char *what)
 {
 	const struct tacho_process *p = tacho_read_process(x->reader, process);
@@ -144,10 +143,9 @@ static struct tacho__finding *find_end(struct tacho__explaining *x, uint32_t pro
 	const struct tacho__poll *open = newest_open(x, o);
 	uint64_t end_ns = x->sum->process[process].end_ns;
 	char name[TACHO__TEXT], where[2 * TACHO__TEXT];
-	struct tacho__finding *f =
-		tacho__find(x, rule, severity, process,
-			    severity >= TACHO__SEVERITY_WARNING ? tacho__window_ns(x) : 0);
+	struct tacho__finding *f = tacho__find(x, rule, severity, process, 0);
 
+	f->subject = (uint64_t)p->end_how << 32 | p->end_status;
 	if (open) {
 		f->loop = open->at.loop;
 		f->kind = open->kind;
@@ -199,23 +197,20 @@ static void find_killed(struct tacho__explaining *x, uint32_t process)
 	snprintf(what, sizeof(what), "was killed by %s%s", tacho__signal_text(name, p->end_status),
 		 p->end_flags & TACHO_END_CORE ? ", which dumped core," : "");
 	if (p->end_flags & TACHO_END_NO_MEMORY) {
-		f = find_end(x, process, "out-of-memory", TACHO__SEVERITY_CRITICAL,
-			     "was killed because memory ran out");
-		tacho__say_advice(f, "Raise the limit of its cgroup (memory.max, the memory "
-				     "limit of the container), or find what grows: 'dmesg' "
-				     "has the kernel's list of who used how much.");
+		find_end(x, process, TACHO__RULE_OUT_OF_MEMORY, TACHO__SEVERITY_CRITICAL,
+			 "was killed because memory ran out");
 	} else if (s < SIGNALS && signals[s].fatal) {
 		if (has_crash_record(x, process))
 			return;
 		/* Watchdogs abort what hangs. */
-		f = find_end(x, process, "crash",
+		f = find_end(x, process, TACHO__RULE_CRASH,
 			     p->end_status == SIGNAL_ABRT && hangs(x, process)
 				     ? TACHO__SEVERITY_WARNING
 				     : TACHO__SEVERITY_CRITICAL,
 			     what);
 		say_no_record(x, f, p->end_status);
 	} else if (!is_ordinary(p->end_status)) {
-		f = find_end(x, process, "end", TACHO__SEVERITY_INFO, what);
+		f = find_end(x, process, TACHO__RULE_END, TACHO__SEVERITY_INFO, what);
 		tacho__say_advice(f, p->end_status == SIGNAL_KILL
 					     ? "Somebody sent it: a watchdog, a supervisor "
 					       "whose time-out was over, or a person."
@@ -227,7 +222,6 @@ void tacho__rules_end(struct tacho__explaining *x)
 {
 	const struct tacho_process *p = tacho_read_process(x->reader, x->process);
 	char what[TACHO__TEXT];
-	struct tacho__finding *f;
 
 	x->out->processes[x->process].ended_badly |=
 		(p->end_how == TACHO_END_KILLED && !is_ordinary(p->end_status)) ||
@@ -236,7 +230,6 @@ void tacho__rules_end(struct tacho__explaining *x)
 		find_killed(x, x->process);
 	} else if (p->end_how == TACHO_END_EXITED && p->end_status) {
 		snprintf(what, sizeof(what), "exited with status %u", p->end_status);
-		f = find_end(x, x->process, "end", TACHO__SEVERITY_INFO, what);
-		tacho__say_advice(f, "Its own messages say why; what was open says from where.");
+		find_end(x, x->process, TACHO__RULE_END, TACHO__SEVERITY_INFO, what);
 	}
 }

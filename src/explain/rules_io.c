@@ -3,16 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "explain/rules.h"
+#include "explain/group.h"
 
-#define TURNS_MIN 100u
-#define TURNS_FULL 10u /* of one that has much to do in each */
 #define LOOPS_MAX 256u
 #define WAKERS_MAX 64u
-#define LATE_MIN 3u
-/* Of a loop's time: from here on what comes at random waits longer than it takes (M/D/1). */
-#define FLOODED 0.67
-#define MOSTLY 0.8
 
 /* Share of the time that is in turns, 0..1; -1: not known. */
 static double in_turns(const struct tacho__loop_sum *l)
@@ -59,7 +53,7 @@ static double with_short_waits(const struct tacho__loop_sum *l)
 	return l->busy_ns ? 1 + (double)l->short_waits_ns / (double)l->busy_ns : 1;
 }
 
-static struct tacho__finding *find_loop(struct tacho__explaining *x, const char *rule,
+static struct tacho__finding *find_loop(struct tacho__explaining *x, enum tacho__rule_id rule,
 					const struct tacho__loop_sum *l, double cost_ns)
 {
 	struct tacho__finding *f =
@@ -67,7 +61,16 @@ static struct tacho__finding *find_loop(struct tacho__explaining *x, const char 
 
 	f->loop = l->loop;
 	f->thread = l->thread;
+	f->subject = tacho__loop_class(x->reader, l->process, l->loop);
 	return f;
+}
+
+/* What waits for a loop that is busy decides how much that matters. */
+static void keeps_waiting(const struct tacho__explaining *x, struct tacho__finding *f,
+			  double waiting_ns)
+{
+	f->waiting_ns = waiting_ns;
+	f->severity = tacho__severity_of_waiting(x, waiting_ns);
 }
 
 /* ", mostly in parse (server.c:42)", or nothing. */
@@ -112,6 +115,12 @@ static struct own_time own_time_of(const struct tacho__explaining *x, uint32_t t
 	return t;
 }
 
+/* Of what waited while the thread ran its code: for that part of it. */
+static double part_of(struct own_time t, double ns)
+{
+	return t.code_ns > ns ? t.waiting_ns * (ns / t.code_ns) : t.waiting_ns;
+}
+
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	const struct own_time own = own_time_of(x, l->thread);
@@ -124,25 +133,25 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 	if (own.busy_ns < (double)l->busy_ns)
 		share *= own.busy_ns / (double)l->busy_ns;
 	tacho__loop_text(x, name, l);
-	if (l->turns < TURNS_FULL || tacho__below(x, "loop-saturated", name, (double)l->busy_ns / 2,
-						  share, "loop-saturated.share"))
+	if (l->turns < tacho__full_turns ||
+	    tacho__below(x, TACHO__RULE_LOOP_SATURATED, name, (double)l->busy_ns, share,
+			 TACHO__LIMIT_LOOP_SATURATED_SHARE))
 		return;
 	/* Its clients may come later than the window begins, and go before it ends. */
-	if (more * busy < MOSTLY) {
-		tacho__consider(x, "loop-saturated", name, (double)l->busy_ns / 2, 0,
+	if (more * busy < tacho__mostly_busy_share) {
+		tacho__consider(x, TACHO__RULE_LOOP_SATURATED, name, (double)l->busy_ns, 0,
 				"it is full for a part of the window only");
 		return;
 	}
 	/* Others have its time, or it waits where nobody sees it. */
-	if (own.off_ns > own.code_ns / 2 ||
-	    (tacho__source_is_on(x, l->process, "cpu_samples") && own.cpu_ns < own.code_ns / 4)) {
-		tacho__consider(x, "loop-saturated", name, (double)l->busy_ns / 2, 0,
+	if (own.off_ns > own.code_ns / 2 || (tacho__source_is_on(x, l->process, "cpu_samples") &&
+					     own.cpu_ns < tacho__seen_share * own.code_ns)) {
+		tacho__consider(x, TACHO__RULE_LOOP_SATURATED, name, (double)l->busy_ns, 0,
 				"it hardly ran: others had its time, or it waited unseen");
 		return;
 	}
-	f = find_loop(x, "loop-saturated", l, (double)l->busy_ns / 2);
-	f->waiting_ns = own.waiting_ns;
-	f->rank_ns = f->waiting_ns > 0 ? f->waiting_ns : f->rank_ns;
+	f = find_loop(x, TACHO__RULE_LOOP_SATURATED, l, (double)l->busy_ns);
+	keeps_waiting(x, f, own.waiting_ns);
 	if (share > 100)
 		share = 100;
 	busy = more * busy < 1 ? more * busy : 1;
@@ -151,8 +160,8 @@ static void find_saturated(struct tacho__explaining *x, const struct tacho__loop
 			   tacho__id_text(x, name, l->process, l->loop),
 			   tacho__thread_text(x, thread, l->process, l->thread), 100 * busy,
 			   mostly_text(mostly, f));
-	tacho__say_advice(f, "Share the work among more loops, or do less for each event; 'tacho "
-			     "stats' shows which callbacks take the time.");
+	tacho__say_many(f, "%c are busy up to %.0f %% of the time and cannot do more%s", TACHO__WHO,
+			100 * busy, mostly);
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, share, "%",
 			    "%llu turns, busy %.0f %% of the time in the median",
 			    (unsigned long long)l->turns, share);
@@ -166,18 +175,15 @@ static void find_futile(struct tacho__explaining *x, const struct tacho__loop_su
 	struct tacho__finding *f;
 
 	tacho__loop_text(x, name, l);
-	if (tacho__below(x, "futile-wakeups", name, (double)l->busy_ns * share / 100, rate,
-			 "futile-wakeups.rate") ||
-	    tacho__below(x, "futile-wakeups", name, (double)l->busy_ns * share / 100, share,
-			 "futile-wakeups.share"))
+	if (tacho__below(x, TACHO__RULE_FUTILE_WAKEUPS, name, (double)l->busy_ns * share / 100,
+			 rate, TACHO__LIMIT_FUTILE_WAKEUPS_RATE) ||
+	    tacho__below(x, TACHO__RULE_FUTILE_WAKEUPS, name, (double)l->busy_ns * share / 100,
+			 share, TACHO__LIMIT_FUTILE_WAKEUPS_SHARE))
 		return;
-	f = find_loop(x, "futile-wakeups", l, (double)l->busy_ns * share / 100);
+	f = find_loop(x, TACHO__RULE_FUTILE_WAKEUPS, l, (double)l->busy_ns * share / 100);
 	tacho__where_busy(x, f, l);
 	tacho__say_summary(f, "loop %s wakes up %.0f times per second and finds nothing to do",
 			   tacho__loop_text(x, name, l), rate);
-	tacho__say_advice(f,
-			  "Wait without a time-out, or with the time until the next timer, instead "
-			  "of asking over and over.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, share, "%",
 			    "%.0f %% of %llu waits ended with nothing ready", share,
 			    (unsigned long long)l->turns);
@@ -201,14 +207,15 @@ static void find_timer_storm(struct tacho__explaining *x, const struct tacho__ki
 	struct tacho__finding *f;
 
 	if (!is_timer(x, k) || !k->worst.count ||
-	    tacho__below(x, "timer-storm", tacho__id_text(x, name, k->process, k->kind),
-			 (double)k->ns.sum, rate, "timer-storm.rate"))
+	    tacho__below(x, TACHO__RULE_TIMER_STORM, tacho__id_text(x, name, k->process, k->kind),
+			 (double)k->ns.sum, rate, TACHO__LIMIT_TIMER_STORM_RATE))
 		return;
-	f = tacho__find(x, "timer-storm", TACHO__SEVERITY_WARNING, k->process,
-			(double)k->ns.sum + (double)k->ns.count * 2000);
+	f = tacho__find(x, TACHO__RULE_TIMER_STORM, TACHO__SEVERITY_WARNING, k->process,
+			(double)k->ns.sum);
 	f->kind = k->kind;
 	f->loop = k->worst.at[0].at.loop;
 	f->thread = k->worst.at[0].at.thread;
+	keeps_waiting(x, f, part_of(own_time_of(x, f->thread), (double)k->ns.sum));
 	l = tacho__table_find(&x->sum->loops, (uint64_t)k->process << 32 | f->loop, f->thread);
 	if (l)
 		tacho__where_kind(x, f, l, k->kind);
@@ -217,9 +224,6 @@ static void find_timer_storm(struct tacho__explaining *x, const struct tacho__ki
 	tacho__say_summary(f, "the timer %s fires %.0f times per second%s",
 			   tacho__id_text(x, name, k->process, k->kind), rate,
 			   mostly_text(mostly, f));
-	tacho__say_advice(f,
-			  "Give it a longer interval, or start it only when there is something to "
-			  "do; for work that goes on use an idle handle with a bound.");
 	tacho__say_evidence(f, f->thread, x->sum->first_ns, x->sum->last_ns, rate, "per second",
 			    "%llu callbacks", (unsigned long long)k->ns.count);
 }
@@ -245,28 +249,32 @@ static int loop_was_busy(const struct tacho__kind_sum *k)
 /* One timer that is late may be anything. */
 static uint64_t late_enough(const struct tacho__kind_sum *k)
 {
-	return k->late.count / 20 > LATE_MIN ? k->late.count / 20 : LATE_MIN;
+	uint64_t least = (uint64_t)((double)k->late.count * tacho__late_timers_share);
+
+	return least > tacho__late_timers ? least : tacho__late_timers;
 }
 
 static void find_timer_late(struct tacho__explaining *x, const struct tacho__kind_sum *k)
 {
-	double warn = tacho__limit(x, "timer-late.warn");
-	double p99 = (double)tacho__hist_at(&k->late, 0.99);
+	double warn = TACHO__LIMIT(x, TIMER_LATE_WARN);
+	double p99 = (double)tacho__hist_at(&k->late, tacho__tail);
 	char ns[TACHO__TEXT], name[TACHO__TEXT];
 	const struct tacho__poll *p = &k->worst_late.at[0];
 	struct tacho__finding *f;
 
-	if (k->late.count < 5)
+	if (k->late.count < tacho__several)
 		return;
 	tacho__id_text(x, name, k->process, k->kind);
-	if (tacho__below(x, "timer-late", name, (double)k->late.sum, p99, "timer-late.warn"))
+	if (tacho__below(x, TACHO__RULE_TIMER_LATE, name, (double)k->late.sum, p99,
+			 TACHO__LIMIT_TIMER_LATE_WARN))
 		return;
 	if (tacho__hist_above(&k->late, (uint64_t)warn) < late_enough(k)) {
-		tacho__consider(x, "timer-late", name, (double)k->late.sum, 0,
+		tacho__consider(x, TACHO__RULE_TIMER_LATE, name, 0, (double)k->late.sum,
 				"few of them were late");
 		return;
 	}
-	f = tacho__find(x, "timer-late", TACHO__SEVERITY_WARNING, k->process, (double)k->late.sum);
+	f = tacho__find(x, TACHO__RULE_TIMER_LATE, TACHO__SEVERITY_WARNING, k->process, 0);
+	f->waiting_ns = (double)k->late.sum;
 	f->kind = k->kind;
 	f->loop = p->at.loop;
 	f->thread = p->at.thread;
@@ -274,11 +282,9 @@ static void find_timer_late(struct tacho__explaining *x, const struct tacho__kin
 	tacho__say_summary(f, "the timer %s fires up to %s late",
 			   tacho__id_text(x, name, k->process, k->kind),
 			   tacho__ns_text(ns, (double)k->late.most));
-	tacho__say_advice(f, loop_was_busy(k)
-				     ? "Other callbacks of the loop were running when it was due: "
-				       "make them shorter, or fewer in one turn."
-				     : "The loop slept when it was due: its clock was behind after "
-				       "a long turn, or the kernel woke it late.");
+	if (!loop_was_busy(k))
+		tacho__say_advice(f, "The loop slept when it was due: its clock was behind after a "
+				     "long turn, or the kernel woke it late.");
 	tacho__say_evidence(f, p->at.thread, p->begin_ns - p->late_ns, p->begin_ns,
 			    (double)p->late_ns, "ns", "due, and run %s later",
 			    tacho__ns_text(ns, (double)p->late_ns));
@@ -353,18 +359,23 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	char name[TACHO__TEXT], ns[TACHO__TEXT], next[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (!flood.top || flood.count < 4 || flood.top->count < 1000)
+	if (!flood.top || flood.count < tacho__flood_clients ||
+	    flood.top->count < tacho__flood_times)
 		return;
 	tacho__loop_text(x, name, l);
-	if (tacho__below(x, "fd-flood", name, (double)flood.top->ns, share, "fd-flood.share"))
+	if (tacho__below(x, TACHO__RULE_FD_FLOOD, name, (double)flood.top->ns, share,
+			 TACHO__LIMIT_FD_FLOOD_SHARE))
 		return;
-	if (utilisation(x, l) < FLOODED || flood.top->ns < 5 * flood.second) {
-		tacho__consider(x, "fd-flood", name, (double)flood.top->ns, 0, "%s",
-				utilisation(x, l) < FLOODED ? "its loop has time for all others"
-							    : "another one takes a fifth of it");
+	if (utilisation(x, l) < tacho__flooded_share ||
+	    (double)flood.top->ns < tacho__flood_next * (double)flood.second) {
+		tacho__consider(x, TACHO__RULE_FD_FLOOD, name, (double)flood.top->ns, 0, "%s",
+				utilisation(x, l) < tacho__flooded_share
+					? "its loop has time for all others"
+					: "another one takes a fifth of it");
 		return;
 	}
-	f = find_loop(x, "fd-flood", l, (double)l->busy_ns * share / 100);
+	f = find_loop(x, TACHO__RULE_FD_FLOOD, l, (double)l->busy_ns * share / 100);
+	keeps_waiting(x, f, part_of(own_time_of(x, l->thread), f->cost_ns));
 	tacho__where_busy(x, f, l);
 	tacho__loop_text(x, name, l);
 	mostly_text(mostly, f);
@@ -378,8 +389,6 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 		tacho__say_summary(f, "descriptor %llu, one of %u, takes %.0f %% of loop %s%s",
 				   (unsigned long long)flood.top->what, flood.count, share, name,
 				   mostly);
-	tacho__say_advice(f, "Limit what one connection gets in one turn (a read budget), and slow "
-			     "down peers that send too much.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, (double)flood.top->count,
 			    "times", "ready %llu times, for %s in all; the next one took %s",
 			    (unsigned long long)flood.top->count,
@@ -415,13 +424,13 @@ static const struct tacho__loop_sum *loop_of_kind(const struct tacho__explaining
 	return NULL;
 }
 
-static int is_found(const struct tacho__explaining *x, const char *rule,
+static int is_found(const struct tacho__explaining *x, enum tacho__rule_id rule,
 		    const struct tacho__loop_sum *l)
 {
 	for (uint32_t i = 0; i < x->out->count; i++) {
 		const struct tacho__finding *f = &x->out->findings[i];
 
-		if (strcmp(f->rule, rule) == 0 && f->process == l->process && f->loop == l->loop)
+		if (f->rule == rule && f->process == l->process && f->loop == l->loop)
 			return 1;
 	}
 	return 0;
@@ -435,22 +444,21 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 	char name[TACHO__TEXT], kind[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (k->seen < 4 || k->busiest.polls < 1000 || top < 5 * (double)k->next_busy_ns ||
-	    !is_reader(x, k))
+	if (k->seen < tacho__flood_clients || k->busiest.polls < tacho__flood_times ||
+	    top < tacho__flood_next * (double)k->next_busy_ns || !is_reader(x, k))
 		return;
 	l = loop_of_kind(x, k->process, k->kind);
 	share = l && l->busy_ns ? 100 * top / (double)l->busy_ns : 0;
-	if (!l || utilisation(x, l) < FLOODED || share < tacho__limit(x, "fd-flood.share") ||
-	    is_found(x, "fd-flood", l))
+	if (!l || utilisation(x, l) < tacho__flooded_share ||
+	    share < TACHO__LIMIT(x, FD_FLOOD_SHARE) || is_found(x, TACHO__RULE_FD_FLOOD, l))
 		return;
-	f = find_loop(x, "fd-flood", l, top);
+	f = find_loop(x, TACHO__RULE_FD_FLOOD, l, top);
+	keeps_waiting(x, f, part_of(own_time_of(x, l->thread), top));
 	f->task = k->busiest.task;
 	tacho__where_kind(x, f, l, k->kind);
 	tacho__say_summary(f, "one connection of %llu takes %.0f %% of loop %s, in %s",
 			   (unsigned long long)k->seen, share, tacho__loop_text(x, name, l),
 			   tacho__id_text(x, kind, k->process, k->kind));
-	tacho__say_advice(f, "Limit what one connection gets in one turn (a read budget), and slow "
-			     "down peers that send too much.");
 	tacho__say_evidence(f, l->thread, k->busiest.first_ns, k->busiest.last_ns, top, "ns",
 			    "in %llu callbacks of task 0x%llx; the next one took %.1f ms",
 			    (unsigned long long)k->busiest.polls,
@@ -489,7 +497,7 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 	struct tacho__finding *f;
 	uint32_t n = 0;
 
-	if (utilisation(x, l) < 0.8 || l->turns < TURNS_MIN)
+	if (utilisation(x, l) < tacho__mostly_busy_share || l->turns < tacho__balance_turns)
 		return;
 	for (const struct tacho__loop_sum *o = NULL;
 	     n < LOOPS_MAX && (o = tacho__table_next(&x->sum->loops, o));) {
@@ -504,23 +512,26 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 	qsort(others, n, sizeof(others[0]), by_value);
 	median = others[n / 2];
 	ratio = (double)l->busy_ns / (double)(median ? median : 1);
-	if (tacho__below(x, "worker-imbalance", tacho__loop_text(x, name, l),
-			 (double)(l->busy_ns - median) / 2, ratio, "worker-imbalance.ratio"))
+	if (tacho__below(x, TACHO__RULE_WORKER_IMBALANCE, tacho__loop_text(x, name, l),
+			 (double)(l->busy_ns - median), ratio, TACHO__LIMIT_WORKER_IMBALANCE_RATIO))
 		return;
 	/* One descriptor that is always ready fills a loop, and keeps nobody waiting. */
 	if (own.waiting_ns < own.code_ns) {
-		tacho__consider(x, "worker-imbalance", name, (double)(l->busy_ns - median) / 2,
-				own.waiting_ns,
+		tacho__consider(x, TACHO__RULE_WORKER_IMBALANCE, name,
+				(double)(l->busy_ns - median), own.waiting_ns,
 				"while it does one thing, nothing else waits for most of the time");
 		return;
 	}
 	/* They may be there for something else, as threads for timers or signals are. */
-	if (others[n - 1] < l->busy_ns / 100 && is_found(x, "loop-saturated", l)) {
-		tacho__consider(x, "worker-imbalance", name, (double)(l->busy_ns - median) / 2, 0,
+	if ((double)others[n - 1] < tacho__least_busy_share * (double)l->busy_ns &&
+	    is_found(x, TACHO__RULE_LOOP_SATURATED, l)) {
+		tacho__consider(x, TACHO__RULE_WORKER_IMBALANCE, name,
+				(double)(l->busy_ns - median), 0,
 				"its peers serve nothing, and that it is full is said");
 		return;
 	}
-	f = find_loop(x, "worker-imbalance", l, (double)(l->busy_ns - median) / 2);
+	f = find_loop(x, TACHO__RULE_WORKER_IMBALANCE, l, (double)(l->busy_ns - median));
+	keeps_waiting(x, f, own.waiting_ns);
 	tacho__where_busy(x, f, l);
 	tacho__say_summary(
 		f,
@@ -528,9 +539,6 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 		"do",
 		tacho__id_text(x, name, l->process, l->loop),
 		tacho__thread_text(x, thread, l->process, l->thread), 100 * utilisation(x, l), n);
-	tacho__say_advice(
-		f, "Spread connections or tasks evenly: SO_REUSEPORT, round robin, or let idle "
-		   "loops steal.");
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, ratio, "times",
 			    "%.1f times as busy as the median of its peers", ratio);
 }

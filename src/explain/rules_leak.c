@@ -11,12 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "explain/rules.h"
-
-#define LEAST_NS 1e9	   /* what grows for less than that may be on its way to a bound */
-#define PER_CONNECTION 4.0 /* of one place */
-#define FULL_SHARE 0.95	   /* of a loop's time */
-#define TURNS 64.0	   /* with fewer, work is not told from time */
 
 /* What was told of a place. */
 struct place {
@@ -43,8 +39,10 @@ static void take_work(const struct tacho__explaining *x, struct work *w)
 			sum[i + 1] += (double)l->did.at[i];
 	for (uint32_t i = 0; i < TACHO__SERIES; i++)
 		sum[i + 1] += sum[i];
-	for (uint32_t i = 0; sum[TACHO__SERIES] < TURNS && i <= TACHO__SERIES; i++)
-		sum[i] = i * TURNS;
+	if (sum[TACHO__SERIES] >= (double)tacho__leak_turns)
+		return;
+	for (uint32_t i = 0; i <= TACHO__SERIES; i++)
+		sum[i] = i;
 }
 
 static int is_told(const struct tacho_definition *d, uint8_t def_class, const char *unit)
@@ -131,9 +129,10 @@ static int keeps_growing(const struct tacho__explaining *x, const struct place *
 	const double *q = p->floor;
 	double ns = (double)(p->gauge->last_ns - p->gauge->first_ns);
 
-	return ns >= LEAST_NS && ns >= tacho__window_ns(x) / 2 && q[0] >= 0 && q[1] > q[0] &&
-	       q[2] > q[1] && q[3] - q[2] >= (q[3] - q[0]) / 6 &&
-	       p->gauge->last - p->late >= growth(p) / 6 / 8;
+	return ns >= (double)tacho__leak_ns && ns >= tacho__window_ns(x) / 2 && q[0] >= 0 &&
+	       q[1] > q[0] && q[2] > q[1] &&
+	       q[3] - q[2] >= (q[3] - q[0]) * tacho__last_quarter_share &&
+	       p->gauge->last - p->late >= growth(p) * tacho__last_quarter_share / 8;
 }
 
 static double connections(const struct tacho__explaining *x, const struct work *w)
@@ -153,7 +152,7 @@ static int is_full(const struct tacho__explaining *x)
 {
 	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));)
 		if (!l->serves_one &&
-		    (double)l->busy_ns >= FULL_SHARE * (double)(l->busy_ns + l->parked_ns) &&
+		    (double)l->busy_ns >= tacho__full_share * (double)(l->busy_ns + l->parked_ns) &&
 		    (double)l->busy_ns >= tacho__window_ns(x) / 2)
 			return 1;
 	return 0;
@@ -173,6 +172,7 @@ static const char *many_text(char out[TACHO__TEXT], const struct place *p)
 	return out;
 }
 
+/* NULL: that of the rule. */
 static const char *advice(const struct place *p)
 {
 	if (strncmp(p->d->name, "uv_", 3) == 0)
@@ -187,26 +187,27 @@ static const char *advice(const struct place *p)
 	if (is_descriptor(p))
 		return "Close each on all paths, also after errors: when the program may have no "
 		       "more of them, it can neither accept a connection nor open a file.";
-	return "Delete or free each when it is done with, on all paths: also when a session ends "
-	       "early.";
+	return NULL;
 }
 
 static void find(struct tacho__explaining *x, const struct place *p)
 {
 	const struct tacho__counter_sum *k = p->gauge;
 	double seconds = (double)(k->last_ns - k->first_ns) / 1e9;
-	struct tacho__finding *f = tacho__find(x, "handle-leak", TACHO__SEVERITY_WARNING,
-					       k->process, k->last * tacho__window_ns(x) / 1e6);
+	struct tacho__finding *f =
+		tacho__find(x, TACHO__RULE_HANDLE_LEAK, TACHO__SEVERITY_WARNING, k->process, 0);
 	char many[TACHO__TEXT];
 
 	f->thread = k->thread;
+	f->subject = tacho__hash_bytes(p->d->name, strlen(p->d->name), 0);
 	tacho__where_id(x, f, (uint32_t)p->d->value, x->sum->last_ns);
 	tacho__say_summary(
 		f,
 		"%s pile up: %.0f were begun here, %.0f of them have ended, and the number "
 		"that is alive grows",
 		many_text(many, p), p->begun, p->ended);
-	tacho__say_advice(f, "%s", advice(p));
+	if (advice(p))
+		tacho__say_advice(f, "%s", advice(p));
 	tacho__say_evidence(f, k->thread, k->first_ns, k->last_ns, k->last, "alive",
 			    "from %.0f to %.0f alive", k->first, k->last);
 	if (seconds > 0 && p->begun > 0)
@@ -232,7 +233,7 @@ static void take_all(const struct tacho__explaining *x, struct leaks *l)
 {
 	struct place p;
 
-	l->limit = tacho__limit(x, "handle-leak.count");
+	l->limit = TACHO__LIMIT(x, HANDLE_LEAK_COUNT);
 	l->rest = 0;
 	take_work(x, &l->work);
 	l->open = connections(x, &l->work);
@@ -246,7 +247,7 @@ static void take_all(const struct tacho__explaining *x, struct leaks *l)
 static const char *no_leak(const struct tacho__explaining *x, const struct leaks *l,
 			   const struct place *p)
 {
-	if (growth(p) <= PER_CONNECTION * l->open)
+	if (growth(p) <= tacho__per_connection * l->open)
 		return "some grow in number as the open connections do";
 	if (p->ended >= p->begun / 2 && is_full(x))
 		return "some grow in number while their loop is full";
@@ -258,8 +259,8 @@ static const char *no_leak(const struct tacho__explaining *x, const struct leaks
 
 void tacho__rules_leak(struct tacho__explaining *x)
 {
-	int hooked = tacho__source_is_on(x, x->process, "threads");
 	const char *dropped, *why = "";
+	int told = 0;
 	char many[TACHO__TEXT];
 	struct leaks l;
 	struct place p;
@@ -269,19 +270,18 @@ void tacho__rules_leak(struct tacho__explaining *x)
 	     (k = tacho__table_next(&x->sum->counters, k));) {
 		if (!take_place(x, k, &l.work, &p))
 			continue;
-		hooked = 1;
+		told = 1;
 		if (!grows(x, &l, &p))
 			continue;
 		take_counts(x, &p);
 		dropped = no_leak(x, &l, &p);
 		if (dropped)
-			tacho__consider(x, "handle-leak", many_text(many, &p),
-					p.gauge->last * tacho__window_ns(x) / 1e6, 0, "%s",
+			tacho__consider(x, TACHO__RULE_HANDLE_LEAK, many_text(many, &p), 0, 0, "%s",
 					dropped);
 		else
 			find(x, &p);
 		why = dropped ? dropped : why;
 	}
-	tacho__cover(x, "handle-leak", hooked, "%s",
-		     hooked ? why : "what is begun and ended was not recorded");
+	if (told)
+		tacho__cover(x, TACHO__RULE_HANDLE_LEAK, 1, "%s", why);
 }

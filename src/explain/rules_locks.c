@@ -34,16 +34,24 @@ static void find_crowded(struct tacho__explaining *x, const struct tacho__lock_s
 	struct tacho__finding *f;
 
 	/* Condition variables and semaphores are what idle threads wait for. */
-	if (k->is_signal || !k->worst_any.count || k->ns.count < 10 || tacho__idles(x->reader, l))
+	if (k->is_signal || !k->worst_any.count || k->ns.count < tacho__crowd_waits ||
+	    tacho__idles(x->reader, l))
 		return;
 	snprintf(all, sizeof(all), "threads wait for lock 0x%llx", (unsigned long long)k->lock);
-	if (tacho__below(x, "lock-contention", all, outside, share, "lock-contention.share"))
+	if (tacho__below(x, TACHO__RULE_LOCK_CONTENTION, all, outside, share,
+			 TACHO__LIMIT_LOCK_CONTENTION_SHARE))
 		return;
 	for (uint32_t i = 0; i < x->out->count; i++)
-		if (x->out->findings[i].lock == k->lock &&
+		if (x->out->findings[i].lock == k->lock && x->out->findings[i].severity &&
 		    x->out->findings[i].process == k->process)
 			return;
-	f = tacho__find(x, "lock-contention", TACHO__SEVERITY_WARNING, k->process, outside);
+	f = tacho__find(x, TACHO__RULE_LOCK_CONTENTION, TACHO__SEVERITY_WARNING, k->process,
+			outside);
+	tacho__measured(x, f,
+			&(struct tacho__measure){.count = k->ns.count,
+						 .longest_ns = k->ns.most,
+						 .total_ns = k->ns.sum});
+	f->waiting_ns = outside;
 	f->lock = k->lock;
 	f->loop = l->at.loop;
 	f->thread = l->at.thread;

@@ -4,10 +4,6 @@
 
 #include "explain/causes.h"
 
-#define WORKS_MIN 5u
-/* Of code that keeps a pool, what must have been seen to run: else others have its CPU. */
-#define RUNS 0.7
-
 /*
  * Work of libuv's own (files, names): when its pool begins with it is not seen, only when it is
  * done. What it takes by itself is known from that which found a thread free; only what is
@@ -139,7 +135,7 @@ static int is_own_doing(const struct tacho__explaining *x, const struct kept *k)
 		return 1;
 	case TACHO__OWNS_CODE:
 		return !tacho__source_is_on(x, x->process, "cpu_samples") ||
-		       k->cpu_ns >= RUNS * k->code_ns;
+		       k->cpu_ns >= tacho__runs_share * k->code_ns;
 	default:
 		return 0;
 	}
@@ -182,31 +178,34 @@ static const char *keeper_text(const struct tacho__explaining *x, struct tacho__
 static void find_own_pool(struct tacho__explaining *x, uint32_t index)
 {
 	const struct tacho__ledger_pool *p = &x->out->ledger->pools[index];
-	double warn = tacho__limit(x, "pool-exhausted.warn"), share, p99;
+	double warn = TACHO__LIMIT(x, POOL_EXHAUSTED_WARN), share, p99;
 	char ns[TACHO__TEXT], sum[TACHO__TEXT], text[4 * TACHO__TEXT];
 	struct tacho__finding *f;
 	struct kept k;
 
 	look_at_keepers(x, index + 1, &k);
 	share = 100 * k.waiting_ns / tacho__window_ns(x);
-	p99 = (double)tacho__hist_at(&p->wait, 0.99);
+	p99 = (double)tacho__hist_at(&p->wait, tacho__tail);
 	snprintf(text, sizeof(text), "work of a pool of %u threads", p->threads);
-	if (tacho__below(x, "pool-exhausted", text, k.waiting_ns, p99, "pool-exhausted.warn") ||
-	    tacho__below(x, "pool-exhausted", text, k.waiting_ns, share, "waiting.share"))
+	if (tacho__below(x, TACHO__RULE_POOL_EXHAUSTED, text, k.waiting_ns, p99,
+			 TACHO__LIMIT_POOL_EXHAUSTED_WARN) ||
+	    tacho__below(x, TACHO__RULE_POOL_EXHAUSTED, text, k.waiting_ns, share,
+			 TACHO__LIMIT_WAITING_SHARE))
 		return;
 	if (!is_own_doing(x, &k)) {
-		tacho__consider(x, "pool-exhausted", text, 0, k.waiting_ns,
+		tacho__consider(x, TACHO__RULE_POOL_EXHAUSTED, text, 0, k.waiting_ns,
 				"its threads did not run: others had their CPU");
 		return;
 	}
 	if (k.most->owns == TACHO__OWNS_LOCK && !k.most->worst->is_signal) {
-		tacho__consider(x, "pool-exhausted", text, 0, k.waiting_ns,
+		tacho__consider(x, TACHO__RULE_POOL_EXHAUSTED, text, 0, k.waiting_ns,
 				"its threads wait for a lock: more of them would wait as well");
 		return;
 	}
-	f = tacho__find(x, "pool-exhausted",
-			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
-			x->process, k.waiting_ns);
+	f = tacho__find(x, TACHO__RULE_POOL_EXHAUSTED,
+			p99 >= tacho__critical_times * warn ? TACHO__SEVERITY_CRITICAL
+							    : TACHO__SEVERITY_WARNING,
+			x->process, 0);
 	f->waiting_ns = k.waiting_ns;
 	f->lock = p->lock;
 	f->pool = index + 1;
@@ -215,9 +214,6 @@ static void find_own_pool(struct tacho__explaining *x, uint32_t index)
 			   tacho__ns_text(ns, (double)p->longest_ns), p->threads,
 			   keeper_text(x, f, k.most, text));
 	tacho__where_id(x, f, p->place, x->sum->last_ns);
-	tacho__say_advice(f,
-			  "Give the pool more threads, or what takes long a pool of its own; and "
-			  "take in less while its queue is long.");
 	tacho__say_evidence(f, f->thread, p->longest_at_ns, p->longest_at_ns + p->longest_ns,
 			    (double)p->longest_ns, "ns", "the oldest waited %s", ns);
 	tacho__say_evidence(f, f->thread, x->sum->first_ns, x->sum->last_ns, k.waiting_ns, "ns",
@@ -244,8 +240,8 @@ static struct pool look_at_pool(const struct tacho__explaining *x, uint32_t proc
 		p.needs_ns += needs(k);
 		if (!p.taker || needs(k) > needs(p.taker))
 			p.taker = k;
-		if (waiters(k) >= WORKS_MIN &&
-		    (!p.sufferer || waits(k, 0.99) > waits(p.sufferer, 0.99)))
+		if (waiters(k) >= tacho__several &&
+		    (!p.sufferer || waits(k, tacho__tail) > waits(p.sufferer, tacho__tail)))
 			p.sufferer = k;
 	}
 	return p;
@@ -268,7 +264,7 @@ static void find_pool(struct tacho__explaining *x, uint32_t process)
 {
 	const struct tacho__pool_sum *pool = &x->sum->process[process].pool;
 	struct pool p = look_at_pool(x, process);
-	double warn = tacho__limit(x, "pool-exhausted.warn"), p99;
+	double warn = TACHO__LIMIT(x, POOL_EXHAUSTED_WARN), p99;
 	uint32_t threads = pool->workers ? pool->workers : TACHO__POOL_THREADS;
 	char ns[TACHO__TEXT], name[TACHO__TEXT], other[TACHO__TEXT], text[4 * TACHO__TEXT] = "";
 	struct tacho__finding *f;
@@ -278,21 +274,24 @@ static void find_pool(struct tacho__explaining *x, uint32_t process)
 		return;
 	/* Work that waits while threads idle does not wait for the pool, and all threads were busy
 	   for as long as one work waited for any of them. */
-	p99 = waits(p.sufferer, 0.99);
+	p99 = waits(p.sufferer, tacho__tail);
 	if (is_seen(p.sufferer) ? pool->most_waiting <= 1 : pool->most_ahead < threads)
 		return;
 	tacho__id_text(x, other, process, p.sufferer->kind);
-	if (tacho__below(x, "pool-exhausted", other, p.wait_ns, p99, "pool-exhausted.warn"))
+	if (tacho__below(x, TACHO__RULE_POOL_EXHAUSTED, other, p.wait_ns, p99,
+			 TACHO__LIMIT_POOL_EXHAUSTED_WARN))
 		return;
-	if (p99 > 2 * p.needs_ns / threads ||
-	    (!is_seen(p.sufferer) && p99 < 5 * usual(p.sufferer))) {
-		tacho__consider(x, "pool-exhausted", other, 0, p.wait_ns,
+	if (p99 > tacho__pool_needs_times * p.needs_ns / threads ||
+	    (!is_seen(p.sufferer) && p99 < tacho__pool_usual_times * usual(p.sufferer))) {
+		tacho__consider(x, TACHO__RULE_POOL_EXHAUSTED, other, 0, p.wait_ns,
 				"the pool had too little to do to keep it waiting for so long");
 		return;
 	}
-	f = tacho__find(x, "pool-exhausted",
-			p99 >= 5 * warn ? TACHO__SEVERITY_CRITICAL : TACHO__SEVERITY_WARNING,
-			process, p.wait_ns);
+	f = tacho__find(x, TACHO__RULE_POOL_EXHAUSTED,
+			p99 >= tacho__critical_times * warn ? TACHO__SEVERITY_CRITICAL
+							    : TACHO__SEVERITY_WARNING,
+			process, 0);
+	f->waiting_ns = p.wait_ns;
 	f->kind = p.taker->kind;
 	look_at_keepers(x, 0, &k);
 	if (is_own_doing(x, &k) && k.most->worst->kind == f->kind &&
@@ -318,9 +317,9 @@ static int loop_is_gone(const struct tacho__explaining *x, uint32_t process)
 {
 	for (uint32_t i = 0; i < x->out->count; i++)
 		if (x->out->findings[i].process == process &&
-		    (strcmp(x->out->findings[i].rule, "hang") == 0 ||
-		     strcmp(x->out->findings[i].rule, "never-yields") == 0 ||
-		     strcmp(x->out->findings[i].rule, "crash") == 0))
+		    (x->out->findings[i].rule == TACHO__RULE_HANG ||
+		     x->out->findings[i].rule == TACHO__RULE_NEVER_YIELDS ||
+		     x->out->findings[i].rule == TACHO__RULE_CRASH))
 			return 1;
 	return 0;
 }
@@ -349,10 +348,11 @@ static void find_stuck_pool(struct tacho__explaining *x, uint32_t process)
 	    p->missing || p->dropped || loop_is_gone(x, process))
 		return;
 	waited = sufferer->left.done_ns ? sufferer->left.done_ns - sufferer->left.submit_ns : 0;
-	if ((double)waited < tacho__limit(x, "hang.ns"))
+	if ((double)waited < TACHO__LIMIT(x, HANG_NS))
 		return;
-	f = tacho__find(x, "pool-exhausted", TACHO__SEVERITY_CRITICAL, process,
-			(double)waited * (double)count);
+	f = tacho__find(x, TACHO__RULE_POOL_EXHAUSTED, TACHO__SEVERITY_CRITICAL, process, 0);
+	f->waiting_ns = (double)waited; /* at least: when the others were given is not kept */
+	f->rests = TACHO__RESTS_ON_ABSENCE;
 	f->kind = keeper->kind;
 	tacho__where_id(x, f, keeper->kind, x->sum->last_ns);
 	tacho__say_summary(f,

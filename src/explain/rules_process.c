@@ -3,11 +3,6 @@
 #include <string.h>
 
 #include "explain/rules.h"
-#include "format/definition.h"
-#include "model/language.h"
-
-#define IDLE 0.01 /* of the window at most, for each loop */
-#define SURVIVED_NS 1000000000u
 
 /* Whether the function is one in which a program ends itself, or what languages have above it. */
 static int is_abort(const char *function)
@@ -64,8 +59,9 @@ static int is_survived(const struct tacho__explaining *x, const struct tacho_cra
 	if (c->survived || !p)
 		return c->survived;
 	if (p->end_how == TACHO_END_KILLED)
-		return p->end_status != (uint32_t)c->signal && p->until_ns > c->ns + SURVIVED_NS;
-	return p->alive == TACHO_ALIVE_YES && x->sum->last_ns > c->ns + SURVIVED_NS;
+		return p->end_status != (uint32_t)c->signal &&
+		       p->until_ns > c->ns + tacho__survived_ns;
+	return p->alive == TACHO_ALIVE_YES && x->sum->last_ns > c->ns + tacho__survived_ns;
 }
 
 static void find_crash(struct tacho__explaining *x, const struct tacho_crash_info *c)
@@ -74,11 +70,12 @@ static void find_crash(struct tacho__explaining *x, const struct tacho_crash_inf
 	int survived = is_survived(x, c, p);
 	struct tacho__place places[TACHO__PLACES_MAX];
 	char where[2 * TACHO__TEXT], name[TACHO__TEXT];
-	struct tacho__finding *f =
-		tacho__find(x, "crash", survived ? TACHO__SEVERITY_INFO : TACHO__SEVERITY_CRITICAL,
-			    c->process, survived ? 0 : tacho__window_ns(x));
+	struct tacho__finding *f = tacho__find(
+		x, TACHO__RULE_CRASH, survived ? TACHO__SEVERITY_INFO : TACHO__SEVERITY_CRITICAL,
+		c->process, 0);
 	uint32_t n;
 
+	f->subject = (uint32_t)c->signal;
 	/* A handler that ends the program tells less than what it was called for. */
 	n = tacho__places_of_frames(x->reader, c->process, c->frames + c->interrupted,
 				    c->frame_count - c->interrupted, 1, c->ns, places,
@@ -90,9 +87,8 @@ static void find_crash(struct tacho__explaining *x, const struct tacho_crash_inf
 			   tacho__signal_text(name, (uint32_t)c->signal), c->signal,
 			   f->where_count ? " in " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
-	tacho__say_advice(f, survived ? "The program's own handler of the signal went on after it."
-				      : "The stack above and the last events of this thread "
-					"('tacho cat') show how it got there.");
+	if (survived)
+		tacho__say_advice(f, "The program's own handler of the signal went on after it.");
 	crash_evidence(f, c, p);
 }
 
@@ -113,34 +109,32 @@ double tacho__idle_share(const struct tacho__explaining *x, uint32_t process)
 
 static void find_downstream(struct tacho__explaining *x, const struct tacho__span_sum *k)
 {
-	double p99 = (double)tacho__hist_at(&k->ns, 0.99);
+	double p99 = (double)tacho__hist_at(&k->ns, tacho__tail);
 	const struct tacho__span *s = &k->worst.at[0];
 	char ns[TACHO__TEXT], name[TACHO__TEXT];
 	struct tacho__finding *f;
 
 	/* Spans of a thread are its own doing. */
-	if (!k->async || k->ns.count < 5 || tacho__is_runtime_span(x, k->name))
+	if (!k->async || k->ns.count < tacho__several || tacho__is_runtime_span(x, k->name))
 		return;
 	tacho__id_text(x, name, k->process, k->name);
-	if (tacho__below(x, "downstream-wait", name, (double)k->ns.sum / 2, p99,
-			 "downstream-wait.warn"))
+	if (tacho__below(x, TACHO__RULE_DOWNSTREAM_WAIT, name, (double)k->ns.sum, p99,
+			 TACHO__LIMIT_DOWNSTREAM_WAIT_WARN))
 		return;
 	if (tacho__idle_share(x, k->process) < 0.5) {
-		tacho__consider(x, "downstream-wait", name, (double)k->ns.sum / 2, 0,
+		tacho__consider(x, TACHO__RULE_DOWNSTREAM_WAIT, name, (double)k->ns.sum, 0,
 				"the loops were busy meanwhile");
 		return;
 	}
-	f = tacho__find(x, "downstream-wait", TACHO__SEVERITY_WARNING, k->process,
-			(double)k->ns.sum / 2);
+	f = tacho__find(x, TACHO__RULE_DOWNSTREAM_WAIT, TACHO__SEVERITY_WARNING, k->process,
+			(double)k->ns.sum);
+	f->waiting_ns = f->cost_ns; /* whoever asked for it does */
 	tacho__where_id(x, f, k->name, x->sum->last_ns);
 	tacho__say_summary(f,
 			   "%s takes up to %s while the loops idle: it waits for something outside "
 			   "this process",
 			   tacho__id_text(x, name, k->process, k->name),
 			   tacho__ns_text(ns, (double)k->ns.most));
-	tacho__say_advice(
-		f, "Look at what it calls: 'tacho blame --span' shows when it waited and for "
-		   "what.");
 	tacho__say_evidence(f, s->at.thread, s->begin_ns, s->end_ns,
 			    (double)(s->end_ns - s->begin_ns), "ns", "the longest took %s", ns);
 }
@@ -153,26 +147,56 @@ static void find_outlier(struct tacho__explaining *x, uint32_t process, uint32_t
 	char ns[TACHO__TEXT], name[TACHO__TEXT], usual[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (h->count < 20 || most < tacho__limit(x, "outlier.ns") ||
-	    most < tacho__limit(x, "outlier.ratio") * p50)
+	if (h->count < tacho__usual_count || most < TACHO__LIMIT(x, OUTLIER_NS) ||
+	    most < TACHO__LIMIT(x, OUTLIER_RATIO) * p50)
 		return;
-	f = tacho__find(x, "outlier", TACHO__SEVERITY_INFO, process, most);
+	f = tacho__find(x, TACHO__RULE_OUTLIER, TACHO__SEVERITY_INFO, process, most);
 	f->kind = id;
 	f->thread = thread;
 	tacho__where_id(x, f, id, to_ns);
 	tacho__say_summary(f, "%s took %s once, %.0f times as long as usual (%s)",
 			   tacho__id_text(x, name, process, id), tacho__ns_text(ns, most),
 			   most / (p50 > 0 ? p50 : 1), tacho__ns_text(usual, p50));
-	tacho__say_advice(f, "'tacho blame --slowest 5' shows where its time went.");
 	tacho__say_evidence(f, thread, from_ns, to_ns, most, "ns", "the longest of %llu",
 			    (unsigned long long)h->count);
 }
 
 /* ---------------------------------------------------------- what was recorded */
 
+/* Subjects of recorder-loss. */
+enum { LOST_FILE = 1, LOST_RECORDS, LOST_TIME };
+
 static double share_of(double missing, double rest)
 {
 	return missing > 0 ? 100.0 * missing / (missing + rest) : 0;
+}
+
+static enum tacho__severity severity_of_loss(const struct tacho__explaining *x, double percent)
+{
+	return percent >= TACHO__LIMIT(x, RECORDER_LOSS_CRITICAL) ? TACHO__SEVERITY_CRITICAL
+	       : percent >= TACHO__LIMIT(x, RECORDER_LOSS_WARN)	  ? TACHO__SEVERITY_WARNING
+								  : TACHO__SEVERITY_INFO;
+}
+
+/* The file itself is damaged. How much of a file that is cut is missing nobody knows. */
+static void find_damage(struct tacho__explaining *x, uint32_t process)
+{
+	const struct tacho__readable *r = &x->out->processes[process].readable;
+	enum tacho__severity severity = severity_of_loss(x, 100 * (1 - r->share));
+	struct tacho__finding *f;
+
+	if (r->is_cut && severity < TACHO__SEVERITY_WARNING)
+		severity = TACHO__SEVERITY_WARNING;
+	f = tacho__find(x, TACHO__RULE_RECORDER_LOSS, severity, process, 0);
+	f->subject = LOST_FILE;
+	tacho__say_summary(f, "%s", r->text);
+	tacho__say_advice(f, "Copy it again from where it was recorded, or record again. 'tacho "
+			     "info' lists what cannot be read.");
+	if (r->lost)
+		tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, (double)r->lost,
+				    "records", "%s%llu records are missing",
+				    r->is_uncounted ? "at least " : "",
+				    (unsigned long long)r->lost);
 }
 
 /* Records that are missing in the window, or that never found room in the box. */
@@ -186,25 +210,23 @@ static void find_loss(struct tacho__explaining *x, uint32_t process)
 	double share = share_of(missing, (double)p->events);
 	struct tacho__finding *f;
 
+	if (x->out->processes[process].readable.is_damaged) {
+		find_damage(x, process);
+		return;
+	}
 	if (share_of(never, ever) > share) {
 		missing = never;
 		share = share_of(never, ever);
 	}
-	if (share < tacho__limit(x, "recorder-loss.share"))
+	if (share < TACHO__LIMIT(x, RECORDER_LOSS_SHARE))
 		return;
 	/* When most is missing, what else is found may be wrong. */
-	f = tacho__find(x, "recorder-loss",
-			share >= tacho__limit(x, "recorder-loss.critical")
-				? TACHO__SEVERITY_CRITICAL
-			: share >= tacho__limit(x, "recorder-loss.warn") ? TACHO__SEVERITY_WARNING
-									 : TACHO__SEVERITY_INFO,
-			process, 0);
+	f = tacho__find(x, TACHO__RULE_RECORDER_LOSS, severity_of_loss(x, share), process, 0);
+	f->subject = LOST_RECORDS;
 	tacho__say_summary(f,
 			   "%.0f %% of the records are missing (%.0f): the box was too small for "
 			   "all threads",
 			   share, missing);
-	tacho__say_advice(f, "Raise the budget (--memory, TACHO_MAX_BYTES) or count short polls "
-			     "(--poll-threshold).");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, missing, "records",
 			    "%.0f records are missing", missing);
 }
@@ -231,9 +253,10 @@ static void find_bad_clock(struct tacho__explaining *x, uint32_t process)
 	int back = has_problem(x, "clock-back"), unknown = has_problem(x, "clock-unknown");
 	struct tacho__finding *f;
 
-	if (!back && !unknown && share < tacho__limit(x, "recorder-loss.warn"))
+	if (!back && !unknown && share < TACHO__LIMIT(x, RECORDER_LOSS_WARN))
 		return;
-	f = tacho__find(x, "recorder-loss", TACHO__SEVERITY_CRITICAL, process, 0);
+	f = tacho__find(x, TACHO__RULE_RECORDER_LOSS, TACHO__SEVERITY_CRITICAL, process, 0);
+	f->subject = LOST_TIME;
 	if (unknown)
 		tacho__say_summary(f, "nothing says how fast the recording's clock went: times, "
 				      "and the findings that rest on them, mean nothing");
@@ -247,9 +270,10 @@ static void find_bad_clock(struct tacho__explaining *x, uint32_t process)
 				    "%.0f records have the time of the one before", equal);
 }
 
-/* Of the threads that a quota kept from running: how many, and what it took of the one it took most
-   of, as the ledger has it. */
-static double most_throttled(const struct tacho__explaining *x, uint32_t process, uint32_t *threads)
+/* Of the threads that a quota kept from running: how many, what waited for them, and what it took of the
+   one it took most of, as the ledger has it. */
+static double most_throttled(const struct tacho__explaining *x, uint32_t process, uint32_t *threads,
+			     double *waiting_ns)
 {
 	const struct tacho__ledger *l = x->out->ledger;
 	double *ns = calloc(l->thread_count + 1u, sizeof(*ns)), most = 0;
@@ -261,6 +285,7 @@ static double most_throttled(const struct tacho__explaining *x, uint32_t process
 			continue;
 		*threads += ns[o->thread] <= 0;
 		ns[o->thread] += (double)o->ns;
+		*waiting_ns += (double)o->waiting_ns;
 		most = ns[o->thread] > most ? ns[o->thread] : most;
 	}
 	free(ns);
@@ -279,14 +304,16 @@ static void find_throttled(struct tacho__explaining *x, const struct tacho__coun
 	double most;
 
 	if (!d || d->def_class != TACHO_DEF_COUNTER || strcmp(d->name, "cgroup throttled") != 0 ||
-	    tacho__below(x, "cpu-throttled", "the CPU quota", ns, share, "cpu-throttled.share"))
+	    tacho__below(x, TACHO__RULE_CPU_THROTTLED, "the CPU quota", ns, share,
+			 TACHO__LIMIT_CPU_THROTTLED_SHARE))
 		return;
-	f = tacho__find(x, "cpu-throttled",
-			share >= 5 * tacho__limit(x, "cpu-throttled.share")
+	f = tacho__find(x, TACHO__RULE_CPU_THROTTLED,
+			share >= tacho__critical_times * TACHO__LIMIT(x, CPU_THROTTLED_SHARE)
 				? TACHO__SEVERITY_CRITICAL
 				: TACHO__SEVERITY_WARNING,
 			k->process, ns);
-	most = most_throttled(x, k->process, &threads);
+	f->is_shared = 1; /* by all processes of the cgroup */
+	most = most_throttled(x, k->process, &threads, &f->waiting_ns);
 	tacho__ns_text(text, ns);
 	if (threads <= 1 && share <= 100)
 		tacho__say_summary(f,
@@ -304,18 +331,16 @@ static void find_throttled(struct tacho__explaining *x, const struct tacho__coun
 			"the CPU quota of its cgroup stopped its threads for %s, added "
 			"up over all CPUs, and one of them for %s, %.0f %% of the window",
 			text, tacho__ns_text(thread, most), 100 * most / tacho__window_ns(x));
-	tacho__say_advice(f, "Raise the quota (cpu.max, the CPU limit of the container), or use "
-			     "fewer threads at once: when a period's share is used up, all of them "
-			     "stop until the next period.");
-	tacho__say_evidence(f, 0, k->first_ns, k->last_ns, ns, "ns", "stopped by the quota for %s",
-			    text);
+	tacho__say_evidence(f, 0, k->first_ns, k->last_ns, ns, "ns",
+			    "stopped by the quota for %s%s", text,
+			    threads <= 1 && share <= 100 ? "" : ", added up over all CPUs");
 }
 
 /* 1: there is enough to say that nothing is wrong. */
 static int enough(const struct tacho__explaining *x)
 {
-	return tacho__window_ns(x) >= tacho__limit(x, "not-enough-data.ns") &&
-	       (double)x->sum->events >= tacho__limit(x, "not-enough-data.events");
+	return tacho__window_ns(x) >= TACHO__LIMIT(x, NOT_ENOUGH_DATA_NS) &&
+	       (double)x->sum->events >= TACHO__LIMIT(x, NOT_ENOUGH_DATA_EVENTS);
 }
 
 int tacho__is_idle(const struct tacho__explaining *x)
@@ -327,9 +352,8 @@ int tacho__is_idle(const struct tacho__explaining *x)
 		if (l->busy_ns + l->delay_ns > busy)
 			busy = l->busy_ns + l->delay_ns;
 	}
-	return x->sum->loops.count &&
-	       tacho__window_ns(x) >= tacho__limit(x, "not-enough-data.ns") &&
-	       (double)busy <= IDLE * tacho__window_ns(x);
+	return x->sum->loops.count && tacho__window_ns(x) >= TACHO__LIMIT(x, NOT_ENOUGH_DATA_NS) &&
+	       (double)busy <= tacho__least_busy_share * tacho__window_ns(x);
 }
 
 static void find_not_enough(struct tacho__explaining *x)
@@ -340,7 +364,8 @@ static void find_not_enough(struct tacho__explaining *x)
 
 	if ((enough(x) && loops) || tacho__is_idle(x))
 		return;
-	f = tacho__find(x, "not-enough-data", TACHO__SEVERITY_INFO, x->process, 0);
+	f = tacho__find(x, TACHO__RULE_NOT_ENOUGH_DATA, TACHO__SEVERITY_INFO, x->process, 0);
+	f->subject = loops != 0;
 	if (enough(x))
 		tacho__say_summary(f, "no loop was seen, so there is nothing to judge");
 	else
@@ -348,116 +373,10 @@ static void find_not_enough(struct tacho__explaining *x)
 			f, "%llu events in %s are too few to tell",
 			(unsigned long long)x->sum->events,
 			tacho__ns_text(ns, (double)(x->sum->last_ns - x->sum->first_ns)));
-	tacho__say_advice(f,
-			  "Record for longer, under load. 'tacho doctor' says what can be recorded "
-			  "of a program.");
-}
-
-static int is_covered(const struct tacho__explaining *x, const char *rule)
-{
-	for (uint32_t i = 0; i < x->out->coverage_count; i++)
-		if (strcmp(x->out->coverage[i].rule, rule) == 0)
-			return 1;
-	return 0;
-}
-
-/* Tokio's workers are seen, and nobody tells of their tasks. */
-static int has_silent_tokio(const struct tacho__explaining *x)
-{
-	int seen = 0;
-
-	for (const struct tacho__loop_sum *l = NULL; (l = tacho__table_next(&x->sum->loops, l));)
-		if (l->level == TACHO_LEVEL_API)
-			return 0;
-	for (uint32_t i = 0; i < tacho_read_thread_count(x->reader); i++) {
-		const struct tacho_thread *t = tacho_read_thread(x->reader, i);
-
-		seen |= t->process == x->process && tacho__is_tokio(t->name);
-	}
-	return seen;
-}
-
-/* Rules that need what only some programs tell. */
-static void cover_told(struct tacho__explaining *x)
-{
-	const struct tacho__summary *s = x->sum;
-	int works = s->works.count != 0 || x->out->ledger->pool_count, spans = s->spans.count != 0,
-	    late = 0, gauges = 0, silent = has_silent_tokio(x);
-
-	for (const struct tacho__kind_sum *k = NULL; (k = tacho__table_next(&s->kinds, k));)
-		late |= k->late.count != 0;
-	for (const struct tacho__counter_sum *k = NULL; (k = tacho__table_next(&s->counters, k));) {
-		if (!k->depth) {
-			const struct tacho_definition *d =
-				tacho_read_definition(x->reader, k->process, k->name);
-
-			gauges |= d && d->def_class == TACHO_DEF_GAUGE &&
-				  strcmp(d->name, TACHO_GAUGE_CPUS) != 0;
-		}
-	}
-	tacho__cover(x, "pool-exhausted", works, "%s", works ? "" : "no work of a pool was seen");
-	tacho__cover(x, "timer-late", late, "%s", late ? "" : "no timer that says when it was due");
-	tacho__cover(x, "downstream-wait", spans, "%s", spans ? "" : "the program tells no spans");
-	/* Those of libuv are recorded only when there is something in them. */
-	gauges |= tacho__source_is_on(x, x->process, "libuv");
-	tacho__cover(x, "write-backlog", gauges, "%s", gauges ? "" : "no gauge of what is queued");
-	tacho__cover(x, "memory-growth", gauges, "%s",
-		     gauges ? "" : "the program tells no gauge of its memory");
-	tacho__cover(x, "stuck-task", !silent, "%s", silent ? TACHO__TOKIO_HOW : "");
-	tacho__cover(x, "task-leak", !silent, "%s", silent ? "no task was told" : "");
-	for (uint32_t i = 0; i < tacho__rule_count; i++)
-		if (!is_covered(x, tacho__rules[i].id))
-			tacho__cover(x, tacho__rules[i].id, 1, "%s", "");
-}
-
-/* A callback that had not ended where the records do, of a process whose end nobody saw. */
-static void cover_unseen_end(struct tacho__explaining *x)
-{
-	const struct tacho__poll *last = NULL;
-	char name[TACHO__TEXT];
-
-	if (!tacho__ended_unseen(tacho_read_process(x->reader, x->process)))
-		return;
-	for (const struct tacho__open_poll *o = NULL;
-	     (o = tacho__table_next(&x->gathered.open, o));)
-		if (o->poll.kind && o->poll.end_ns >= x->sum->process[x->process].end_ns &&
-		    (!last || o->poll.begin_ns > last->begin_ns))
-			last = &o->poll;
-	if (!last)
-		return;
-	x->out->processes[x->process].ended_badly = 1;
-	tacho__callback_text(x, name, last);
-	tacho__cover(x, "never-yields", 0, "%s had not come back, and nobody saw until when", name);
-	tacho__cover(x, "hang", 0, "%s had not come back, and nobody saw until when", name);
-}
-
-static void cover(struct tacho__explaining *x)
-{
-	uint32_t p = x->process;
-	int samples = tacho__source_is_on(x, p, "cpu_samples") || x->sum->process[p].samples;
-	int calls = tacho__source_is_on(x, p, "calls") || x->sum->calls.count;
-	int locks = tacho__source_is_on(x, p, "locks") || x->sum->locks.count;
-	int sched = tacho__source_is_on(x, p, "sched");
-
-	tacho__cover(x, "long-callback", 1,
-		     samples ? ""
-			     : "without CPU samples: places are those of "
-			       "the callbacks");
-	tacho__cover(x, "blocking-call", calls, calls ? "" : "blocking calls were not recorded");
-	tacho__cover(x, "lock-contention", locks, locks ? "" : "waits for locks were not recorded");
-	tacho__cover(x, "kernel-scheduling-delay", sched,
-		     sched ? "" : "the kernel's counts of scheduling were not recorded");
-	tacho__cover(x, "process-pause", samples,
-		     samples ? "" : "without CPU samples: only stops that were seen from outside");
-	tacho__cover(x, "wake-latency", 1, "%llu wakes were seen",
-		     (unsigned long long)x->sum->process[p].wakes.count);
-	cover_unseen_end(x);
-	cover_told(x);
 }
 
 void tacho__rules_process(struct tacho__explaining *x)
 {
-	cover(x);
 	find_not_enough(x);
 	for (uint32_t i = 0; i < tacho_read_crash_count(x->reader); i++)
 		if (tacho_read_crash(x->reader, i)->process == x->process)

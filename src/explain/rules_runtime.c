@@ -2,13 +2,30 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "explain/rules.h"
-
-#define CRITICAL_SHARE 10.0 /* of the window, as for all that waits */
-#define STALL_NS 50000000u
-#define MANY_ANSWERS 5u
+#include "explain/chain.h"
 
 /* ------------------------------------------------------------------- locks */
+
+/* Task, holder, and what that one waits for. */
+static void chain(const struct tacho__explaining *x, struct tacho__finding *f,
+		  const struct tacho__task_wait *w)
+{
+	struct tacho__part *p = tacho__add_part(f, TACHO__ROLE_WAITER, 0);
+	char what[TACHO__TEXT];
+
+	p->task = w->task;
+	p->place = tacho__own_place(x, f->process, w->stack, w->end_ns);
+	p = tacho__add_part(f, TACHO__ROLE_HOLDER, 0);
+	p->task = w->by.task;
+	p->place = tacho__own_place(x, f->process, w->by.stack, w->end_ns);
+	if (!w->by.waits_for)
+		return;
+	p = tacho__add_part(f, TACHO__ROLE_HOLDER_DID, 0);
+	p->task = w->by.task;
+	snprintf(p->what, sizeof(p->what), "waiting for %.80s",
+		 tacho__id_text(x, what, f->process, w->by.waits_for));
+	p->place = tacho__own_place(x, f->process, w->by.waits_stack, w->end_ns);
+}
 
 /*
  * Tasks wait for a lock that another one has. Waiting for it they leave their loop to others, so the
@@ -25,17 +42,20 @@ static void find_task_lock(struct tacho__explaining *x, const struct tacho__task
 	struct tacho__finding *f;
 
 	tacho__id_text(x, kind, k->process, w->kind);
-	if (tacho__below(x, "lock-contention", kind, sum, share, "waiting.share"))
+	if (tacho__below(x, TACHO__RULE_LOCK_CONTENTION, kind, sum, share,
+			 TACHO__LIMIT_WAITING_SHARE))
 		return;
 	if (w->by.late_ns >= (w->end_ns - w->begin_ns) / 2) {
-		tacho__consider(x, "lock-contention", kind, sum, sum,
+		tacho__consider(x, TACHO__RULE_LOCK_CONTENTION, kind, sum, sum,
 				"who had the lock was ready to run, and did not run");
 		return;
 	}
-	f = tacho__find(x, "lock-contention",
-			share >= CRITICAL_SHARE ? TACHO__SEVERITY_CRITICAL
-						: TACHO__SEVERITY_WARNING,
+	f = tacho__find(x, TACHO__RULE_LOCK_CONTENTION, tacho__severity_of_waiting(x, sum),
 			k->process, sum);
+	tacho__measured(x, f,
+			&(struct tacho__measure){.count = k->count,
+						 .longest_ns = w->end_ns - w->begin_ns,
+						 .total_ns = k->sum_ns});
 	f->kind = w->by.kind;
 	f->task = w->by.task;
 	f->waiting_ns = sum;
@@ -62,6 +82,7 @@ static void find_task_lock(struct tacho__explaining *x, const struct tacho__task
 	tacho__say_evidence(f, 0, w->begin_ns, w->end_ns, ns, "ns", "task %llu waited %s",
 			    (unsigned long long)w->task, most);
 	tacho__evidence_task(f, w->task);
+	chain(x, f, w);
 	if (!w->by.waits_for)
 		return;
 	tacho__say_evidence(f, 0, w->begin_ns, w->end_ns, (double)w->by.waited_ns, "ns",
@@ -100,7 +121,7 @@ static uint64_t stalls(const struct tacho__span_sum *k)
 	uint64_t count = 0;
 
 	for (uint32_t i = 0; i < k->worst.count; i++)
-		count += k->worst.at[i].end_ns - k->worst.at[i].begin_ns >= STALL_NS;
+		count += k->worst.at[i].end_ns - k->worst.at[i].begin_ns >= tacho__stall_ns;
 	return count;
 }
 
@@ -120,20 +141,24 @@ static void find_stopped_world(struct tacho__explaining *x, const struct tacho__
 		return;
 	tacho__id_text(x, name, k->process, k->name);
 	/* One that takes long may be the kernel's doing. */
-	if ((double)stalls(k) < tacho__limit(x, "stall.count")) {
-		if (tacho__below(x, "stop-the-world", name, (double)k->ns.sum, share,
-				 "waiting.share"))
+	if ((double)stalls(k) < TACHO__LIMIT(x, STALL_COUNT)) {
+		if (tacho__below(x, TACHO__RULE_STOP_THE_WORLD, name, (double)k->ns.sum, share,
+				 TACHO__LIMIT_WAITING_SHARE))
 			return;
-		if (rest < tacho__limit(x, "waiting.share") / 2) {
-			tacho__consider(x, "stop-the-world", name, (double)k->ns.sum, 0,
+		if (rest < TACHO__LIMIT(x, WAITING_SHARE) / 2) {
+			tacho__consider(x, TACHO__RULE_STOP_THE_WORLD, name, (double)k->ns.sum, 0,
 					"nearly all of it is one stop");
 			return;
 		}
 	}
-	f = tacho__find(x, "stop-the-world",
-			share >= CRITICAL_SHARE ? TACHO__SEVERITY_CRITICAL
-						: TACHO__SEVERITY_WARNING,
-			k->process, (double)k->ns.sum);
+	f = tacho__find(x, TACHO__RULE_STOP_THE_WORLD,
+			tacho__severity_of_waiting(x, (double)k->ns.sum), k->process,
+			(double)k->ns.sum);
+	tacho__measured(x, f,
+			&(struct tacho__measure){.count = k->ns.count,
+						 .longest_ns = k->ns.most,
+						 .total_ns = k->ns.sum});
+	f->waiting_ns = (double)k->ns.sum; /* at least: of one goroutine */
 	f->thread = s->at.thread;
 	f->kind = s->at.kind;
 	f->task = s->at.task;
@@ -144,9 +169,6 @@ static void find_stopped_world(struct tacho__explaining *x, const struct tacho__
 			   (unsigned long long)k->ns.count, name + strlen("stop the world: "),
 			   tacho__ns_text(all, (double)k->ns.sum),
 			   tacho__ns_text(most, (double)k->ns.most));
-	tacho__say_advice(f, "See what asks for it: the collector by how much is allocated "
-			     "(GOGC, GOMEMLIMIT), a profile of goroutines or a read of memory "
-			     "statistics by who calls it.");
 	tacho__say_evidence(f, s->at.thread, s->begin_ns, s->end_ns,
 			    (double)(s->end_ns - s->begin_ns), "ns", "the longest took %s", most);
 }
@@ -171,9 +193,12 @@ static void find_assist(struct tacho__explaining *x, const struct tacho__span_su
 
 	if (!has_prefix(x, k->name, "GC assist") || !k->worst.count)
 		return;
-	if (tacho__below(x, "gc-assist", "GC assist", (double)k->ns.sum, share, "gc-assist.share"))
+	if (tacho__below(x, TACHO__RULE_GC_ASSIST, "GC assist", (double)k->ns.sum, share,
+			 TACHO__LIMIT_GC_ASSIST_SHARE))
 		return;
-	f = tacho__find(x, "gc-assist", TACHO__SEVERITY_WARNING, k->process, (double)k->ns.sum);
+	f = tacho__find(x, TACHO__RULE_GC_ASSIST, TACHO__SEVERITY_WARNING, k->process,
+			(double)k->ns.sum);
+	f->waiting_ns = f->cost_ns; /* what they are there for does */
 	f->kind = s->at.kind;
 	f->task = s->at.task;
 	f->thread = s->at.thread;
@@ -184,8 +209,6 @@ static void find_assist(struct tacho__explaining *x, const struct tacho__span_su
 			   tacho__ns_text(all, (double)k->ns.sum), share,
 			   tacho__ns_text(most, (double)k->ns.most),
 			   tacho__id_text(x, kind, k->process, s->at.kind));
-	tacho__say_advice(f, "Allocate less in what runs most, or give the heap more room (GOGC, "
-			     "GOMEMLIMIT).");
 	tacho__say_evidence(f, s->at.thread, s->begin_ns, s->end_ns,
 			    (double)(s->end_ns - s->begin_ns), "ns", "the longest took %s", most);
 }
@@ -196,21 +219,23 @@ static void find_assist(struct tacho__explaining *x, const struct tacho__span_su
 static void find_slow_answers(struct tacho__explaining *x, const struct tacho__outside *k)
 {
 	const struct tacho__task_wait *w = &k->longest;
-	double p99 = (double)tacho__hist_at(&k->ns, 0.99), sum = (double)k->ns.sum;
+	double p99 = (double)tacho__hist_at(&k->ns, tacho__tail), sum = (double)k->ns.sum;
 	char kind[TACHO__TEXT], most[TACHO__TEXT], where[2 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (k->ns.count < MANY_ANSWERS)
+	if (k->ns.count < tacho__several)
 		return;
 	tacho__id_text(x, kind, k->process, w->kind);
-	if (tacho__below(x, "downstream-wait", kind, sum / 2, p99, "downstream-wait.warn"))
+	if (tacho__below(x, TACHO__RULE_DOWNSTREAM_WAIT, kind, sum, p99,
+			 TACHO__LIMIT_DOWNSTREAM_WAIT_WARN))
 		return;
 	if (tacho__idle_share(x, k->process) < 0.5) {
-		tacho__consider(x, "downstream-wait", kind, sum / 2, 0,
+		tacho__consider(x, TACHO__RULE_DOWNSTREAM_WAIT, kind, sum, 0,
 				"the loops were busy meanwhile");
 		return;
 	}
-	f = tacho__find(x, "downstream-wait", TACHO__SEVERITY_WARNING, k->process, sum / 2);
+	f = tacho__find(x, TACHO__RULE_DOWNSTREAM_WAIT, TACHO__SEVERITY_WARNING, k->process, sum);
+	f->waiting_ns = sum;
 	f->kind = w->kind;
 	f->task = w->task;
 	tacho__where_id(x, f, w->stack, w->end_ns);

@@ -1,9 +1,7 @@
 /* What has not come back when the records end: loops, and threads that wait for each other. */
 #include <string.h>
 
-#include "explain/rules.h"
-
-#define TURNS_OF_LOOP 50u
+#include "explain/chain.h"
 
 /* Of threads by the kernel's number: the one that ran last; 0: none is known. */
 static uint32_t thread_of_tid(const struct tacho__explaining *x, uint32_t process, uint32_t tid)
@@ -39,8 +37,8 @@ static void say_owner(struct tacho__explaining *x, struct tacho__finding *f,
 
 	if (owner)
 		tacho__say_evidence(f, owner, l->begin_ns, l->end_ns, 0, "",
-				    "the lock was held by thread %s (%u)",
-				    tacho__thread_text(x, name, l->at.process, owner), l->owner);
+				    "the lock was held by %s",
+				    tacho__thread_text(x, name, l->at.process, owner));
 	else if (l->owner)
 		tacho__say_evidence(f, 0, l->begin_ns, l->end_ns, 0, "",
 				    "the lock was held by thread %u, which recorded nothing",
@@ -86,10 +84,11 @@ static void find_deadlock(struct tacho__explaining *x, const struct tacho__lock 
 		if (cycle[i]->begin_ns > last->begin_ns)
 			last = cycle[i];
 	waited = (double)(last->end_ns - last->begin_ns);
-	if (!n || tacho__below(x, "deadlock", "threads wait for each other", waited, waited,
-			       "deadlock.ns"))
+	if (!n || tacho__below(x, TACHO__RULE_DEADLOCK, "threads wait for each other", waited,
+			       waited, TACHO__LIMIT_DEADLOCK_NS))
 		return;
-	f = tacho__find(x, "deadlock", TACHO__SEVERITY_CRITICAL, first->at.process, waited);
+	f = tacho__find(x, TACHO__RULE_DEADLOCK, TACHO__SEVERITY_CRITICAL, first->at.process,
+			waited);
 	/* What users miss is a loop. */
 	while (begin + 1 < n && !cycle[begin]->at.loop)
 		begin++;
@@ -112,10 +111,9 @@ static void find_deadlock(struct tacho__explaining *x, const struct tacho__lock 
 					 : tacho__thread_text(x, other, first->at.process,
 							      cycle[(begin + 1) % n]->at.thread),
 				   ns);
-	tacho__say_advice(f, n == 1 ? "Make the mutex recursive, or do not lock it again where it "
-				      "is held."
-				    : "Take these locks in the same order everywhere, or hold only "
-				      "one at a time.");
+	if (n == 1)
+		tacho__say_advice(
+			f, "Make the mutex recursive, or do not lock it again where it is held.");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct tacho__lock *l = cycle[(begin + i) % n];
 		uint32_t before = f->where_count;
@@ -171,7 +169,8 @@ static int has_left_loop(const struct tacho__explaining *x, const struct tacho__
 	if ((l && l->serves_one) || (k && k->is_signal) ||
 	    (o->lock.cut && tacho__idles(x->reader, &o->lock)) || is_join(x, &o->call))
 		return 1;
-	return !l || turns_of(x, l) < TURNS_OF_LOOP || ns < 10 * (double)l->ns.most;
+	return !l || turns_of(x, l) < tacho__loop_turns ||
+	       ns < tacho__far_times * (double)l->ns.most;
 }
 
 /* By what the process was stopped for most of this time, until the end or shortly before; NULL: it
@@ -186,6 +185,40 @@ static const char *is_stopped(const struct tacho__explaining *x, uint64_t from, 
 		       : NULL;
 }
 
+/* The place of who has the lock is to blame; that of who waits for it stands behind. NULL: what that one is
+   in is not known. */
+static const struct tacho__at_end *
+find_holder(struct tacho__explaining *x, struct tacho__finding *f, const struct tacho__lock *l)
+{
+	const struct tacho__at_end *e = tacho__chain_open(x, f, l);
+	const struct tacho__place *did = &f->parts[f->part_count - 1].place;
+
+	if (e && e->in == TACHO__IN_LOCK)
+		e = NULL;
+	if (e && (did->function[0] || did->address))
+		f->where[f->where_count++] = *did;
+	tacho__where_id(x, f, l->stack ? l->stack : l->place, l->end_ns);
+	return e;
+}
+
+static void say_held(struct tacho__explaining *x, struct tacho__finding *f,
+		     const struct tacho__at_end *holder, const char *callback, double ns)
+{
+	const struct tacho__part *did = &f->parts[f->part_count - 1];
+	char text[TACHO__TEXT], thread[TACHO__TEXT], where[2 * TACHO__TEXT] = "";
+
+	if (did->place.function[0] || did->place.address)
+		tacho__place_text(where, &did->place);
+	tacho__say_summary(f,
+			   "%s has not come back for %s: it waits for a lock that %s holds, %s%s%s",
+			   callback, tacho__ns_text(text, ns),
+			   tacho__thread_text(x, thread, f->process, holder->thread), did->what,
+			   where[0] ? " at " : "", where);
+	tacho__say_advice(
+		f, "The holder is %s%s%s: give that a time-out, or release the lock before it.",
+		did->what, where[0] ? " at " : "", where);
+}
+
 /* A poll that does not end, of a process that has not ended in order. */
 static void find_open(struct tacho__explaining *x, const struct tacho__open_poll *o)
 {
@@ -193,6 +226,7 @@ static void find_open(struct tacho__explaining *x, const struct tacho__open_poll
 	const struct tacho_process *process = tacho_read_process(x->reader, p->at.process);
 	uint64_t end_ns = p->end_ns;
 	char text[TACHO__TEXT], name[TACHO__TEXT], call[TACHO__TEXT], where[2 * TACHO__TEXT];
+	const struct tacho__at_end *holder = NULL;
 	struct tacho__hottest h;
 	const char *stopped;
 	struct tacho__finding *f;
@@ -213,23 +247,25 @@ static void find_open(struct tacho__explaining *x, const struct tacho__open_poll
 	stopped = is_stopped(x, p->begin_ns, end_ns);
 	waits &= !stopped;
 	calls &= !stopped;
-	runs = sampled && !stopped && !waits && !calls && (double)p->spent.sample_ns >= ns / 4;
+	runs = sampled && !stopped && !waits && !calls &&
+	       (double)p->spent.sample_ns >= tacho__seen_share * ns;
 	tacho__callback_text(x, name, p);
-	if (tacho__below(x, runs ? "never-yields" : "hang", name, ns, ns,
-			 runs ? "never-yields.ns" : "hang.ns"))
+	if (tacho__below(x, runs ? TACHO__RULE_NEVER_YIELDS : TACHO__RULE_HANG, name, ns, ns,
+			 runs ? TACHO__LIMIT_NEVER_YIELDS_NS : TACHO__LIMIT_HANG_NS))
 		return;
 	if (has_left_loop(x, o, ns)) {
-		tacho__consider(x, runs ? "never-yields" : "hang", name, ns, 0,
+		tacho__consider(x, runs ? TACHO__RULE_NEVER_YIELDS : TACHO__RULE_HANG, name, ns, 0,
 				"its thread seems to have left the loop");
 		return;
 	}
-	f = tacho__find(x, runs ? "never-yields" : "hang", TACHO__SEVERITY_CRITICAL, p->at.process,
-			ns);
+	f = tacho__find(x, runs ? TACHO__RULE_NEVER_YIELDS : TACHO__RULE_HANG,
+			TACHO__SEVERITY_CRITICAL, p->at.process, ns);
+	x->seen_ns = end_ns > x->seen_ns ? end_ns : x->seen_ns;
 	f->loop = p->at.loop;
 	f->kind = p->kind;
 	f->thread = p->at.thread;
 	if (waits)
-		tacho__where_id(x, f, o->lock.stack ? o->lock.stack : o->lock.place, p->end_ns);
+		holder = find_holder(x, f, &o->lock);
 	else if (calls)
 		tacho__where_code(x, f, o->call.code, p->end_ns);
 	else if (sampled)
@@ -249,19 +285,19 @@ static void find_open(struct tacho__explaining *x, const struct tacho__open_poll
 			   : calls	   ? ", called in "
 					   : " in ",
 			   f->where_count ? tacho__where_text(where, f) : "");
-	tacho__say_advice(f,
-			  stopped ? "It was not continued: look for who stopped it."
-			  : waits ? "Find who holds this lock; two threads that take the same two "
-				    "locks in different order wait for each other for ever."
-			  : calls ? "Give it a time-out, or make the descriptor non-blocking and "
-				    "let the loop wait for it."
-			  : runs  ? "Let it yield: return to the loop now and then, or run it in a "
-				    "pool of threads."
-			  : p->kind ? "See with a debugger what it waits for, or record with "
-				      "--sched; the usual reason is a call without a time-out."
-				    : "See with a debugger what it waits for, or record with "
-				      "--sched; the usual reason is a call without a time-out. A "
-				      "thread that has left its loop for good looks the same.");
+	if (stopped)
+		tacho__say_advice(f, "It was not continued: look for who stopped it.");
+	else if (holder)
+		say_held(x, f, holder, name, ns);
+	else if (waits)
+		tacho__say_advice(f, "Find who holds this lock; two threads that take the same two "
+				     "locks in different order wait for each other for ever.");
+	else if (calls)
+		tacho__say_advice(f, "Give it a time-out, or make the descriptor non-blocking and "
+				     "let the loop wait for it.");
+	else if (!runs && !p->kind)
+		tacho__say_advice(f, "%s A thread that has left its loop for good looks the same.",
+				  tacho__rules[TACHO__RULE_HANG].advice);
 	tacho__say_evidence(f, p->at.thread, p->begin_ns, end_ns, ns, "ns",
 			    "no return to the loop since then");
 	if (waits)

@@ -3,13 +3,6 @@
 
 #include "explain/rules.h"
 
-#define MANY_TASKS 5u
-#define FULL 0.9       /* of its time a loop is busy */
-#define MANY_WAITS 20u /* that tell what is usual */
-#define LOST_WAKE                                                                          \
-	"Look for a path on which the wake is lost: a wake before the wait, a waker that " \
-	"was dropped, a missing time-out."
-
 static void find_self_wake(struct tacho__explaining *x, const struct tacho__task_sum *k)
 {
 	double rate = (double)k->self_wakes / tacho__seconds(x), share;
@@ -20,10 +13,13 @@ static void find_self_wake(struct tacho__explaining *x, const struct tacho__task
 		return;
 	share = 100.0 * (double)k->self_wakes / (double)k->wakes;
 	tacho__id_text(x, name, k->process, k->kind);
-	if (tacho__below(x, "self-wake", name, (double)k->busy.sum, rate, "self-wake.rate") ||
-	    tacho__below(x, "self-wake", name, (double)k->busy.sum, share, "self-wake.share"))
+	if (tacho__below(x, TACHO__RULE_SELF_WAKE, name, (double)k->busy.sum, rate,
+			 TACHO__LIMIT_SELF_WAKE_RATE) ||
+	    tacho__below(x, TACHO__RULE_SELF_WAKE, name, (double)k->busy.sum, share,
+			 TACHO__LIMIT_SELF_WAKE_SHARE))
 		return;
-	f = tacho__find(x, "self-wake", TACHO__SEVERITY_WARNING, k->process, (double)k->busy.sum);
+	f = tacho__find(x, TACHO__RULE_SELF_WAKE, TACHO__SEVERITY_WARNING, k->process,
+			(double)k->busy.sum);
 	f->kind = k->kind;
 	f->task = k->self.task;
 	tacho__where_id(x, f, k->kind, x->sum->last_ns);
@@ -31,9 +27,6 @@ static void find_self_wake(struct tacho__explaining *x, const struct tacho__task
 	tacho__say_summary(f,
 			   "%s wakes itself %.0f times per second instead of waiting for something",
 			   tacho__id_text(x, name, k->process, k->kind), rate);
-	tacho__say_advice(f,
-			  "Let it wait for what it needs (a descriptor, a timer, a wake of another "
-			  "task) instead of asking again and again.");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, share, "%",
 			    "%.0f %% of its wakes are its own", share);
 }
@@ -51,8 +44,8 @@ static int grows(const struct tacho__task_sum *k, double *alive)
 	*alive = quarter[3];
 	/* Four times as many, if they come evenly; a program may have less to do for a while. */
 	return quarter[0] > 0 && quarter[1] >= quarter[0] && quarter[2] >= quarter[1] &&
-	       quarter[3] - quarter[2] >= (quarter[3] - quarter[0]) / 6 &&
-	       quarter[3] >= 2 * quarter[0];
+	       quarter[3] - quarter[2] >= (quarter[3] - quarter[0]) * tacho__last_quarter_share &&
+	       quarter[3] >= tacho__task_growth_times * quarter[0];
 }
 
 /* The hooks tell when a thread begins, and count those that end: rules_leak.c. */
@@ -71,20 +64,22 @@ static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_
 	double alive;
 
 	if (is_thread(x, k) || !grows(k, &alive) ||
-	    tacho__below(x, "task-leak", tacho__id_text(x, name, k->process, k->kind),
-			 alive * tacho__window_ns(x) / 1e6, alive, "task-leak.count"))
+	    tacho__below(x, TACHO__RULE_TASK_LEAK, tacho__id_text(x, name, k->process, k->kind), 0,
+			 alive, TACHO__LIMIT_TASK_LEAK_COUNT))
 		return 0;
-	if (alive < 0.02 * (double)k->spawned || (double)k->woken_at_end > alive / 2) {
-		tacho__consider(x, "task-leak", name, alive * tacho__window_ns(x) / 1e6, 0, "%s",
+	if (alive < tacho__task_leak_share * (double)k->spawned ||
+	    (double)k->woken_at_end > alive / 2) {
+		tacho__consider(x, TACHO__RULE_TASK_LEAK, name, 0, 0, "%s",
 				(double)k->woken_at_end > alive / 2
 					? "most of them wait for their loop"
 					: "nearly all of them end");
 		return 0;
 	}
-	f = tacho__find(x, "task-leak", TACHO__SEVERITY_WARNING, k->process,
-			alive * tacho__window_ns(x) / 1e6);
+	f = tacho__find(x, TACHO__RULE_TASK_LEAK, TACHO__SEVERITY_WARNING, k->process, 0);
 	f->kind = k->kind;
 	f->task = k->stuck.task;
+	/* So many ends that were lost would make the same. */
+	f->absent = (uint64_t)(alive - TACHO__LIMIT(x, TASK_LEAK_COUNT)) + 1;
 	tacho__where_id(x, f, k->place, x->sum->last_ns);
 	tacho__where_id(x, f, k->kind, x->sum->last_ns);
 	tacho__say_summary(f,
@@ -92,8 +87,6 @@ static int find_task_leak(struct tacho__explaining *x, const struct tacho__task_
 			   "ended, and their number grows",
 			   tacho__id_text(x, name, k->process, k->kind),
 			   (unsigned long long)k->spawned, alive);
-	tacho__say_advice(
-		f, "See what they wait for: give each a way to end (time-out, cancel, close).");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, alive, "tasks",
 			    "%.0f alive at the end of the window", alive);
 	if (k->idle_at_end)
@@ -113,7 +106,7 @@ static int is_full(const struct tacho__explaining *x)
 
 	for (uint32_t i = 0; i < l->thread_count; i++)
 		if (l->threads[i].process == x->process && l->threads[i].is_loop &&
-		    tacho__busy_share(x, l->threads[i].thread) >= FULL)
+		    tacho__busy_share(x, l->threads[i].thread) >= tacho__full_share)
 			return 1;
 	return 0;
 }
@@ -122,7 +115,7 @@ static int is_full(const struct tacho__explaining *x)
 static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum *k, int queue)
 {
 	uint64_t end_ns = x->sum->process[k->process].end_ns;
-	double limit = tacho__limit(x, "stuck-task.ns"), ns, peers;
+	double limit = TACHO__LIMIT(x, STUCK_TASK_NS), ns, peers;
 	const struct tacho__task *t = NULL;
 	struct tacho__finding *f;
 	char name[TACHO__TEXT], text[TACHO__TEXT], what[TACHO__TEXT];
@@ -134,24 +127,26 @@ static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum
 		woken = 1;
 	} else if (k->idle_at_end && k->spawned && k->stuck.polls && k->stuck.spawned) {
 		/* What the others of its kind take from one poll to the next. */
-		peers = (double)(k->ended ? tacho__hist_at(&k->life, 0.99) : 0);
+		peers = (double)(k->ended ? tacho__hist_at(&k->life, tacho__tail) : 0);
 		ns = (double)(end_ns - k->stuck.last_ns);
-		if (k->seen >= MANY_TASKS && k->ended >= 3 * k->idle_at_end && ns >= limit &&
-		    ns >= 10 * peers)
+		if (k->seen >= tacho__several &&
+		    (double)k->ended >= tacho__peers_ended_times * (double)k->idle_at_end &&
+		    ns >= limit && ns >= tacho__far_times * peers)
 			t = &k->stuck;
 	}
 	if (!t)
 		return;
-	if (woken && k->woken_at_end >= MANY_TASKS && is_full(x)) {
-		tacho__consider(x, "stuck-task", tacho__id_text(x, name, k->process, k->kind),
+	if (woken && k->woken_at_end >= tacho__several && is_full(x)) {
+		tacho__consider(x, TACHO__RULE_STUCK_TASK,
+				tacho__id_text(x, name, k->process, k->kind),
 				(double)(end_ns - t->woken_ns), 0,
 				"%llu of its kind were woken and wait for a loop that is full",
 				(unsigned long long)k->woken_at_end);
 		return;
 	}
 	ns = (double)(end_ns - (woken ? t->woken_ns : t->last_ns));
-	f = tacho__find(x, "stuck-task", TACHO__SEVERITY_WARNING, k->process,
-			ns * (double)(woken ? k->woken_at_end : k->idle_at_end));
+	f = tacho__find(x, TACHO__RULE_STUCK_TASK, TACHO__SEVERITY_WARNING, k->process, 0);
+	f->waiting_ns = ns; /* at least: that of one */
 	f->kind = k->kind;
 	f->task = t->task;
 	if (t->waits_stack && !woken)
@@ -169,9 +164,9 @@ static void find_stuck(struct tacho__explaining *x, const struct tacho__task_sum
 			"a tenth of that",
 			name, text, t->waits_for ? " for " : "",
 			t->waits_for ? tacho__id_text(x, what, k->process, t->waits_for) : "");
-	tacho__say_advice(f, woken ? "See whether its loop still runs, and whether the loop took "
-				     "the task out of its queue."
-				   : LOST_WAKE);
+	if (woken)
+		tacho__say_advice(f, "See whether its loop still runs, and whether the loop took "
+				     "the task out of its queue.");
 	tacho__say_evidence(f, 0, woken ? t->woken_ns : t->last_ns, end_ns, ns, "ns", "task %llu",
 			    (unsigned long long)t->task);
 	tacho__evidence_task(f, t->task);
@@ -190,15 +185,15 @@ static int find_forsaken(struct tacho__explaining *x, const struct tacho__task_s
 		return 0;
 	ns = (double)(end_ns - t->no_waker_ns);
 	tacho__id_text(x, name, k->process, k->kind);
-	if (tacho__below(x, "stuck-task", name, ns, ns, "stuck-task.ns"))
+	if (tacho__below(x, TACHO__RULE_STUCK_TASK, name, ns, ns, TACHO__LIMIT_STUCK_TASK_NS))
 		return 0;
 	if (k->forsaken_ended) {
-		tacho__consider(x, "stuck-task", name, ns, 0,
+		tacho__consider(x, TACHO__RULE_STUCK_TASK, name, ns, 0,
 				"others of its kind that nobody could wake were cancelled");
 		return 0;
 	}
-	f = tacho__find(x, "stuck-task", TACHO__SEVERITY_WARNING, k->process,
-			ns * (double)k->forsaken_at_end);
+	f = tacho__find(x, TACHO__RULE_STUCK_TASK, TACHO__SEVERITY_WARNING, k->process, 0);
+	f->waiting_ns = ns; /* at least: that of one */
 	f->kind = k->kind;
 	f->task = t->task;
 	if (t->waits_stack)
@@ -243,7 +238,7 @@ static int is_found(const struct tacho__explaining *x, uint64_t task)
 {
 	for (uint32_t i = 0; i < x->out->count; i++)
 		if (x->out->findings[i].process == x->process && x->out->findings[i].task == task &&
-		    strcmp(x->out->findings[i].rule, "stuck-task") == 0)
+		    x->out->findings[i].rule == TACHO__RULE_STUCK_TASK)
 			return 1;
 	return 0;
 }
@@ -260,20 +255,22 @@ static void find_lost_wake(struct tacho__explaining *x, const struct tacho__task
 	char name[TACHO__TEXT], what[TACHO__TEXT], text[TACHO__TEXT], most[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (!w->begin_ns || k->count < MANY_WAITS || is_found(x, w->task))
+	if (!w->begin_ns || k->count < tacho__usual_count || is_found(x, w->task))
 		return;
 	tacho__id_text(x, name, k->process, k->kind);
-	if (tacho__below(x, "stuck-task", name, ns, ns, "stuck-task.ns"))
+	if (tacho__below(x, TACHO__RULE_STUCK_TASK, name, ns, ns, TACHO__LIMIT_STUCK_TASK_NS))
 		return;
-	if (k->by_loop > k->count / 10 || ns < 10 * (double)k->longest_ns ||
+	if ((double)k->by_loop > tacho__by_loop_share * (double)k->count ||
+	    ns < tacho__far_times * (double)k->longest_ns ||
 	    (double)k->last_begin_ns < (double)w->begin_ns + ns / 2 || !is_in_the_middle(x, k)) {
-		tacho__consider(x, "stuck-task", name, ns, 0, "%s",
-				ns < 10 * (double)k->longest_ns
+		tacho__consider(x, TACHO__RULE_STUCK_TASK, name, ns, 0, "%s",
+				ns < tacho__far_times * (double)k->longest_ns
 					? "others waited a tenth as long and were woken"
 					: "what it waits for may come from outside");
 		return;
 	}
-	f = tacho__find(x, "stuck-task", TACHO__SEVERITY_WARNING, k->process, ns);
+	f = tacho__find(x, TACHO__RULE_STUCK_TASK, TACHO__SEVERITY_WARNING, k->process, 0);
+	f->waiting_ns = ns;
 	f->kind = k->kind;
 	f->task = w->task;
 	if (w->stack)
@@ -285,7 +282,6 @@ static void find_lost_wake(struct tacho__explaining *x, const struct tacho__task
 		k->what ? tacho__id_text(x, what, k->process, k->what) : "",
 		tacho__ns_text(text, ns), (unsigned long long)k->count,
 		tacho__ns_text(most, (double)k->longest_ns));
-	tacho__say_advice(f, LOST_WAKE);
 	tacho__say_evidence(f, 0, w->begin_ns, w->end_ns, ns, "ns", "task %llu",
 			    (unsigned long long)w->task);
 	tacho__evidence_task(f, w->task);

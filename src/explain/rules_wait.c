@@ -1,11 +1,8 @@
 /* Wakes and queues: what waits to be run. */
 #include <string.h>
 
+#include "base/hash.h"
 #include "explain/rules.h"
-
-#define LATE_WAKES 5u /* a few that are late may be anything */
-#define LATE_SHARE 0.1
-#define FULL_NS UINT64_C(1000000000)
 
 /* -------------------------------------------------------------------- wakes */
 
@@ -15,8 +12,8 @@ static int is_late_often(const struct tacho__explaining *x, uint32_t process)
 {
 	const struct tacho__late *l = tacho__table_find(&x->gathered.late, process, 0);
 
-	return l &&
-	       (l->count >= LATE_WAKES || (double)l->sum_ns >= LATE_SHARE * tacho__window_ns(x));
+	return l && (l->count >= tacho__several ||
+		     (double)l->sum_ns >= tacho__late_share * tacho__window_ns(x));
 }
 
 /* Whether hardly any is late but those that were woken all at once: who comes last of many waits for the
@@ -32,37 +29,40 @@ static int is_late_in_herds(const struct tacho__explaining *x, uint32_t process)
 			late -= h->late < late ? h->late : late;
 			count -= h->tasks < count ? h->tasks : count;
 		}
-	return (double)late < 0.01 * (double)count || !count;
+	return (double)late < (1 - tacho__tail) * (double)count || !count;
 }
 
 static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
 {
 	const struct tacho__wake_sum *w = &x->sum->process[process].wakes;
-	double p99 = (double)tacho__hist_at(&w->latency, 0.99);
+	double p99 = (double)tacho__hist_at(&w->latency, tacho__tail);
 	char ns[TACHO__TEXT], most[TACHO__TEXT], name[TACHO__TEXT];
 	const struct tacho__wake *worst = &w->worst.at[0];
 	struct tacho__finding *f;
 
-	if ((double)w->latency.count < tacho__limit(x, "wake-latency.count") ||
-	    tacho__below(x, "wake-latency", "wake to poll, 99th percentile", (double)w->latency.sum,
-			 p99, "wake-latency.warn"))
+	if ((double)w->latency.count < TACHO__LIMIT(x, WAKE_LATENCY_COUNT) ||
+	    tacho__below(x, TACHO__RULE_WAKE_LATENCY, "wake to poll, 99th percentile",
+			 (double)w->latency.sum, p99, TACHO__LIMIT_WAKE_LATENCY_WARN))
 		return;
-	if (tacho__hist_above(&w->latency, (uint64_t)tacho__limit(x, "wake-latency.warn")) <
-		    LATE_WAKES ||
+	if (tacho__hist_above(&w->latency, (uint64_t)TACHO__LIMIT(x, WAKE_LATENCY_WARN)) <
+		    tacho__several ||
 	    !is_late_often(x, process)) {
-		tacho__consider(x, "wake-latency", "wakes run late", (double)w->latency.sum, 0,
+		tacho__consider(x, TACHO__RULE_WAKE_LATENCY, "wakes run late", 0,
+				(double)w->latency.sum,
 				"they were late at few times: what kept them then counts");
 		return;
 	}
 	if (is_late_in_herds(x, process)) {
-		tacho__consider(x, "wake-latency", "wakes run late", (double)w->latency.sum, 0,
+		tacho__consider(x, TACHO__RULE_WAKE_LATENCY, "wakes run late", 0,
+				(double)w->latency.sum,
 				"they were woken all at once, and waited for each other");
 		return;
 	}
-	f = tacho__find(x, "wake-latency",
-			p99 >= tacho__limit(x, "wake-latency.critical") ? TACHO__SEVERITY_CRITICAL
-									: TACHO__SEVERITY_WARNING,
-			process, p99 * (double)w->latency.count / 100);
+	f = tacho__find(x, TACHO__RULE_WAKE_LATENCY,
+			p99 >= TACHO__LIMIT(x, WAKE_LATENCY_CRITICAL) ? TACHO__SEVERITY_CRITICAL
+								      : TACHO__SEVERITY_WARNING,
+			process, 0);
+	f->waiting_ns = (double)w->latency.sum;
 	f->kind = worst->kind;
 	f->thread = worst->thread;
 	f->task = worst->task;
@@ -71,8 +71,6 @@ static void find_wake_latency(struct tacho__explaining *x, uint32_t process)
 			   "what is woken runs late: 1 %% of wakes wait %s or more, up to %s (%s)",
 			   tacho__ns_text(ns, p99), tacho__ns_text(most, (double)w->latency.most),
 			   tacho__id_text(x, name, process, worst->kind));
-	tacho__say_advice(f, "Something else ran on the loop meanwhile: shorten it, or use more "
-			     "loops. 'tacho blame --slowest 5' shows what it was.");
 	for (uint32_t i = 0; i < w->worst.count && i < 3; i++) {
 		worst = &w->worst.at[i];
 		tacho__say_evidence(f, worst->thread, worst->ns, worst->begin_ns,
@@ -88,11 +86,11 @@ static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
 	double rate = (double)w->again / tacho__seconds(x);
 	struct tacho__finding *f;
 
-	if (tacho__below(x, "wake-storm", "wakes of what is awake", (double)w->again * 200, rate,
-			 "wake-storm.rate") ||
-	    w->again < 4 * w->count)
+	if (tacho__below(x, TACHO__RULE_WAKE_STORM, "wakes of what is awake", 0, rate,
+			 TACHO__LIMIT_WAKE_STORM_RATE) ||
+	    (double)w->again < tacho__needless_times * (double)w->count)
 		return;
-	f = tacho__find(x, "wake-storm", TACHO__SEVERITY_WARNING, process, (double)w->again * 200);
+	f = tacho__find(x, TACHO__RULE_WAKE_STORM, TACHO__SEVERITY_WARNING, process, 0);
 	if (w->worst.count) {
 		f->kind = w->worst.at[0].kind;
 		tacho__where_id(x, f, w->worst.at[0].at.kind, x->sum->last_ns);
@@ -102,9 +100,6 @@ static void find_wake_storm(struct tacho__explaining *x, uint32_t process)
 			   "%.0f wakes per second were for tasks that had already been woken: only "
 			   "one in %.0f leads to a poll",
 			   rate, (double)(w->again + w->count) / (double)w->count);
-	tacho__say_advice(f,
-			  "Wake once for a batch: remember that a wake is under way until the task "
-			  "has run.");
 	tacho__say_evidence(f, 0, x->sum->first_ns, x->sum->last_ns, (double)w->again, "wakes",
 			    "%llu wakes that were not needed", (unsigned long long)w->again);
 }
@@ -145,7 +140,7 @@ static int keeps_growing(const struct tacho__counter_sum *k, double ratio)
 		from++;
 	while (to > from && !k->set[to - 1])
 		to--;
-	if (to - from < TACHO__SERIES / 4)
+	if (to - from < tacho__gauge_window * TACHO__SERIES)
 		return 0;
 	for (uint32_t i = 0; i < 4; i++) {
 		q[i] = mean(k, from + i * (to - from) / 4, from + (i + 1) * (to - from) / 4);
@@ -154,7 +149,8 @@ static int keeps_growing(const struct tacho__counter_sum *k, double ratio)
 	}
 	first = line_at(k, k->first_ns);
 	/* What comes to rest, as a cache that has become full, grew and does not grow. */
-	return q[1] > q[0] && q[2] > q[1] && q[3] - q[2] >= (q[3] - q[0]) / 6 &&
+	return q[1] > q[0] && q[2] > q[1] &&
+	       q[3] - q[2] >= (q[3] - q[0]) * tacho__last_quarter_share &&
 	       line_at(k, k->last_ns) >= ratio * (first > 1 ? first : 1);
 }
 
@@ -186,13 +182,14 @@ static int is_bytes(const struct tacho_definition *d)
 }
 
 static void counter_finding(struct tacho__explaining *x, const struct tacho__counter_sum *k,
-			    const char *rule, enum tacho__severity severity, const char *what,
-			    const char *advice)
+			    enum tacho__rule_id rule, enum tacho__severity severity,
+			    const char *what)
 {
-	struct tacho__finding *f =
-		tacho__find(x, rule, severity, k->process, tacho__window_ns(x) / 10);
+	struct tacho__finding *f = tacho__find(x, rule, severity, k->process, 0);
+	const struct tacho_definition *d = tacho_read_definition(x->reader, k->process, k->name);
 	char name[TACHO__TEXT];
 
+	f->subject = d ? tacho__hash_bytes(d->name, strlen(d->name), 0) : 0;
 	if (k->depth)
 		f->loop = k->name;
 	f->thread = k->thread;
@@ -204,7 +201,6 @@ static void counter_finding(struct tacho__explaining *x, const struct tacho__cou
 		tacho__where_id(x, f, k->kind, x->sum->last_ns);
 	tacho__say_summary(f, "%s %s: from %.0f to %.0f in the window, and it grows", what,
 			   tacho__id_text(x, name, k->process, k->name), k->first, k->last);
-	tacho__say_advice(f, "%s", advice);
 	tacho__say_evidence(f, 0, k->first_ns, k->last_ns, k->most, "", "at most %.0f", k->most);
 }
 
@@ -212,29 +208,25 @@ static void counter_finding(struct tacho__explaining *x, const struct tacho__cou
 static int find_growth(struct tacho__explaining *x, const struct tacho__counter_sum *k)
 {
 	const struct tacho_definition *d = tacho_read_definition(x->reader, k->process, k->name);
-	double warn = tacho__limit(x, "queue-growth.warn");
+	double warn = TACHO__LIMIT(x, QUEUE_GROWTH_WARN);
 
-	if (!d || k->count < 8 || d->def_class == TACHO_DEF_COUNTER ||
-	    !keeps_growing(k, tacho__limit(x, "memory-growth.ratio")))
+	if (!d || k->count < tacho__gauge_values || d->def_class == TACHO_DEF_COUNTER ||
+	    !keeps_growing(k, TACHO__LIMIT(x, MEMORY_GROWTH_RATIO)))
 		return 0;
 	if ((k->depth || (names_queue(d) && !is_bytes(d))) && k->most >= warn)
-		counter_finding(x, k, "queue-growth",
-				k->most >= tacho__limit(x, "queue-growth.critical")
+		counter_finding(x, k, TACHO__RULE_QUEUE_GROWTH,
+				k->most >= TACHO__LIMIT(x, QUEUE_GROWTH_CRITICAL)
 					? TACHO__SEVERITY_CRITICAL
 					: TACHO__SEVERITY_WARNING,
 				k->depth ? "more comes in than is worked off: the queue of"
-					 : "more comes in than is worked off:",
-				"Take less in (back-pressure), or work it off with more loops.");
+					 : "more comes in than is worked off:");
 	else if (!k->depth && is_bytes(d) && strstr(d->name, "write") &&
-		 k->most >= tacho__limit(x, "write-backlog.bytes"))
-		counter_finding(x, k, "write-backlog", TACHO__SEVERITY_WARNING,
-				"what is to be written piles up:",
-				"Whoever reads it is too slow: stop producing until it has been "
-				"written, or close the connection.");
+		 k->most >= TACHO__LIMIT(x, WRITE_BACKLOG_BYTES))
+		counter_finding(x, k, TACHO__RULE_WRITE_BACKLOG, TACHO__SEVERITY_WARNING,
+				"what is to be written piles up:");
 	else if (!k->depth && (is_bytes(d) || names_memory(d)) && names_memory(d))
-		counter_finding(x, k, "memory-growth", TACHO__SEVERITY_WARNING, "memory grows:",
-				"See which tasks and spans grew with it; look for what is kept and "
-				"never freed.");
+		counter_finding(x, k, TACHO__RULE_MEMORY_GROWTH, TACHO__SEVERITY_WARNING,
+				"memory grows:");
 	return k->depth && k->most >= warn;
 }
 
@@ -257,7 +249,7 @@ static uint64_t longest_run(const struct tacho__explaining *x, const struct tach
 			    uint64_t *since)
 {
 	uint64_t step_ns = tacho__summary_step_ns(x->sum);
-	double full = tacho__limit(x, "loop-saturated.share") / 100;
+	double full = TACHO__LIMIT(x, LOOP_SATURATED_SHARE) / 100;
 	uint32_t run = 0, longest = 0;
 
 	for (uint32_t i = 0; i < TACHO__SERIES; i++) {
@@ -282,14 +274,15 @@ static void find_not_accepted(struct tacho__explaining *x, const struct tacho__c
 	char ns[TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (!l || run < FULL_NS) {
+	if (!l || run < tacho__not_accepted_ns) {
 		if (k->above_ns)
-			tacho__consider(x, "loop-saturated", "connections that wait to be accepted",
-					waited, waited,
-					"they did not for a second without a pause");
+			tacho__consider(x, TACHO__RULE_LOOP_SATURATED,
+					"connections that wait to be accepted", (double)k->above_ns,
+					waited, "they did not for a second without a pause");
 		return;
 	}
-	f = tacho__find(x, "loop-saturated", TACHO__SEVERITY_WARNING, k->process, waited);
+	f = tacho__find(x, TACHO__RULE_LOOP_SATURATED, tacho__severity_of_waiting(x, waited),
+			k->process, (double)k->above_ns);
 	f->loop = l->loop;
 	f->thread = l->thread;
 	f->waiting_ns = waited;

@@ -132,6 +132,16 @@ struct tacho_box_source {
 	int32_t error; /* errno */
 };
 
+/* What the box may take of the memory that it shares with others. */
+#define TACHO_BOX_LIMITS 8u
+struct tacho_box_room {
+	uint64_t granted; /* bytes that it has or may take without asking */
+	/* Memory limits that it counts against: inodes of cgroups, or 2^64 - 1: of the machine. */
+	uint64_t limits[TACHO_BOX_LIMITS];
+	uint64_t
+		kept_at; /* bytes below max_bytes at which they keep it; `reason` says why. 0: none */
+};
+
 #define TACHO_ABORTED_MAX 256u
 #define TACHO_BOX_LINE_MAX 1024u
 struct tacho_box_super {
@@ -168,7 +178,8 @@ struct tacho_box_super {
 	struct tacho_box_source sources[TACHO_SOURCE_MAX];
 	uint32_t parent_pid; /* of a box made after fork: the process forked from; else 0 */
 	uint8_t build_id_size;
-	uint8_t reserved1[3];
+	uint8_t whole_arguments; /* 1: credentials in command_line were not replaced */
+	uint8_t reserved1[2];
 	uint8_t build_id[20];
 	char comm[16];
 	char service[64];
@@ -176,7 +187,9 @@ struct tacho_box_super {
 	char reason[256]; /* a sentence, for state OFF and for degraded recording */
 	uint32_t reserved3;
 	char aborted[TACHO_ABORTED_MAX]; /* what the C library said when it aborted the program */
-	char command_line[TACHO_BOX_LINE_MAX]; /* the arguments, with spaces between; cut */
+	/* The arguments, with spaces between them; cut, and without credentials (base/redact.h). */
+	char command_line[TACHO_BOX_LINE_MAX];
+	struct tacho_box_room room; /* boxes of before have zeros */
 };
 
 /*

@@ -45,7 +45,7 @@
 #define TACHO_TRACE_MAGIC "TACHOTRC"
 #define TACHO_TRACE_END_MAGIC "TACHOEND"
 #define TACHO_TRACE_MAJOR 1u
-#define TACHO_TRACE_MINOR 3u
+#define TACHO_TRACE_MINOR 4u
 #define TACHO_BLOCK_MAGIC 0x4b4c4254u /* "TBLK" */
 #define TACHO_BLOCK_MAX (16u << 20)   /* stored and raw size of a payload */
 #define TACHO_BLOCK_EVENTS_MAX (1u << 20)
@@ -197,7 +197,7 @@ struct tacho_trace_def {
  * `since` in nanoseconds, 0 unknown), then columns.
  *
  * TACHO_REC_TIME records are dissolved; times are CLOCK_MONOTONIC nanoseconds, also
- * those in the payload of TACHO_REC_POLL_HIST.
+ * those in the payloads of TACHO_REC_POLL_HIST and TACHO_REC_SCHED_INTERVAL.
  *
  *   types     u8 number T of the types that occur, u8 type of the first record, u8
  *             type of the last (both 0 without records); T times { u8 type, u32

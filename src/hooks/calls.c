@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "base/redact.h"
 #include "base/sys.h"
 #include "base/text.h"
 #include "core/control.h"
@@ -19,8 +20,10 @@
 #include "core/record.h"
 #include "core/stack.h"
 #include "hooks/unwind.h"
+#include "hooks/unwind_tables.h"
 
 #define NO_NUMBER UINT64_MAX
+#define COMMAND_MAX 4096u /* bytes that are looked at */
 
 TACHO__HOT uint64_t tacho__call_ticks;
 
@@ -96,8 +99,10 @@ void tacho__modules_check(void)
 	if (!tacho__recording())
 		return;
 	dl_iterate_phdr(loader_count, &count);
-	if (__atomic_exchange_n(&seen, count, __ATOMIC_RELAXED) != count)
-		tacho_modules_changed();
+	if (__atomic_exchange_n(&seen, count, __ATOMIC_RELAXED) == count)
+		return;
+	tacho__tables_refresh();
+	tacho_modules_changed();
 }
 
 void tacho__modules_later(void)
@@ -302,6 +307,16 @@ __attribute__((noinline)) uint32_t tacho__stack_from(const void *caller, const v
 				   (n - first) * (uint32_t)sizeof(frames[0]));
 }
 
+/* A command line without its credentials, as that of the process. */
+static const char *without_credentials(const char *command, char *buf, size_t room)
+{
+	size_t size = strnlen(command, COMMAND_MAX);
+
+	tacho__command_line(buf, room, command, size, size == COMMAND_MAX,
+			    tacho__rec->super->whole_arguments);
+	return buf;
+}
+
 static void record(const struct tacho__blocking_call *c, uint64_t ns)
 {
 	char buf[TACHO_NAME_MAX + 2];
@@ -319,6 +334,8 @@ static void record(const struct tacho__blocking_call *c, uint64_t ns)
 		path = NULL;
 	else if (!path && kind == TACHO_DESCRIPTOR_FILE)
 		path = fd_path((int)c->number, buf, sizeof(buf));
+	else if (path && c->is_command)
+		path = without_credentials(path, buf, sizeof(buf));
 	if (path)
 		id = define_path(path);
 	name = tacho__define_name(TACHO_DEF_TEXT, c->name, NULL, 0, 0, 0, NULL);

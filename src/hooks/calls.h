@@ -32,8 +32,9 @@ struct tacho__blocking_call {
 	const char *path; /* or the host, the command, the library; NULL none */
 	int64_t number;	  /* descriptor, process or thread, below 0: none */
 	int is_descriptor;
-	int transfers; /* it waits for nothing but the descriptor */
-	int error;     /* errno, or 0 */
+	int is_command; /* `path` is a line for a shell */
+	int transfers;	/* it waits for nothing but the descriptor */
+	int error;	/* errno, or 0 */
 	const void *caller;
 };
 
@@ -203,12 +204,21 @@ void tacho__eventfds_define(void);
 	type tacho__hooked_##name params __asm__(#name); \
 	TACHO_HOOK type tacho__hooked_##name params
 
+/* For large files programs of glibc call functions with names of their own. In musl's headers these
+   names are macros for the ordinary ones, and its newer versions have no such functions. */
+#if defined(__GLIBC__)
+#define TACHO__LARGE(...) __VA_ARGS__
+#else
+#define TACHO__LARGE(...) _Static_assert(1, "");
+#endif
+
 #define TACHO__NEXT(name) TACHO__FIND(#name, __typeof__(&tacho__hooked_##name))
 
 /* What a call is about: initializers of struct tacho__blocking_call. */
 #define TACHO__FD(n) .number = (n), .is_descriptor = 1
 #define TACHO__TRANSFERS(fd) TACHO__FD(fd), .transfers = 1
 #define TACHO__PATH(p) .number = -1, .path = (p)
+#define TACHO__COMMAND(p) TACHO__PATH(p), .is_command = 1
 #define TACHO__FD_PATH(n, p) .number = (n), .is_descriptor = 1, .path = (p)
 #define TACHO__NUMBER(n) .number = (n) /* of a process or a thread; of what is closed */
 #define TACHO__NOTHING .number = -1

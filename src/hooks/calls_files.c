@@ -41,25 +41,25 @@ TACHO__RECEIVE(__read_chk, (int fd, void *buf, size_t size, size_t room), (fd, b
 		       (fd, parts, count, at, flags))
 
 READ_AT(pread)
-READ_AT(pread64)
+TACHO__LARGE(READ_AT(pread64))
 READ_AT_CHECKED(__pread_chk)
-READ_AT_CHECKED(__pread64_chk)
+TACHO__LARGE(READ_AT_CHECKED(__pread64_chk))
 WRITE_AT(pwrite)
-WRITE_AT(pwrite64)
+TACHO__LARGE(WRITE_AT(pwrite64))
 PARTS_AT(preadv)
-PARTS_AT(preadv64)
+TACHO__LARGE(PARTS_AT(preadv64))
 PARTS_AT(pwritev)
-PARTS_AT(pwritev64)
+TACHO__LARGE(PARTS_AT(pwritev64))
 PARTS_AT_FLAGS(preadv2)
-PARTS_AT_FLAGS(preadv64v2)
+TACHO__LARGE(PARTS_AT_FLAGS(preadv64v2))
 PARTS_AT_FLAGS(pwritev2)
-PARTS_AT_FLAGS(pwritev64v2)
+TACHO__LARGE(PARTS_AT_FLAGS(pwritev64v2))
 
 #define SEND_FILE(name)                                                                          \
 	TACHO__CALL(ssize_t, name, (int to, int fd, off_t *at, size_t size), (to, fd, at, size), \
 		    TACHO__FD(to))
 SEND_FILE(sendfile)
-SEND_FILE(sendfile64)
+TACHO__LARGE(SEND_FILE(sendfile64))
 TACHO__FD_CALL(ssize_t, splice,
 	       (int fd, loff_t *from, int to, loff_t *at, size_t size, unsigned flags),
 	       (fd, from, to, at, size, flags))
@@ -97,19 +97,20 @@ TACHO__HOOKED(int, close, (int fd))
 }
 
 TACHO__FD_CALL(int, ftruncate, (int fd, off_t size), (fd, size))
-TACHO__FD_CALL(int, ftruncate64, (int fd, off_t size), (fd, size))
+TACHO__LARGE(TACHO__FD_CALL(int, ftruncate64, (int fd, off_t size), (fd, size)))
 TACHO__FD_CALL(int, fallocate, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size))
-TACHO__FD_CALL(int, fallocate64, (int fd, int mode, off_t at, off_t size), (fd, mode, at, size))
+TACHO__LARGE(TACHO__FD_CALL(int, fallocate64, (int fd, int mode, off_t at, off_t size),
+			    (fd, mode, at, size)))
 TACHO__CALL_ERROR(int, posix_fallocate, (int fd, off_t at, off_t size), (fd, at, size), result,
 		  TACHO__FD(fd))
-TACHO__CALL_ERROR(int, posix_fallocate64, (int fd, off_t at, off_t size), (fd, at, size), result,
-		  TACHO__FD(fd))
+TACHO__LARGE(TACHO__CALL_ERROR(int, posix_fallocate64, (int fd, off_t at, off_t size),
+			       (fd, at, size), result, TACHO__FD(fd)))
 
 /* ----------------------------------------------------------------- locks */
 
 TACHO__FD_CALL(int, flock, (int fd, int what), (fd, what))
 TACHO__FD_CALL(int, lockf, (int fd, int what, off_t size), (fd, what, size))
-TACHO__FD_CALL(int, lockf64, (int fd, int what, off_t size), (fd, what, size))
+TACHO__LARGE(TACHO__FD_CALL(int, lockf64, (int fd, int what, off_t size), (fd, what, size)))
 
 /* Of those only what waits for a lock: the others never take long. */
 #define CONTROL(name)                                                                          \
@@ -127,20 +128,21 @@ TACHO__FD_CALL(int, lockf64, (int fd, int what, off_t size), (fd, what, size))
 		return result;                                                                 \
 	}
 CONTROL(fcntl)
-CONTROL(fcntl64)
+TACHO__LARGE(CONTROL(fcntl64))
 
 /* --------------------------------------------------------------- opening */
 
 OPEN_CALL(open, (const char *path, int flags, mode_t mode), (path, flags, mode))
-OPEN_CALL(open64, (const char *path, int flags, mode_t mode), (path, flags, mode))
+TACHO__LARGE(OPEN_CALL(open64, (const char *path, int flags, mode_t mode), (path, flags, mode)))
 OPEN_CALL(openat, (int dir, const char *path, int flags, mode_t mode), (dir, path, flags, mode))
-OPEN_CALL(openat64, (int dir, const char *path, int flags, mode_t mode), (dir, path, flags, mode))
+TACHO__LARGE(OPEN_CALL(openat64, (int dir, const char *path, int flags, mode_t mode),
+		       (dir, path, flags, mode)))
 OPEN_CALL(creat, (const char *path, mode_t mode), (path, mode))
-OPEN_CALL(creat64, (const char *path, mode_t mode), (path, mode))
+TACHO__LARGE(OPEN_CALL(creat64, (const char *path, mode_t mode), (path, mode)))
 OPEN_CALL(__open_2, (const char *path, int flags), (path, flags))
-OPEN_CALL(__open64_2, (const char *path, int flags), (path, flags))
+TACHO__LARGE(OPEN_CALL(__open64_2, (const char *path, int flags), (path, flags)))
 OPEN_CALL(__openat_2, (int dir, const char *path, int flags), (dir, path, flags))
-OPEN_CALL(__openat64_2, (int dir, const char *path, int flags), (dir, path, flags))
+TACHO__LARGE(OPEN_CALL(__openat64_2, (int dir, const char *path, int flags), (dir, path, flags)))
 
 TACHO__HOOKED(DIR *, opendir, (const char *path))
 {
@@ -155,40 +157,42 @@ TACHO__HOOKED(DIR *, opendir, (const char *path))
 
 /* NULL is the end as a rule. */
 TACHO__CALL_ERROR(void *, readdir, (DIR * folder), (folder), 0, TACHO__FD(dirfd(folder)))
-TACHO__CALL_ERROR(void *, readdir64, (DIR * folder), (folder), 0, TACHO__FD(dirfd(folder)))
+TACHO__LARGE(TACHO__CALL_ERROR(void *, readdir64, (DIR * folder), (folder), 0,
+			       TACHO__FD(dirfd(folder))))
 
 /* -------------------------------------------------------- what there is */
 
 PATH_CALL(stat, (const char *path, void *st), (path, st))
-PATH_CALL(stat64, (const char *path, void *st), (path, st))
+TACHO__LARGE(PATH_CALL(stat64, (const char *path, void *st), (path, st)))
 PATH_CALL(lstat, (const char *path, void *st), (path, st))
-PATH_CALL(lstat64, (const char *path, void *st), (path, st))
+TACHO__LARGE(PATH_CALL(lstat64, (const char *path, void *st), (path, st)))
 TACHO__FD_CALL(int, fstat, (int fd, void *st), (fd, st))
-TACHO__FD_CALL(int, fstat64, (int fd, void *st), (fd, st))
+TACHO__LARGE(TACHO__FD_CALL(int, fstat64, (int fd, void *st), (fd, st)))
 AT_CALL(fstatat, (int dir, const char *path, void *st, int flags), (dir, path, st, flags))
-AT_CALL(fstatat64, (int dir, const char *path, void *st, int flags), (dir, path, st, flags))
+TACHO__LARGE(AT_CALL(fstatat64, (int dir, const char *path, void *st, int flags),
+		     (dir, path, st, flags)))
 AT_CALL(statx, (int dir, const char *path, int flags, unsigned mask, void *st),
 	(dir, path, flags, mask, st))
 
 PATH_CALL(__xstat, (int version, const char *path, void *st), (version, path, st))
-PATH_CALL(__xstat64, (int version, const char *path, void *st), (version, path, st))
+TACHO__LARGE(PATH_CALL(__xstat64, (int version, const char *path, void *st), (version, path, st)))
 PATH_CALL(__lxstat, (int version, const char *path, void *st), (version, path, st))
-PATH_CALL(__lxstat64, (int version, const char *path, void *st), (version, path, st))
+TACHO__LARGE(PATH_CALL(__lxstat64, (int version, const char *path, void *st), (version, path, st)))
 TACHO__FD_CALL(int, __fxstat, (int version, int fd, void *st), (version, fd, st))
-TACHO__FD_CALL(int, __fxstat64, (int version, int fd, void *st), (version, fd, st))
+TACHO__LARGE(TACHO__FD_CALL(int, __fxstat64, (int version, int fd, void *st), (version, fd, st)))
 AT_CALL(__fxstatat, (int version, int dir, const char *path, void *st, int flags),
 	(version, dir, path, st, flags))
-AT_CALL(__fxstatat64, (int version, int dir, const char *path, void *st, int flags),
-	(version, dir, path, st, flags))
+TACHO__LARGE(AT_CALL(__fxstatat64, (int version, int dir, const char *path, void *st, int flags),
+		     (version, dir, path, st, flags)))
 
 PATH_CALL(statfs, (const char *path, void *st), (path, st))
-PATH_CALL(statfs64, (const char *path, void *st), (path, st))
+TACHO__LARGE(PATH_CALL(statfs64, (const char *path, void *st), (path, st)))
 PATH_CALL(statvfs, (const char *path, void *st), (path, st))
-PATH_CALL(statvfs64, (const char *path, void *st), (path, st))
+TACHO__LARGE(PATH_CALL(statvfs64, (const char *path, void *st), (path, st)))
 TACHO__FD_CALL(int, fstatfs, (int fd, void *st), (fd, st))
-TACHO__FD_CALL(int, fstatfs64, (int fd, void *st), (fd, st))
+TACHO__LARGE(TACHO__FD_CALL(int, fstatfs64, (int fd, void *st), (fd, st)))
 TACHO__FD_CALL(int, fstatvfs, (int fd, void *st), (fd, st))
-TACHO__FD_CALL(int, fstatvfs64, (int fd, void *st), (fd, st))
+TACHO__LARGE(TACHO__FD_CALL(int, fstatvfs64, (int fd, void *st), (fd, st)))
 
 PATH_CALL(access, (const char *path, int mode), (path, mode))
 AT_CALL(faccessat, (int dir, const char *path, int mode, int flags), (dir, path, mode, flags))
@@ -212,7 +216,7 @@ PATH_CALL(mkdir, (const char *path, mode_t mode), (path, mode))
 AT_CALL(mkdirat, (int dir, const char *path, mode_t mode), (dir, path, mode))
 PATH_CALL(rmdir, (const char *path), (path))
 PATH_CALL(truncate, (const char *path, off_t size), (path, size))
-PATH_CALL(truncate64, (const char *path, off_t size), (path, size))
+TACHO__LARGE(PATH_CALL(truncate64, (const char *path, off_t size), (path, size)))
 PATH_CALL(link, (const char *path, const char *to), (path, to))
 AT_CALL(linkat, (int dir, const char *path, int to_dir, const char *to, int flags),
 	(dir, path, to_dir, to, flags))

@@ -37,9 +37,9 @@ TACHO__CALL(int, waitid, (int which, unsigned id, void *info, int flags), (which
 TACHO__CALL(pid_t, fork, (void), (), TACHO__NUMBER(result))
 
 TACHO__OUTER_CALL(int, system, (const char *command), (tacho__shell_begins(command)),
-		  result < 0 ? errno : 0, TACHO__PATH(command))
+		  result < 0 ? errno : 0, TACHO__COMMAND(command))
 TACHO__OUTER_CALL(FILE *, popen, (const char *command, const char *mode),
-		  (tacho__shell_begins(command), mode), result ? 0 : errno, TACHO__PATH(command))
+		  (tacho__shell_begins(command), mode), result ? 0 : errno, TACHO__COMMAND(command))
 TACHO__OUTER_CALL(int, pclose, (FILE * stream), (stream), result < 0 ? errno : 0, TACHO__NOTHING)
 
 /* --------------------------------------------------------------- threads */

@@ -38,7 +38,7 @@ static int stream_fd(FILE *stream)
 		return result;                                                              \
 	}
 OPEN_CALL(fopen)
-OPEN_CALL(fopen64)
+TACHO__LARGE(OPEN_CALL(fopen64))
 TACHO__HOOKED(int, fclose, (FILE * stream))
 {
 	uint64_t since = TACHO__CALL_BEGINS(tacho__call_counts(), "fclose", TACHO__ON_NOTHING);

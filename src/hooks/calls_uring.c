@@ -14,7 +14,13 @@
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 
+#include "core/control.h"
+#include "hooks/foreign.h"
 #include "hooks/locks.h"
+
+#if defined(__GLIBC__)
+TACHO__WEAK(dladdr1);
+#endif
 
 #define ENTER_GETEVENTS 1u
 #define FUTEX_WANTED 2u
@@ -37,6 +43,15 @@ static __attribute__((noinline)) void restricts(long number, long a, long b, lon
 		tacho__restricts((unsigned long)b, (const void *)c);
 }
 
+static int changes_user(long number)
+{
+	return number == SYS_setuid || number == SYS_setreuid || number == SYS_setresuid ||
+	       number == SYS_setgid || number == SYS_setregid || number == SYS_setresgid;
+}
+
+/* The kernel changes it for the calling thread alone. */
+static __attribute__((noinline)) long change_user(long number, long a, long b, long c);
+
 static long futex(long number, long address, long what, long value, long timeout, long other,
 		  long mask);
 
@@ -51,7 +66,18 @@ TACHO__HOOKED(long, syscall, (long number, long a, long b, long c, long d, long 
 		tacho__descriptor_closed((int)a);
 	if (tacho__unlikely(number == SYS_seccomp || number == SYS_prctl))
 		restricts(number, a, b, c);
+	if (tacho__unlikely(changes_user(number)))
+		return change_user(number, a, b, c);
 	return TACHO__NEXT(syscall)(number, a, b, c, d, e, f);
+}
+
+static __attribute__((noinline)) long change_user(long number, long a, long b, long c)
+{
+	long result = TACHO__NEXT(syscall)(number, a, b, c, 0, 0, 0);
+
+	if (!result)
+		tacho__user_changed();
+	return result;
 }
 
 static __attribute__((noinline)) long uring_enter(long number, long ring, long submit, long wait,
@@ -111,21 +137,36 @@ static __attribute__((noinline)) long futex(long number, long address, long what
 
 /* --------------------------------------------------------------- liburing */
 
+/* A handle of the library that holds this code, or NULL. */
+static void *library_of(const void *code)
+{
+	Dl_info info;
+#if defined(__GLIBC__)
+	struct link_map *map = NULL;
+
+	if (!tacho__is_foreign() && dladdr1(code, &info, (void **)&map, RTLD_DL_LINKMAP))
+		return map;
+	return NULL;
+#else
+	return dladdr(code, &info) ? dlopen(info.dli_fname, RTLD_LAZY | RTLD_NOLOAD) : NULL;
+#endif
+}
+
 /*
  * liburing may have been loaded for one library alone (RTLD_LOCAL), which still finds our
  * definitions first: then the real ones are those that the caller would have found.
  */
-static void *real_of(const char *name, const void *caller)
+static void *real_of(const char *name, const void *caller, const void *ours)
 {
-	void *found = tacho__real(name);
-	struct link_map *map = NULL;
+	void *found = tacho__real(name), *library;
 	int saved = errno;
-	Dl_info info;
 
-	if (!found && dladdr1(caller, &info, (void **)&map, RTLD_DL_LINKMAP) && map)
-		found = dlsym(map, name);
+	library = found ? NULL : library_of(caller);
+	if (library)
+		found = dlsym(library, name);
 	errno = saved;
-	return found;
+	/* Without liburing the caller has found ours, for instance with dlsym. */
+	return found == ours ? NULL : found;
 }
 
 #define LATER(name)                                                                  \
@@ -133,7 +174,8 @@ static void *real_of(const char *name, const void *caller)
 		static void *tacho__found;                                           \
 		void *tacho__f = __atomic_load_n(&tacho__found, __ATOMIC_RELAXED);   \
 		if (tacho__unlikely(!tacho__f)) {                                    \
-			tacho__f = real_of(#name, __builtin_return_address(0));      \
+			tacho__f = real_of(#name, __builtin_return_address(0),       \
+					   (const void *)tacho__hooked_##name);      \
 			__atomic_store_n(&tacho__found, tacho__f, __ATOMIC_RELAXED); \
 		}                                                                    \
 		(__typeof__(&tacho__hooked_##name))tacho__f;                         \

@@ -17,8 +17,14 @@
 #include <semaphore.h>
 #include <time.h>
 
+#include "hooks/foreign.h"
 #include "hooks/handed.h"
 #include "hooks/locks.h"
+
+#if defined(__GLIBC__) /* of pthread_cleanup_push */
+TACHO__WEAK(__pthread_register_cancel);
+TACHO__WEAK(__pthread_unregister_cancel);
+#endif
 
 static void cancelled(void *wait)
 {

@@ -11,6 +11,7 @@
  *   default action, which nobody sees; so the crash is noted before, and the handler finds flags,
  *   mask and stack as the kernel made them.
  * - Ignored signals stay ignored.
+ * - A fault of the recorder itself, because the program unmapped the box, is no crash: recording ends.
  *
  * Signals that are blocked end a process that faults at once. So does a fault where no frame can be
  * stored for the handler: the end of a stack, in a thread without an alternate one. We give threads
@@ -33,6 +34,11 @@
 #include "hooks/hooks.h"
 #include "hooks/samples.h"
 #include "hooks/unwind.h"
+#include "hooks/foreign.h"
+
+#if defined(__GLIBC__)
+TACHO__WEAK(dlvsym);
+#endif
 
 const int tacho__crash_signals[TACHO__CRASH_SIGNALS] = {SIGSEGV, SIGBUS,  SIGILL, SIGFPE,
 							SIGABRT, SIGTRAP, SIGSYS};
@@ -45,6 +51,10 @@ static struct {
 static int noting;
 
 #define SETTLE_TRIES 8
+
+/* Where this library begins and ends, from the linker. */
+extern const char __ehdr_start[] __attribute__((visibility("hidden")));
+extern const char _end[] __attribute__((visibility("hidden")));
 
 /* For each record in the box; no memory until it is used. */
 static struct {
@@ -159,9 +169,21 @@ static int is_noted(const ucontext_t *uc)
 	return 0;
 }
 
+/* Whether code of this library, or a function of libc that it called and that keeps no frame, ran into
+   the fault. */
+static int is_own_fault(const siginfo_t *info, const ucontext_t *uc)
+{
+	uintptr_t begin = (uintptr_t)__ehdr_start, size = (uintptr_t)_end - begin;
+
+	return info->si_code > 0 && ((uintptr_t)PC(uc) - begin < size || caller(uc) - begin < size);
+}
+
 /* In place of the default action. */
 static void on_crash(int sig, siginfo_t *info, void *context)
 {
+	if ((sig == SIGSEGV || sig == SIGBUS) && is_own_fault(info, context) &&
+	    tacho__box_is_gone(info->si_addr))
+		return;
 	/* The first process of a namespace does not get what is sent to it and has the default
 	   action. */
 	if (info->si_code <= 0 && tacho__getpid() == 1)
@@ -269,9 +291,11 @@ void tacho__crashes_begin(void)
 	if (!tacho__crash_wanted() || tacho__under_valgrind())
 		return;
 	noting = 1;
+#if defined(__GLIBC__)
 	/* Debuggers look for it as well. It is in no header. */
 	tacho__crash_said =
 		(const uint32_t *const *)dlvsym(RTLD_DEFAULT, "__abort_msg", "GLIBC_PRIVATE");
+#endif
 	for (int i = 0; i < TACHO__CRASH_SIGNALS; i++)
 		tacho__crash_settle(tacho__crash_signals[i]);
 	tacho__crash_hooked(1);

@@ -33,9 +33,9 @@ MAKES(inotify_init, (void), ())
 MAKES(inotify_init1, (int flags), (flags))
 MAKES(memfd_create, (const char *name, unsigned flags), (name, flags))
 MAKES(mkstemp, (char *path), (path))
-MAKES(mkstemp64, (char *path), (path))
+TACHO__LARGE(MAKES(mkstemp64, (char *path), (path)))
 MAKES(mkostemp, (char *path, int flags), (path, flags))
-MAKES(mkostemp64, (char *path, int flags), (path, flags))
+TACHO__LARGE(MAKES(mkostemp64, (char *path, int flags), (path, flags)))
 
 #define MAKES_TWO(name, params, args)                                                \
 	TACHO__HOOKED(int, name, params)                                             \

@@ -209,10 +209,11 @@ static int is_libevent_path(const char *path)
 
 const char *tacho__code_path(tacho__word address)
 {
+	Dl_info info;
+#if defined(DLFO_EH_SEGMENT_TYPE)
 	static int (*find_object)(void *, struct dl_find_object *);
 	static int looked;
 	struct dl_find_object object;
-	Dl_info info;
 
 	/* Since glibc 2.35; takes no lock, and some nanoseconds. */
 	if (!__atomic_load_n(&looked, __ATOMIC_ACQUIRE)) {
@@ -222,6 +223,7 @@ const char *tacho__code_path(tacho__word address)
 	}
 	if (find_object)
 		return find_object((void *)address, &object) ? NULL : object.dlfo_link_map->l_name;
+#endif
 	return dladdr((void *)address, &info) ? info.dli_fname : NULL;
 }
 

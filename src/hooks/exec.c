@@ -2,11 +2,14 @@
  * What a recorded program starts is recorded as well, also when it starts it with an environment of
  * its own: the library and the variables of the recording are given back where they are missing.
  *
+ * Before each start the hooks look which C library the new program will run on. The library in
+ * LD_PRELOAD is the one that was built for it. Where there is none (a program of another machine,
+ * of another C library, or a file system without the library, as after chroot), ours is taken out:
+ * the dynamic linker would complain, or fail. Other libraries stay, in their order.
+ *
  * The environment as it was at load is what is given back, because programs clear theirs long before
- * they start others. Left alone is an environment that has it all, that belongs to another
- * recording or says TACHO=off; that is for a program which cannot load the library (of another
- * machine or C library, or where the library cannot be read, as after chroot): its dynamic linker
- * would complain, or fail. An LD_PRELOAD of the program's own stays in front.
+ * they start others. An environment that belongs to another recording or says TACHO=off gets
+ * nothing back. An LD_PRELOAD of the program's own stays in front.
  *
  * These run in children of vfork and of programs with threads: nothing here allocates, locks, or
  * writes to other memory than the stack, and what it takes of that is bounded. Where it would be
@@ -18,28 +21,26 @@
 #include "hooks/calls.h"
 
 #include <dlfcn.h>
-#include <elf.h>
-#include <limits.h>
-#include <link.h>
 #include <stdarg.h>
 #include <string.h>
-#include <sys/auxv.h>
 #include <unistd.h>
 
 #include "base/sys.h"
 #include "core/control.h"
 #include "core/trigger.h"
+#include "hooks/exec_target.h"
 
-#if defined(__x86_64__)
-#define OUR_MACHINE EM_X86_64
-#else
-#define OUR_MACHINE EM_AARCH64
-#endif
 #define KEPT_MAX 48u
-#define TEXT_MAX 8192u
+#define TEXT_MAX 12288u
 #define ENTRIES_MAX 2048u /* of an environment that is copied: 16 KiB */
 #define ROOM_MAX 32768u
 #define ALLOW_ORDER "verify_asan_link_order=0" /* see agent/run_environment.c */
+
+#if defined(__GLIBC__)
+#define BUILT_FOR TACHO__GLIBC
+#else
+#define BUILT_FOR TACHO__MUSL
+#endif
 
 static int ended;
 
@@ -47,19 +48,13 @@ static int ended;
 static struct {
 	char text[TEXT_MAX];
 	size_t used;
-	const char *preload; /* how LD_PRELOAD named this library; NULL: nothing is given */
+	/* The libraries, as LD_PRELOAD names them. NULL: not known. Without ours nothing is done. */
+	const char *library[TACHO__LIBC_KINDS];
 	const char *variable[KEPT_MAX]; /* TACHO_NAME=value */
 	unsigned count;
-	const char *recording;	   /* the value of TACHO_RECORDING, or NULL */
-	char linker[NAME_MAX + 1]; /* the last part of the dynamic linker's path, or "" */
+	const char *recording; /* the value of TACHO_RECORDING, or NULL */
+	int gives;	       /* 1: what is missing is given back */
 } kept;
-
-static const char *last_part(const char *path)
-{
-	const char *slash = strrchr(path, '/');
-
-	return slash ? slash + 1 : path;
-}
 
 /* The value, when `entry` is NAME=value; else NULL. */
 static const char *value_of(const char *entry, const char *name)
@@ -69,205 +64,91 @@ static const char *value_of(const char *entry, const char *name)
 	return !strncmp(entry, name, n) && entry[n] == '=' ? entry + n + 1 : NULL;
 }
 
-/* Where `list` (of LD_PRELOAD) names a file with this last part, and how many bytes; or NULL. */
-static const char *find_named(const char *list, const char *part, size_t *size)
+static int is_named(const char *entry, size_t size, const char *part)
 {
 	size_t n = strlen(part);
 
-	for (; *list; list += *size + (list[*size] != 0)) {
-		*size = strcspn(list, ": ");
-		if (*size >= n && !memcmp(list + *size - n, part, n) &&
-		    (*size == n || list[*size - n - 1] == '/'))
-			return list;
-	}
-	return NULL;
+	return size >= n && !memcmp(entry + size - n, part, n) &&
+	       (size == n || entry[size - n - 1] == '/');
 }
 
 /* ------------------------------------------------------------------- at load */
 
-static const char *keep(const char *text, size_t size)
+static char *keep(const char *text, size_t size, const char *more)
 {
 	char *copy = kept.text + kept.used;
+	size_t n = strlen(more);
 
-	if (size >= TEXT_MAX - kept.used)
+	if (size + n >= TEXT_MAX - kept.used)
 		return NULL;
 	memcpy(copy, text, size);
-	copy[size] = 0;
-	kept.used += size + 1;
+	memcpy(copy + size, more, n + 1);
+	kept.used += size + n + 1;
 	return copy;
 }
 
-static void keep_linker(void)
+/* Ours is what LD_PRELOAD calls it. The other one lies beside it, unless ours has an unusual name. */
+static void keep_libraries(const char *list)
 {
-	const ElfW(Phdr) *p = (const ElfW(Phdr) *)getauxval(AT_PHDR);
-	unsigned long count = getauxval(AT_PHNUM);
-	uintptr_t bias = 0;
-
-	for (unsigned long i = 0; p && i < count; i++)
-		if (p[i].p_type == PT_PHDR)
-			bias = (uintptr_t)p - p[i].p_vaddr;
-	for (unsigned long i = 0; p && i < count; i++)
-		if (p[i].p_type == PT_INTERP)
-			strncpy(kept.linker, last_part((const char *)(bias + p[i].p_vaddr)),
-				sizeof(kept.linker) - 1);
-}
-
-static void remember(void)
-{
-	const char *list = NULL;
-	size_t size = 0;
+	const char *own, *other = TACHO__PRELOAD_FILE(TACHO__LIBC_KINDS - 1 - BUILT_FOR);
+	size_t size;
 	Dl_info self;
 
+	if (!dladdr(&kept, &self) || !self.dli_fname)
+		return;
+	own = tacho__last_part(self.dli_fname);
+	for (; *list; list += size + (list[size] != 0)) {
+		size = strcspn(list, ": ");
+		if (!is_named(list, size, own))
+			continue;
+		kept.library[BUILT_FOR] = keep(list, size, "");
+		size -= strlen(own);
+		if (kept.library[BUILT_FOR] && size && strcmp(own, other) != 0)
+			kept.library[TACHO__LIBC_KINDS - 1 - BUILT_FOR] = keep(list, size, other);
+		return;
+	}
+}
+
+static void remember(int record)
+{
+	const char *list = NULL;
+
+	kept.gives = record;
 	for (char **e = environ; e && *e; e++) {
+		const char *value = value_of(*e, "TACHO");
+
+		if (value && !strcmp(value, "off"))
+			kept.gives = 0;
 		if (!list)
 			list = value_of(*e, "LD_PRELOAD");
 		if (strncmp(*e, "TACHO_", 6) != 0)
 			continue;
 		if (kept.count == KEPT_MAX)
 			return;
-		kept.variable[kept.count] = keep(*e, strlen(*e));
+		kept.variable[kept.count] = keep(*e, strlen(*e), "");
 		if (!kept.variable[kept.count])
 			return;
 		if (value_of(*e, "TACHO_RECORDING"))
 			kept.recording = value_of(kept.variable[kept.count], "TACHO_RECORDING");
 		kept.count++;
 	}
-	if (!list || !dladdr(&kept, &self) || !self.dli_fname)
-		return;
-	list = find_named(list, last_part(self.dli_fname), &size);
-	keep_linker();
-	kept.preload = list ? keep(list, size) : NULL;
-}
-
-/* ------------------------------------------------------------ what is started */
-
-/* Whether the program in `fd` can load the library; 1 also when that can't be told. A script's
-   interpreter is put into `script`, else that is "". */
-static int fits(int fd, char *script, size_t size)
-{
-	union {
-		ElfW(Ehdr) head;
-		char text[256];
-	} file;
-	char path[256];
-	long n = tacho__pread(fd, &file, sizeof(file), 0);
-
-	script[0] = 0;
-	if (n > 2 && file.text[0] == '#' && file.text[1] == '!') {
-		size_t at = 2, length;
-
-		file.text[n < (long)sizeof(file) ? n : (long)sizeof(file) - 1] = 0;
-		at += strspn(file.text + at, " \t");
-		length = strcspn(file.text + at, " \t\n");
-		if (length < size) {
-			memcpy(script, file.text + at, length);
-			script[length] = 0;
-		}
-	}
-	if (n < (long)sizeof(file.head) || memcmp(file.text, ELFMAG, SELFMAG) != 0)
-		return 1;
-	if (file.head.e_ident[EI_CLASS] != ELFCLASS64 || file.head.e_machine != OUR_MACHINE)
-		return 0;
-	for (unsigned i = 0; i < file.head.e_phnum; i++) {
-		ElfW(Phdr) p;
-
-		if (tacho__pread(fd, &p, sizeof(p), file.head.e_phoff + i * sizeof(p)) !=
-		    (long)sizeof(p))
-			return 1;
-		if (p.p_type != PT_INTERP)
-			continue;
-		n = tacho__pread(fd, path, p.p_filesz < sizeof(path) ? p.p_filesz : sizeof(path),
-				 p.p_offset);
-		if (n <= 0 || !kept.linker[0])
-			return 1;
-		path[n < (long)sizeof(path) ? n : (long)sizeof(path) - 1] = 0;
-		return !strcmp(last_part(path), kept.linker);
-	}
-	return 1; /* a static one loads nothing, but what it starts may */
-}
-
-/* The same of a path; -1: there is nothing to be read. */
-static int fits_path(int dir, const char *path)
-{
-	char script[256] = "";
-	int fd = tacho__openat(dir, path, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0), yes;
-
-	if (fd < 0)
-		return -1;
-	yes = fits(fd, script, sizeof(script));
-	tacho__close(fd);
-	fd = script[0] ? tacho__openat(AT_FDCWD, script, O_RDONLY | O_NONBLOCK | O_NOCTTY, 0) : -1;
-	if (fd >= 0) {
-		yes = fits(fd, script, sizeof(script));
-		tacho__close(fd);
-	}
-	return yes;
-}
-
-/* The first that execvp(3) would find. */
-static int fits_name(const char *name)
-{
-	const char *list = NULL;
-	char path[PATH_MAX];
-	int yes;
-
-	if (strchr(name, '/'))
-		return fits_path(AT_FDCWD, name);
-	for (char **e = environ; e && *e && !list; e++)
-		list = value_of(*e, "PATH");
-	if (!list)
-		list = "/bin:/usr/bin";
-	for (size_t n = strlen(name);; list++) {
-		size_t folder = strcspn(list, ":");
-
-		if (folder + n + 2 <= sizeof(path)) {
-			memcpy(path, list, folder);
-			path[folder] = '/';
-			memcpy(path + folder + (folder > 0), name, n + 1);
-			yes = fits_path(AT_FDCWD, path);
-			if (yes >= 0)
-				return yes;
-		}
-		list += folder;
-		if (!*list)
-			return 1;
-	}
-}
-
-/* Where a program is that is to be started. */
-struct target {
-	int fd; /* of it, or the folder that `path` starts from */
-	const char *path;
-	int search; /* in PATH */
-};
-
-static int can_load(const struct target *t)
-{
-	int fd;
-
-	if (strchr(kept.preload, '/')) {
-		fd = tacho__openat(AT_FDCWD, kept.preload, O_RDONLY, 0);
-		if (fd < 0)
-			return 0;
-		tacho__close(fd);
-	}
-	if (t->search)
-		return fits_name(t->path);
-	if (t->path && t->path[0])
-		return fits_path(t->fd, t->path);
-	return fits(t->fd, (char[1]){0}, 0);
+	if (list)
+		keep_libraries(list);
 }
 
 /* ------------------------------------------------------------ its environment */
 
-/* What is missing in an environment. */
-struct missing {
-	uint64_t variables;    /* bits: of kept.variable */
+/* The environment of a program that is started, and what has to change. */
+struct change {
+	uint64_t variables;    /* missing ones. Bits: of kept.variable */
 	const char *preload;   /* its own LD_PRELOAD, or "" */
 	const char *sanitizer; /* its own ASAN_OPTIONS, or "" */
-	int library;	       /* 1: the library is */
-	int recording;	       /* 1: TACHO_RECORDING is */
-	size_t entries, room;  /* of the new one: pointers, bytes in all */
+	int ours;	       /* libraries of ours in its LD_PRELOAD */
+	int recording;	       /* 1: TACHO_RECORDING is missing */
+	int gives;	       /* 1: it gets what is missing */
+	const char *library;   /* that its LD_PRELOAD shall have, or NULL for none */
+	int preload_changes;
+	size_t entries, room; /* of the new one: pointers, bytes in all */
 };
 
 static size_t name_size(const char *variable)
@@ -275,101 +156,206 @@ static size_t name_size(const char *variable)
 	return (size_t)(strchr(variable, '=') - variable) + 1;
 }
 
-/* What a variable that is there says about the one that was remembered. 1: leave all alone. */
-static int note(struct missing *m, const char *entry)
+/* Whether an entry of LD_PRELOAD is one of our libraries. */
+static int is_ours(const char *entry, size_t size)
+{
+	for (int i = 0; i < TACHO__LIBC_KINDS; i++)
+		if (kept.library[i] && is_named(entry, size, tacho__last_part(kept.library[i])))
+			return 1;
+	return 0;
+}
+
+static int count_ours(const char *list)
+{
+	size_t size;
+	int count = 0;
+
+	for (; *list; list += size + (list[size] != 0)) {
+		size = strcspn(list, ": ");
+		count += is_ours(list, size);
+	}
+	return count;
+}
+
+static void note(struct change *c, const char *entry)
 {
 	const char *value = value_of(entry, "LD_PRELOAD");
-	size_t size;
 
 	if (value) {
-		m->preload = value;
-		m->library = !find_named(value, last_part(kept.preload), &size);
+		c->preload = value;
+		c->ours = count_ours(value);
 	}
 	value = value_of(entry, "ASAN_OPTIONS");
 	if (value)
-		m->sanitizer = value;
+		c->sanitizer = value;
 	value = value_of(entry, "TACHO");
 	if (value && !strcmp(value, "off"))
-		return 1;
+		c->gives = 0;
 	if (strncmp(entry, "TACHO_", 6) != 0)
-		return 0;
+		return;
 	for (unsigned i = 0; i < kept.count; i++)
 		if (!strncmp(entry, kept.variable[i], name_size(kept.variable[i])))
-			m->variables &= ~(UINT64_C(1) << i);
+			c->variables &= ~(UINT64_C(1) << i);
 	value = value_of(entry, "TACHO_RECORDING");
-	if (value)
-		m->recording = 0;
-	return value && (!kept.recording || strcmp(value, kept.recording) != 0);
+	if (!value)
+		return;
+	c->recording = 0;
+	if (!kept.recording || strcmp(value, kept.recording) != 0)
+		c->gives = 0;
 }
 
-/* 0: the environment stays as it is. */
-static int is_missing(struct missing *m, char *const *environment)
+/* Looks at an environment. 0: it stays as it is, whatever program gets it. */
+static int survey(struct change *c, char *const *environment)
 {
-	if (!kept.preload || tacho__load(&ended))
+	if (!kept.library[BUILT_FOR])
 		return 0;
-	*m = (struct missing){.variables = (UINT64_C(1) << kept.count) - 1,
-			      .preload = "",
-			      .sanitizer = "",
-			      .recording = kept.recording != NULL,
-			      .library = 1};
-	for (; environment && environment[m->entries]; m->entries++)
-		if (m->entries == ENTRIES_MAX || note(m, environment[m->entries]))
+	*c = (struct change){.variables = (UINT64_C(1) << kept.count) - 1,
+			     .preload = "",
+			     .sanitizer = "",
+			     .gives = kept.gives && !tacho__load(&ended),
+			     .recording = kept.recording != NULL};
+	for (; environment && environment[c->entries]; c->entries++) {
+		if (c->entries == ENTRIES_MAX)
 			return 0;
-	m->entries += kept.count + 3;
-	m->room = m->entries * sizeof(char *) + strlen(m->preload) + strlen(kept.preload) +
-		  strlen(m->sanitizer) + sizeof("LD_PRELOAD=:ASAN_OPTIONS=:" ALLOW_ORDER) + 1;
-	return (m->library || m->recording) && m->room <= ROOM_MAX;
+		note(c, environment[c->entries]);
+	}
+	return c->ours || c->gives;
+}
+
+static int lacks(const struct change *c)
+{
+	return c->gives && (!c->ours || c->recording);
+}
+
+/* The library for this C library; NULL when it cannot be loaded. */
+static const char *library_for(int libc)
+{
+	const char *library = libc < TACHO__LIBC_KINDS ? kept.library[libc] : NULL;
+	int fd;
+
+	if (!library || !strchr(library, '/'))
+		return library;
+	fd = tacho__openat(AT_FDCWD, library, O_RDONLY, 0);
+	if (fd < 0)
+		return NULL;
+	tacho__close(fd);
+	return library;
+}
+
+/* Whether the environment changes for this program, and how. */
+static int decide(struct change *c, const struct tacho__exec_target *target)
+{
+	/* A filter of the program forbids what recording needs, and holds for what it starts, too. Then
+	   ours is taken out, and no system call is made for it. */
+	int libc = tacho__load(&ended) ? TACHO__LIBC_OTHER : tacho__exec_libc(target);
+
+	/* A file that only the kernel can read stays with what it has. */
+	if (libc == TACHO__LIBC_UNKNOWN && !lacks(c))
+		return 0;
+	c->library = library_for(libc == TACHO__LIBC_UNKNOWN ? (int)BUILT_FOR : libc);
+	c->gives &= c->library != NULL;
+	if (!lacks(c) && !c->ours)
+		return 0;
+	if (!c->gives)
+		c->variables = 0;
+	/* Exactly the one, once. */
+	c->preload_changes = c->ours != (c->library != NULL);
+	for (const char *at = c->preload; c->ours && *at && !c->preload_changes;) {
+		size_t size = strcspn(at, ": ");
+
+		c->preload_changes = is_ours(at, size) && (strlen(c->library) != size ||
+							   memcmp(at, c->library, size) != 0);
+		at += size + (at[size] != 0);
+	}
+	c->entries += kept.count + 3;
+	c->room = c->entries * sizeof(char *) + strlen(c->preload) + strlen(c->sanitizer) +
+		  (c->library ? strlen(c->library) : 0) +
+		  sizeof("LD_PRELOAD=:ASAN_OPTIONS=:" ALLOW_ORDER) + 1;
+	return (c->preload_changes || lacks(c)) && c->room <= ROOM_MAX;
+}
+
+static char *put_n(char *to, const char *text, size_t n)
+{
+	memcpy(to, text, n);
+	to[n] = 0;
+	return to + n;
 }
 
 static char *put(char *to, const char *text)
 {
-	size_t n = strlen(text);
-
-	memcpy(to, text, n + 1);
-	return to + n;
+	return put_n(to, text, strlen(text));
 }
 
-static int is_replaced(const struct missing *m, const char *entry)
+/* The new LD_PRELOAD: the library in the place of the first that was ours, or else at the end. */
+static char *put_list(char *to, const struct change *c)
 {
-	return m->library && (value_of(entry, "LD_PRELOAD") || value_of(entry, "ASAN_OPTIONS"));
+	const char *library = c->library;
+	char *begin = to;
+	size_t size;
+
+	for (const char *at = c->preload; *at; at += size + (at[size] != 0)) {
+		int ours;
+
+		size = strcspn(at, ": ");
+		ours = is_ours(at, size);
+		if (!size || (ours && !library))
+			continue;
+		if (to != begin)
+			to = put(to, ":");
+		to = ours ? put(to, library) : put_n(to, at, size);
+		if (ours)
+			library = NULL;
+	}
+	if (library)
+		to = put(put(to, to != begin ? ":" : ""), library);
+	return to;
+}
+
+static int is_replaced(const struct change *c, const char *entry)
+{
+	return c->preload_changes &&
+	       (value_of(entry, "LD_PRELOAD") || (c->library && value_of(entry, "ASAN_OPTIONS")));
 }
 
 /* The whole environment, into `room`. */
-static char *const *complete(const struct missing *m, char *const *environment, void *room)
+static char *const *complete(const struct change *c, char *const *environment, void *room)
 {
-	char **out = room, *text = room;
+	char **out = room, *text = room, *list;
 	size_t n = 0;
 
-	text += m->entries * sizeof(char *);
+	text += c->entries * sizeof(char *);
 	for (char *const *e = environment; e && *e; e++)
-		if (!is_replaced(m, *e))
+		if (!is_replaced(c, *e))
 			out[n++] = *e;
 	for (unsigned i = 0; i < kept.count; i++)
-		if (m->variables >> i & 1)
+		if (c->variables >> i & 1)
 			out[n++] = (char *)(uintptr_t)kept.variable[i];
-	if (m->library) {
-		out[n++] = text;
-		text = put(put(text, "LD_PRELOAD="), m->preload);
-		text = put(put(text, m->preload[0] ? ":" : ""), kept.preload) + 1;
+	if (c->preload_changes) {
+		out[n] = text;
+		list = put(text, "LD_PRELOAD=");
+		text = put_list(list, c) + 1;
+		n += text - 1 > list; /* an empty one is left out */
+	}
+	if (c->preload_changes && c->library) {
 		out[n++] = text;
 		text = put(text, "ASAN_OPTIONS=");
-		if (!strstr(m->sanitizer, "verify_asan_link_order"))
-			text = put(put(text, ALLOW_ORDER), m->sanitizer[0] ? ":" : "");
-		put(text, m->sanitizer);
+		if (!strstr(c->sanitizer, "verify_asan_link_order"))
+			text = put(put(text, ALLOW_ORDER), c->sanitizer[0] ? ":" : "");
+		put(text, c->sanitizer);
 	}
 	out[n] = NULL;
 	return out;
 }
 
 /* Declares `name`, the environment that the program gets; the rest says what it is. */
-#define COMPLETE(name, given, ...)                                                            \
-	char *const *name = (given);                                                          \
-	struct missing tacho__missing;                                                        \
-	int tacho__is =                                                                       \
-		is_missing(&tacho__missing, name) && can_load(&(struct target){__VA_ARGS__}); \
-	char *tacho__room[tacho__is ? tacho__missing.room / sizeof(char *) + 1 : 1];          \
-	if (tacho__is)                                                                        \
-	name = complete(&tacho__missing, name, tacho__room)
+#define COMPLETE(name, given, ...)                                                         \
+	char *const *name = (given);                                                       \
+	struct change tacho__change;                                                       \
+	int tacho__is = survey(&tacho__change, name) &&                                    \
+			decide(&tacho__change, &(struct tacho__exec_target){__VA_ARGS__}); \
+	char *tacho__room[tacho__is ? tacho__change.room / sizeof(char *) + 1 : 1];        \
+	if (tacho__is)                                                                     \
+	name = complete(&tacho__change, name, tacho__room)
 #define AT_PATH(p) .fd = AT_FDCWD, .path = (p)
 #define BY_NAME(p) .path = (p), .search = 1
 
@@ -504,10 +490,10 @@ SPAWN(posix_spawnp, BY_NAME(path))
 
 const char *tacho__shell_begins(const char *command)
 {
-	struct missing m;
+	struct change c;
 	uint64_t mask;
 
-	if (!command || !is_missing(&m, environ) || !tacho__recording() || !tacho__rec ||
+	if (!command || !survey(&c, environ) || !lacks(&c) || !tacho__recording() || !tacho__rec ||
 	    tacho__load(&tacho__rec->phase) != TACHO__PHASE_READY)
 		return command;
 	if (tacho__enter(&mask)) {
@@ -527,8 +513,7 @@ void tacho__exec_begin(int record)
 	(void)TACHO__NEXT(execvpe);
 	(void)TACHO__NEXT(fexecve);
 	(void)TACHO__NEXT(execveat);
-	if (record)
-		remember();
+	remember(record);
 }
 
 void tacho__exec_end(void)

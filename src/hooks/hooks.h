@@ -30,6 +30,9 @@
 
 /* The next definition of `name` after ours, or NULL. */
 void *tacho__real(const char *name);
+/* Stands for a function that no library of the program has, such as epoll_pwait2 before glibc 2.35. A
+   program that asks dlsym for it finds the hook. It fails with ENOSYS. */
+void *tacho__absent_function(const char *name) __attribute__((cold));
 /* memory.c: what is at `slot`, or `size` zero bytes put there, of several threads by one. NULL: there
    is no memory. */
 void *tacho__map_once(void **slot, size_t size);
@@ -115,6 +118,7 @@ struct tacho__hook_thread {
 	uint32_t glanced; /* 1: it looked once, without a time-out, when it was no loop */
 	uint64_t
 		queue_looked; /* ticks when it told last how many wait to be accepted (clients.c) */
+	uint32_t little_stack; /* 1: it has no room for the handler of samples */
 	struct tacho__hook_taken taken[TACHO__TAKEN] __attribute__((aligned(64))); /* last */
 } __attribute__((aligned(64)));
 _Static_assert(offsetof(struct tacho__hook_thread, outer) == 64, "callbacks look at one line");
@@ -192,11 +196,12 @@ void tacho__exec_end(void);
 const char *tacho__shell_begins(const char *command);
 
 /*
- * sched.c: a poll of kind `id` (or, where callbacks are not seen, a turn of loop `id`) that took
- * `ticks` has just ended. Records how the kernel treated the thread meanwhile if that was long
- * (TACHO_SLOW_POLL), or if the kernel ran others.
+ * sched.c: a poll (where callbacks are not seen, an iteration of `loop`) that took `ticks` has just
+ * ended. Records how the kernel treated the thread meanwhile if that was long (TACHO_SLOW_POLL), or if
+ * the kernel ran others.
  */
-void tacho__sched_ended(uint64_t ticks, uint32_t id);
+void tacho__sched_polled(uint64_t ticks, uint32_t kind);
+void tacho__sched_iterated(uint64_t ticks, uint32_t loop);
 
 /* A call that was recorded, began at `since` (ticks) and took `ns`: how long of that the kernel ran
    others. */
@@ -215,10 +220,10 @@ void tacho__restricts(unsigned long mode, const void *filter) __attribute__((col
 /* throttle.c: records how long a CPU quota has stopped the process so far. */
 void tacho__throttle_read(void);
 
-static inline void tacho__slow_poll(uint64_t ticks, uint32_t id)
+static inline void tacho__slow_poll(uint64_t ticks, uint32_t kind)
 {
 	if (__builtin_expect(ticks >= tacho__slow_ticks, 0))
-		tacho__sched_ended(ticks, id);
+		tacho__sched_polled(ticks, kind);
 }
 
 /* waits.c: a wait of a loop on `fd` (-1: on none that is known) that is neither of epoll nor of

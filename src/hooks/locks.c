@@ -23,42 +23,34 @@
 
 #include "base/sys.h"
 #include "hooks/handed.h"
+#include "hooks/lock_words.h"
 #include "hooks/locks.h"
-
-static int owner_of(const pthread_mutex_t *m)
-{
-	return tacho__load(&m->__data.__owner);
-}
 
 static int is_own(const pthread_mutex_t *m)
 {
-	return owner_of(m) == tacho__gettid();
+	return tacho__mutex_owner(m) == tacho__gettid();
 }
 
 /* The type in PTHREAD_MUTEX_NORMAL to _ADAPTIVE_NP, without the flags for robust and so on. */
 static int type_of(const pthread_mutex_t *m)
 {
-	return m->__data.__kind & 3;
+	return tacho__mutex_kind(m) & 3;
 }
-
-/* Flags in the kind of a mutex that libc's headers have no name for. */
-#define KIND_ROBUST 16
-#define KIND_INHERITS 32
-
-#define LOCK_OWNER 0x3fffffff /* tid, in the lock word of a robust mutex */
-#define LOCK_OWNER_DIED 0x40000000
 
 static int is_robust(const pthread_mutex_t *m)
 {
-	return (m->__data.__kind & KIND_ROBUST) != 0;
+	return (tacho__mutex_kind(m) & TACHO__KIND_ROBUST) != 0;
 }
 
 /* Whether a robust mutex has to be waited for, as far as one can see. */
 static int looks_taken(const pthread_mutex_t *m)
 {
-	int lock = tacho__load(&m->__data.__lock);
+	int lock = tacho__mutex_word(m);
 
-	if (!(lock & LOCK_OWNER) || (lock & LOCK_OWNER_DIED))
+	if (!(lock & TACHO__LOCK_OWNER) || (lock & TACHO__LOCK_OWNER_DIED))
+		return 0;
+	/* Not recoverable, in musl: refused at once. */
+	if ((lock & TACHO__LOCK_OWNER) == TACHO__LOCK_OWNER)
 		return 0;
 	return type_of(m) != PTHREAD_MUTEX_RECURSIVE || !is_own(m);
 }
@@ -72,9 +64,9 @@ static int is_refused(const pthread_mutex_t *m)
 /* Whether unlocking it lets others have it. */
 static int will_be_free(const pthread_mutex_t *m)
 {
-	if (type_of(m) == PTHREAD_MUTEX_RECURSIVE && m->__data.__count > 1)
+	if (type_of(m) == PTHREAD_MUTEX_RECURSIVE && tacho__mutex_count(m) > TACHO__COUNT_OF_ONE)
 		return 0;
-	return type_of(m) == PTHREAD_MUTEX_NORMAL || type_of(m) == PTHREAD_MUTEX_ADAPTIVE_NP ||
+	return (type_of(m) != PTHREAD_MUTEX_RECURSIVE && type_of(m) != PTHREAD_MUTEX_ERRORCHECK) ||
 	       is_own(m);
 }
 
@@ -116,9 +108,10 @@ static int is_time(const struct timespec *t)
 
 /* -------------------------------------------------------------- mutexes */
 
-#define MUTEX(m, call)                                                                       \
-	TRY_THEN_WAIT(m, is_robust(m) ? EBUSY : REAL(pthread_mutex_trylock)(m), owner_of(m), \
-		      (is_robust(m) && !looks_taken(m)) || is_refused(m), call)
+#define MUTEX(m, call)                                                                           \
+	TRY_THEN_WAIT(m, is_robust(m) ? EBUSY : REAL(pthread_mutex_trylock)(m),                  \
+		      tacho__mutex_owner(m), (is_robust(m) && !looks_taken(m)) || is_refused(m), \
+		      call)
 
 static __attribute__((cold)) int first_lock(pthread_mutex_t *m);
 static __attribute__((cold)) int first_unlock(pthread_mutex_t *m);
@@ -173,15 +166,15 @@ static __attribute__((noinline)) int lock_taken(pthread_mutex_t *m, const void *
 		return REAL(pthread_mutex_lock)(m);
 	if (!is_robust(m))
 		tried = REAL(pthread_mutex_trylock)(m);
-	return tried != EBUSY
-		       ? tried
-		       : WAIT(m, caller, owner_of(m), is_refused(m), REAL(pthread_mutex_lock)(m));
+	return tried != EBUSY ? tried
+			      : WAIT(m, caller, tacho__mutex_owner(m), is_refused(m),
+				     REAL(pthread_mutex_lock)(m));
 }
 
 static __attribute__((noinline)) int lock_for_work(pthread_mutex_t *m, const void *caller)
 {
 	tacho__comes_for_work(caller);
-	return tacho__load(&m->__data.__lock) ? lock_taken(m, caller) : tacho__load(&real_lock)(m);
+	return tacho__mutex_word(m) ? lock_taken(m, caller) : tacho__load(&real_lock)(m);
 }
 
 /* What is free is locked at the cost of two looks and two stores more. */
@@ -190,7 +183,7 @@ TACHO_HOOK int pthread_mutex_lock(pthread_mutex_t *m)
 	note_taken(m, __builtin_return_address(0));
 	if (tacho__unlikely(tacho__hook.work_mutex == m))
 		return lock_for_work(m, __builtin_return_address(0));
-	if (tacho__likely(!tacho__load(&m->__data.__lock)))
+	if (tacho__likely(!tacho__mutex_word(m)))
 		return tacho__load(&real_lock)(m);
 	return lock_taken(m, __builtin_return_address(0));
 }
@@ -206,7 +199,8 @@ TACHO_HOOK int pthread_mutex_clocklock(pthread_mutex_t *m, clockid_t clock,
 				       const struct timespec *until)
 {
 	/* Not every glibc lets a mutex that inherits priorities wait on any clock. */
-	if (!tacho__recording() || !is_clock(clock) || (m->__data.__kind & KIND_INHERITS))
+	if (!tacho__recording() || !is_clock(clock) ||
+	    (tacho__mutex_kind(m) & TACHO__KIND_INHERITS))
 		return REAL(pthread_mutex_clocklock)(m, clock, until);
 	return MUTEX(m, REAL(pthread_mutex_clocklock)(m, clock, until));
 }
@@ -235,19 +229,16 @@ TACHO_HOOK int pthread_mutex_unlock(pthread_mutex_t *m)
 /* -------------------------------------------------------------- rwlocks */
 
 /* The thread that writes is refused at once. */
-#define READ(l, call) \
-	TRY_THEN_WAIT(l, REAL(pthread_rwlock_tryrdlock)(l), writer_of(l), is_writer(l), call)
-#define WRITE(l, call) \
-	TRY_THEN_WAIT(l, REAL(pthread_rwlock_trywrlock)(l), writer_of(l), is_writer(l), call)
-
-static int writer_of(const pthread_rwlock_t *l)
-{
-	return tacho__load(&l->__data.__cur_writer);
-}
+#define READ(l, call)                                                                              \
+	TRY_THEN_WAIT(l, REAL(pthread_rwlock_tryrdlock)(l), tacho__rwlock_writer(l), is_writer(l), \
+		      call)
+#define WRITE(l, call)                                                                             \
+	TRY_THEN_WAIT(l, REAL(pthread_rwlock_trywrlock)(l), tacho__rwlock_writer(l), is_writer(l), \
+		      call)
 
 static int is_writer(const pthread_rwlock_t *l)
 {
-	return writer_of(l) == tacho__gettid();
+	return tacho__rwlock_writer(l) == tacho__gettid();
 }
 
 TACHO_HOOK int pthread_rwlock_rdlock(pthread_rwlock_t *l)

@@ -10,6 +10,8 @@
 #include "core/control.h"
 #include "core/recorder.h"
 #include "hooks/crashes.h"
+#include "hooks/foreign.h"
+#include "hooks/unwind.h"
 
 __thread struct tacho__hook_thread tacho__hook __attribute__((tls_model("initial-exec")));
 TACHO__HOT uint32_t tacho__unseen;
@@ -23,12 +25,42 @@ void *tacho__real(const char *name)
 	return found;
 }
 
+/* Those of pthreads return their error. */
+static int absent_of_threads(void)
+{
+	return ENOSYS;
+}
+
+static long absent(void)
+{
+	errno = ENOSYS;
+	return -1;
+}
+
+void *tacho__absent_function(const char *name)
+{
+	return !strncmp(name, "pthread_", 8) ? (void *)absent_of_threads : (void *)absent;
+}
+
 void *tacho__look_up(struct tacho__next *next)
 {
 	void *found = tacho__real(next->name);
 
+	/* Not kept if it is missing: dlopen may load it later. */
 	__atomic_store_n(&next->found, found, __ATOMIC_RELAXED);
-	return found;
+	return found ? found : tacho__absent_function(next->name);
+}
+
+/* A variable that musl has for its own getopt. Layers that make musl look like glibc leave it. */
+extern int __optreset __attribute__((weak));
+
+int tacho__is_foreign(void)
+{
+#if defined(__GLIBC__)
+	return &__optreset != NULL;
+#else
+	return &__optreset == NULL;
+#endif
 }
 
 extern struct tacho__next __start_tacho_next[] __attribute__((visibility("hidden")));
@@ -70,7 +102,11 @@ __attribute__((constructor)) static void begin(void)
 		comm[0] = 0;
 	/* A program with more rights than its caller keeps to itself. */
 	record = !getauxval(AT_SECURE) && !is_listed(getenv("TACHO_EXCLUDE"), comm);
-	if (record) {
+	if (tacho__is_foreign()) {
+		tacho__refuse("The process runs on another C library than the recording library "
+			      "was built for: nothing is recorded.");
+	} else if (record) {
+		tacho__unwind_begin();
 		tacho__said_begin();
 		tacho__signals_begin();
 		tacho__samples_begin();

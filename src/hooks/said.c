@@ -60,7 +60,7 @@ static void look(uint64_t ticks, int polls)
 
 void tacho__said_begin(void)
 {
-	static const struct tacho__hooks hooks = {says_loop, look, tacho__sched_ended};
+	static const struct tacho__hooks hooks = {says_loop, look, tacho__sched_polled};
 
 	tacho__hooks = &hooks;
 }

@@ -11,6 +11,9 @@
  * thread is sampled, and that the program has not named in a set of signals. signals.c sees
  * to it that the program neither sees it nor loses a signal that it wants later.
  *
+ * The program may need what a sample takes. So threads with a small stack are not sampled, and half of
+ * the signals that may be pending for the user, of which each timer takes one, stay free.
+ *
  * Threads are sampled from their beginning (pthread_create) or from when they first wait in a
  * loop. A thread that blocks all signals and never waits in a loop is sampled until it
  * does. Timers belong to the process and are not inherited: a child makes its own.
@@ -22,6 +25,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <ucontext.h>
 
@@ -32,9 +36,13 @@
 #include "hooks/hooks.h"
 #include "hooks/unwind.h"
 
+#if !defined(sigev_notify_thread_id) /* as timer_create(2) calls it; glibc has it since 2.41 */
+#define sigev_notify_thread_id _sigev_un._tid
+#endif
 #define DEFAULT_HZ 99u
 #define HZ_MAX 1000u
-#define TIMERS_MAX 1024u /* threads; each timer takes one of the user's pending signals */
+#define TIMERS_MAX 1024u    /* threads; each timer takes one of the user's pending signals */
+#define SIGNALS_LEAST 1024u /* that may be pending: with fewer the program needs them all */
 #define KEYS_WITHOUT_MALLOC 32u
 #define PREPARING UINT32_MAX /* a process whose number is about to be given */
 #define PREPARE_YIELDS 100
@@ -212,7 +220,7 @@ static int timer_make(int32_t *out)
 	event.sigev_notify = SIGEV_THREAD_ID;
 	event.sigev_signo = tacho__load(&signal_number);
 	event.sigev_value.sival_ptr = timers;
-	event._sigev_un._tid = tacho__gettid();
+	event.sigev_notify_thread_id = tacho__gettid();
 	err = TACHO__SYS(SYS_timer_create, CLOCK_THREAD_CPUTIME_ID, &event, &id, 0, 0, 0);
 	*out = id;
 	return (int)-err;
@@ -232,6 +240,28 @@ static int timer_run(int32_t id)
 static void timer_end(int32_t id)
 {
 	(void)TACHO__SYS(SYS_timer_delete, id, 0, 0, 0, 0, 0);
+}
+
+/* Whether the user has signals to spare (RLIMIT_SIGPENDING), as far as can be told. `text` is for what
+   the kernel says. */
+static int signals_to_spare(char *text, size_t size)
+{
+	struct rlimit limit;
+	const char *at;
+	uint64_t used;
+
+	if (TACHO__SYS(SYS_prlimit64, 0, RLIMIT_SIGPENDING, 0, &limit, 0, 0))
+		return 1;
+	if (limit.rlim_cur < SIGNALS_LEAST)
+		return 0;
+	if (tacho__read_small("/proc/self/status", text, size) <= 0)
+		return 1;
+	at = strstr(text, "SigQ:\t");
+	if (!at)
+		return 1;
+	for (used = 0, at += 6; *at >= '0' && *at <= '9'; at++)
+		used = used * 10 + (uint64_t)(*at - '0');
+	return used < limit.rlim_cur / 2;
 }
 
 static int slot_take(int32_t id, uint32_t *slot)
@@ -266,6 +296,10 @@ static int arm(void)
 		return ENOMEM;
 	sampler = s;
 	s->cpu_ns = cpu_ns();
+	/* The unwinder's memory is not in use yet. */
+	if (!signals_to_spare((char *)&s->unwind, sizeof(s->unwind)))
+		return EAGAIN;
+	memset(&s->unwind, 0, sizeof(s->unwind));
 	err = timer_make(&s->timer);
 	if (err)
 		return err;
@@ -473,7 +507,10 @@ void tacho__samples_thread(void)
 	}
 	if (tacho__hook.sampled != number)
 		tacho__hook.looked = tacho__look_due = 0;
-	if (tacho__load(&state) == ON) {
+	if (tacho__hook.little_stack) {
+		if (tacho__hook.sampled != number)
+			tacho__count(TACHO_LOSS_NOT_SAMPLED, 1);
+	} else if (tacho__load(&state) == ON) {
 		err = tacho__hook.sampled != number ? arm() : 0;
 		/* One thread of many without a timer is a loss; the first one a refusal. */
 		if (err && !timers[0]) {

@@ -3,13 +3,19 @@
  * schedstat), how often it was preempted, its page faults.
  *
  * The kernel only keeps totals, and reading them at the begin of each poll would cost more
- * than most polls. So they are read at the end of a poll or turn that took a tenth of
- * TACHO_SLOW_POLL (1 ms), and when a loop comes out of its wait, unless that was done less than
- * TACHO_SLOW_POLL before; where the thread has lacked a CPU lately, less than a tenth of that. What
- * is recorded is the difference: it belongs to the poll or turn, or to the wait, and to the little
- * time before. Differences that are too small for a record are added to the next one, so that the
- * records of a thread add up to what it was runnable for. A fast poll costs a compare; a loop at
- * full speed about a hundred readings a second, 3 us each, ten times as many beside busy neighbours.
+ * than most polls. So they are read at the end of a poll or iteration that took a tenth of
+ * TACHO_SLOW_POLL (1 ms), after a call that is recorded, and when a loop comes out of its wait, unless
+ * that was done less than TACHO_SLOW_POLL before; where the thread has lacked a CPU lately, less than a
+ * tenth of that. What is recorded is the difference, with what ended (the subject) and the time since
+ * which the totals grew by so much: right before the last reading, which may be before the subject
+ * began.
+ *
+ * A call is inside of a poll or iteration. Its record takes its part of the difference; what comes at
+ * the end of the poll tells the rest, of all the time since the last reading that was not after a call.
+ *
+ * Differences that are too small for a record are kept until they add up to one, so that the records
+ * of a thread add up to what it was runnable for. A fast poll costs a compare; a loop at full speed
+ * about a hundred readings a second, 3 us each, ten times as many beside busy neighbours.
  */
 #include <string.h>
 #include <sys/resource.h>
@@ -35,11 +41,20 @@ struct totals {
 	uint64_t ran_ns, delay_ns, preempted, minor, major;
 };
 
+/* What the kernel did to the thread since `begin`. */
+struct treatment {
+	uint64_t begin; /* ticks; 0: nothing */
+	uint64_t delay_ns, preempted, minor, major;
+};
+
 static __thread struct {
-	struct totals last;  /* of the last reading; tacho__hook.looked says when that was */
-	struct totals begin; /* of the last that was not after a call */
-	uint64_t untold_ns;  /* that others ran for, in no record yet */
-	uint32_t close;	     /* readings that will be close */
+	struct totals last;	/* of the last reading */
+	struct totals begin;	/* of the last that was not after a call */
+	uint64_t last_ticks;	/* right before the last reading */
+	uint64_t begin_ticks;	/* right before the one of `begin` */
+	uint64_t called_ns;	/* delay since `begin` that records of calls have told */
+	struct treatment small; /* too little for a record so far */
+	uint32_t close;		/* readings that will be close */
 } seen __attribute__((tls_model("initial-exec")));
 
 static const char *take_number(const char *p, uint64_t *out)
@@ -134,7 +149,7 @@ static int rate_known(void)
 
 /* On how many CPUs the thread may run, when it begins to be read: a gauge. There is a system call for
    that, but programs that restrict theirs may not know it. */
-static void tell_cpus(void)
+static __attribute__((noinline)) void tell_cpus(void)
 {
 	static const char digits[] = "0123456789abcdef";
 	char text[2048];
@@ -173,7 +188,6 @@ static uint64_t take(const struct totals *now)
 	uint64_t delay = now->delay_ns - seen.last.delay_ns;
 
 	seen.last = *now;
-	seen.untold_ns += delay;
 	if (delay >= tacho__slow_poll_ns() / CLOSER)
 		seen.close = CLOSE_LOOKS;
 	else if (seen.close)
@@ -181,28 +195,79 @@ static uint64_t take(const struct totals *now)
 	return delay;
 }
 
-/* What is told of a poll, a turn or a wait. Its ticks, or 0. */
-static uint64_t record_all(const struct totals *now)
+/* Its ticks, or 0. */
+static uint64_t record(enum tacho_sched_subject subject, const struct treatment *t)
+{
+	uint32_t preempted = (uint32_t)least(t->preempted, TACHO_ARG_MAX);
+	const uint64_t words[4] = {4 | (uint64_t)subject << 16, t->delay_ns, t->begin,
+				   least(t->minor, UINT32_MAX) | least(t->major, UINT32_MAX) << 32};
+
+	return tacho__record(tacho_record_head(TACHO_REC_SCHED_INTERVAL, preempted), words, 4);
+}
+
+static int is_worth_a_record(const struct treatment *t)
+{
+	return t->delay_ns >= LEAST_NS || t->major;
+}
+
+/* Since the last reading that was not after a call, without what calls have told. */
+static struct treatment treated(const struct totals *now)
 {
 	const struct totals *before = &seen.begin;
-	uint64_t minor = least(now->minor - before->minor, UINT32_MAX);
-	uint64_t major = least(now->major - before->major, UINT32_MAX);
-	uint64_t preempted = least(now->preempted - before->preempted, TACHO_ARG_MAX);
-	const uint64_t words[2] = {seen.untold_ns, minor | major << 32};
+	struct treatment t = {.begin = seen.begin_ticks,
+			      .delay_ns = now->delay_ns - before->delay_ns,
+			      .preempted = now->preempted - before->preempted,
+			      .minor = now->minor - before->minor,
+			      .major = now->major - before->major};
 
-	seen.untold_ns = 0;
-	return tacho__record(tacho_record_head(TACHO_REC_SCHED, (uint32_t)preempted), words, 2);
+	t.delay_ns -= least(t.delay_ns, seen.called_ns);
+	return t;
 }
 
-static int is_worth_a_record(const struct totals *now)
+static void begin_anew(const struct totals *now, uint64_t ticks)
 {
-	return seen.untold_ns >= LEAST_NS || now->major != seen.begin.major;
+	seen.begin = *now;
+	seen.begin_ticks = seen.last_ticks = ticks;
+	seen.called_ns = 0;
 }
 
-void tacho__sched_ended(uint64_t ticks, uint32_t id)
+static void keep(const struct treatment *t)
+{
+	if (!seen.small.begin)
+		seen.small.begin = t->begin;
+	seen.small.delay_ns += t->delay_ns;
+	seen.small.preempted += t->preempted;
+	seen.small.minor += t->minor;
+}
+
+/*
+ * The subject ended, and the totals were `now` when they were read after `ticks`; `always`: that is
+ * worth a record. A large difference is told with its own interval, not with that of small ones before
+ * it. Gives the ticks of the record, or `ticks` without one; 0: it could not be recorded.
+ */
+static uint64_t tell(enum tacho_sched_subject subject, const struct totals *now, uint64_t ticks,
+		     int always)
+{
+	struct treatment t = treated(now);
+	uint64_t told = ticks;
+
+	if (always || is_worth_a_record(&t)) {
+		told = record(subject, &t);
+	} else {
+		keep(&t);
+		if (is_worth_a_record(&seen.small)) {
+			told = record(subject, &seen.small);
+			seen.small = (struct treatment){0};
+		}
+	}
+	begin_anew(now, ticks);
+	return told;
+}
+
+static void ended(enum tacho_sched_subject subject, uint64_t ticks, uint32_t id)
 {
 	struct totals now;
-	uint64_t delay;
+	uint64_t at, delay;
 	int saved = errno, slow;
 
 	if (!tacho__recording() || !rate_known() || ticks < tacho__load(&tacho__slow_ticks))
@@ -210,13 +275,13 @@ void tacho__sched_ended(uint64_t ticks, uint32_t id)
 	slow = ticks >= tacho__load(&slow_ticks);
 	if (slow)
 		tacho__descriptors_doubted();
+	at = tacho__ticks();
 	if (!totals_are_mine() || measure(&now))
 		goto out;
 	take(&now);
 	delay = now.delay_ns - seen.begin.delay_ns;
 	tacho__hook.ran = now.ran_ns - seen.begin.ran_ns;
-	looked_at(slow || is_worth_a_record(&now) ? record_all(&now) : tacho__ticks());
-	seen.begin = now;
+	looked_at(tell(subject, &now, at, slow));
 	if (!slow)
 		goto out;
 	tacho__throttle_read();
@@ -226,35 +291,56 @@ out:
 	errno = saved;
 }
 
-/* Code since the last reading, in this turn and poll, before a call that began at `ticks`. */
-static uint64_t code_before_ns(uint64_t ticks)
+void tacho__sched_polled(uint64_t ticks, uint32_t kind)
 {
-	const struct tacho__writer *w = tacho__self;
-	const struct tacho_open *poll = tacho_underway_poll(&w->now);
-	uint64_t from = tacho__hook.looked;
+	ended(TACHO_SCHED_POLL, ticks, kind);
+}
 
-	if (!w->now.parked && w->now.park_time > from)
-		from = w->now.park_time;
-	if (poll && poll->since > from)
-		from = poll->since;
-	return ticks > from ? tacho__ns_of_ticks(ticks - from) : 0;
+void tacho__sched_iterated(uint64_t ticks, uint32_t loop)
+{
+	ended(TACHO_SCHED_ITERATION, ticks, loop);
+}
+
+/* When the code began that runs since the last reading, or since the wait after that: ticks. */
+static uint64_t code_begin(void)
+{
+	const struct tacho_underway *now = &tacho__self->now;
+
+	return !now->parked && now->park_time > seen.last_ticks ? now->park_time : seen.last_ticks;
 }
 
 void tacho__sched_called(uint64_t since, uint64_t ns)
 {
 	struct totals now;
-	uint64_t before, ran, earlier, words[2] = {0, 0};
+	struct treatment call = {.begin = since};
+	uint64_t at = tacho__ticks(), code, code_ns, ran_ns, delay_ns, earlier_ns;
 
 	if (tacho__load(&unread) || !rate_known() || !totals_are_mine() || measure(&now))
 		return;
-	before = code_before_ns(since);
-	ran = now.ran_ns - seen.last.ran_ns;
-	take(&now);
+	code = code_begin();
+	code_ns = since > code ? tacho__ns_of_ticks(since - code) : 0;
+	ran_ns = now.ran_ns - seen.last.ran_ns;
+	delay_ns = take(&now);
 	/* Code that did not run was delayed before the call. */
-	earlier = least(before > ran ? before - ran : 0, seen.untold_ns);
-	words[0] = least(seen.untold_ns - earlier, ns);
-	seen.untold_ns -= words[0];
-	looked_at(tacho__record(tacho_record_head(TACHO_REC_SCHED, 0), words, 2));
+	earlier_ns = least(code_ns > ran_ns ? code_ns - ran_ns : 0, delay_ns);
+	call.delay_ns = least(delay_ns - earlier_ns, ns);
+	/* A wait before that code may have its part in what is left. */
+	if (code > seen.last_ticks)
+		call.begin = seen.last_ticks;
+	seen.called_ns += call.delay_ns;
+	seen.last_ticks = at;
+	looked_at(record(TACHO_SCHED_CALL, &call));
+}
+
+/* The first reading of this thread in this process. */
+static void read_first(const struct totals *now, uint64_t ticks)
+{
+	seen.last = *now;
+	seen.close = 0;
+	seen.small = (struct treatment){0};
+	begin_anew(now, ticks);
+	if (!tacho__hook.little_stack)
+		tell_cpus();
 }
 
 void tacho__sched_turn(uint64_t ticks, int waited)
@@ -272,18 +358,14 @@ void tacho__sched_turn(uint64_t ticks, int waited)
 	}
 	if (mine) {
 		tacho__hook.delayed = take(&now);
-		if (waited && is_worth_a_record(&now))
-			record_all(&now);
+		tell(waited ? TACHO_SCHED_WAIT : TACHO_SCHED_ITERATION, &now, ticks, 0);
 		/* A loop with little to do in each turn is stopped in its waits: the quota is used up
 		   when it wants to come back. */
 		if (tacho__hook.delayed >= tacho__slow_poll_ns())
 			tacho__throttle_read();
 	} else {
-		seen.last = now;
-		seen.untold_ns = seen.close = 0;
-		tell_cpus();
+		read_first(&now, ticks);
 	}
-	seen.begin = now;
 	looked_at(ticks);
 }
 

@@ -2,8 +2,9 @@
  * The one signal that samples use stays out of the program's sight.
  *
  * - A handler that the program installs for it, or a set of its that names it without
- *   naming all real-time signals, means that the program uses the signal: samples move to
- *   another. Sets are those of signals that it blocks, from its beginning on, and waits for.
+ *   naming all signals, means that the program uses the signal: samples move to another.
+ *   Sets are those of signals that it blocks, from its beginning on, and waits for. One with all
+ *   real-time signals and few others is of a program that uses them all: then there are no samples.
  * - The default action and SIG_IGN are only remembered: daemons set these for all signals.
  * - Waits for "all signals" wait for all but this one.
  * - Handlers of crashes run with it blocked. They do what nothing may come in between of:
@@ -35,6 +36,7 @@ static struct {
 
 /* Bits of signals, as in a mask of the kernel: all real-time ones that libc leaves to programs,
    and those of them that the program named in sets. */
+#define FILLED_LEAST 16 /* of 31 standard signals; a program takes some out of a full set */
 static uint64_t all_real_time;
 static uint64_t named;
 
@@ -50,12 +52,22 @@ static void *find(void **at, const char *name)
 }
 
 #define FIND(name) ((__typeof__(&name))find(&found.name, #name))
-/* Headers call it deprecated. */
+/* Headers call it deprecated, or have none. */
+#define FIND_SYSV ((__typeof__(&signal))find(&found.sysv_signal, "sysv_signal"))
 #define FIND_SIGSET ((__typeof__(&signal))find(&found.sigset, "sigset"))
 
 static uint64_t bit_of(int sig)
 {
 	return 1ull << (sig - 1);
+}
+
+/* Whether a set comes from sigfillset(3): all real-time signals, ours or not, and most others. */
+static int is_filled(uint64_t mask, int ours)
+{
+	/* The program may have it from a mask of which we had taken our signal. */
+	mask |= ours ? bit_of(ours) : 0;
+	return (mask & all_real_time) == all_real_time &&
+	       __builtin_popcountll(mask & (bit_of(32) - 1)) >= FILLED_LEAST;
 }
 
 /*
@@ -68,12 +80,11 @@ static int names_ours(const sigset_t *set)
 	uint64_t mask;
 
 	memcpy(&mask, set, sizeof(mask));
-	mask &= all_real_time;
-	if (tacho__likely(!mask))
+	if (tacho__likely(!(mask & all_real_time)))
 		return 0;
-	/* The program may have it from a mask of which we had taken our signal. */
-	if ((mask | (ours ? bit_of(ours) : 0)) == all_real_time)
+	if (is_filled(mask, ours))
 		return ours && mask & bit_of(ours) ? ours : 0;
+	mask &= all_real_time;
 	if (mask & ~tacho__load(&named))
 		__atomic_fetch_or(&named, mask, __ATOMIC_RELAXED);
 	if (ours && mask & bit_of(ours))
@@ -87,7 +98,7 @@ void tacho__signals_begin(void)
 
 	(void)FIND(sigaction);
 	(void)FIND(signal);
-	(void)FIND(sysv_signal);
+	(void)FIND_SYSV;
 	(void)FIND(__sysv_signal);
 	(void)FIND_SIGSET;
 	(void)FIND(sigwait);
@@ -210,7 +221,9 @@ static int crash_action(int sig, int *mark, const struct sigaction *act, struct 
 	return result;
 }
 
-TACHO_HOOK int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+/* Of the names of one function none calls another by that: a program that has a sigaction of its own, as
+   Erlang's, comes here by the next name from it, and would be called again. */
+static int set_action(int sig, const struct sigaction *act, struct sigaction *old)
 {
 	int *mark = added_for(sig);
 
@@ -224,9 +237,14 @@ TACHO_HOOK int sigaction(int sig, const struct sigaction *act, struct sigaction 
 	return mark ? crash_action(sig, mark, act, old) : FIND(sigaction)(sig, act, old);
 }
 
+TACHO_HOOK int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
+{
+	return set_action(sig, act, old);
+}
+
 TACHO_HOOK int __sigaction(int sig, const struct sigaction *act, struct sigaction *old)
 {
-	return sigaction(sig, act, old);
+	return set_action(sig, act, old);
 }
 
 static int by_signal(int sig, sighandler_t handler, sighandler_t *before)
@@ -266,30 +284,34 @@ static sighandler_t was_set(int sig, sighandler_t before)
 	return action.sa_handler;
 }
 
-TACHO_HOOK sighandler_t signal(int sig, sighandler_t handler)
+static sighandler_t set_handler(int sig, sighandler_t handler)
 {
 	sighandler_t before;
 
 	return by_signal(sig, handler, &before) ? before : was_set(sig, FIND(signal)(sig, handler));
 }
 
+TACHO_HOOK sighandler_t signal(int sig, sighandler_t handler)
+{
+	return set_handler(sig, handler);
+}
+
 /* Other names of it. */
 TACHO_HOOK sighandler_t bsd_signal(int sig, sighandler_t handler)
 {
-	return signal(sig, handler);
+	return set_handler(sig, handler);
 }
 
 TACHO_HOOK sighandler_t ssignal(int sig, sighandler_t handler)
 {
-	return signal(sig, handler);
+	return set_handler(sig, handler);
 }
 
 TACHO_HOOK sighandler_t sysv_signal(int sig, sighandler_t handler)
 {
 	sighandler_t before;
 
-	return by_signal(sig, handler, &before) ? before
-						: was_set(sig, FIND(sysv_signal)(sig, handler));
+	return by_signal(sig, handler, &before) ? before : was_set(sig, FIND_SYSV(sig, handler));
 }
 
 /* What signal() is in programs that ask for strict POSIX. */

@@ -8,6 +8,7 @@
 #include <pthread.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <time.h>
 
 #include "base/sys.h"
@@ -16,7 +17,15 @@
 #include "core/record.h"
 #include "core/writer.h"
 #include "hooks/alive.h"
+#include "hooks/foreign.h"
 #include "hooks/locks.h"
+
+#if defined(__GLIBC__) /* of pthread_cleanup_push */
+TACHO__WEAK(__pthread_register_cancel);
+TACHO__WEAK(__pthread_unregister_cancel);
+#endif
+
+#define LITTLE_STACK 65536u
 
 /*
  * What a thread needs to know at its begin, from before the call of pthread_create until
@@ -28,6 +37,7 @@ struct birth {
 	const void *caller;
 	uint32_t parent; /* tid */
 	uint32_t alive;	 /* place (alive.h) */
+	uint32_t little_stack;
 	uint32_t used;
 };
 static struct birth births[256];
@@ -78,12 +88,27 @@ static void *begin(void *arg)
 	void *result;
 
 	birth_done(arg);
+	tacho__hook.little_stack = b.little_stack;
 	record_begin(&b);
 	tacho__samples_thread();
 	pthread_cleanup_push(ended, &b);
 	result = b.start(b.arg);
 	pthread_cleanup_pop(1);
 	return result;
+}
+
+/* Whether the stack of a new thread is too small for a handler that the program does not expect there.
+   With AVX-512 the kernel alone stores 3.5 KiB for it, with AMX 11 KiB. */
+static int has_little_stack(const pthread_attr_t *attr)
+{
+	struct rlimit limit = {0, 0};
+	size_t size = 0;
+
+	if (attr)
+		return !TACHO_REAL(pthread_attr_getstacksize)(attr, &size) && size < LITTLE_STACK;
+	/* By default it is as large as the limit for the stack of the first thread. */
+	return !TACHO__SYS(SYS_prlimit64, 0, RLIMIT_STACK, 0, &limit, 0, 0) &&
+	       limit.rlim_cur < LITTLE_STACK;
 }
 
 TACHO_HOOK int pthread_create(pthread_t *thread, const pthread_attr_t *attr, void *(*start)(void *),
@@ -111,6 +136,7 @@ TACHO_HOOK int pthread_create(pthread_t *thread, const pthread_attr_t *attr, voi
 	b->caller = __builtin_return_address(0);
 	b->parent = (uint32_t)tacho__gettid();
 	b->alive = tacho__alive_count(TACHO__ALIVE_THREAD, b->caller);
+	b->little_stack = (uint32_t)has_little_stack(attr);
 	error = REAL(pthread_create)(thread, attr, begin, b);
 	if (error) {
 		tacho__alive_uncount(b->alive);

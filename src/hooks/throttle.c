@@ -35,7 +35,7 @@ static uint64_t number_at(const char *p)
 /* 0, or -1: the file does not say it. */
 static int read_throttled(const char *name, uint64_t *us)
 {
-	char text[1024];
+	char text[512]; /* the stack of the thread may be small; the file has 300 bytes */
 	const char *found;
 
 	if (tacho__read_small(name, text, sizeof(text)) <= 0)
@@ -69,7 +69,7 @@ static int try_path(const char *controller, const char *group, size_t size)
 /* Lines such as "4:cpu,cpuacct:/system.slice/x.service" and "0::/x". */
 static int find_path(void)
 {
-	char text[2048];
+	static char text[2048]; /* of the one thread that looks for it */
 	const char *line = text;
 
 	if (tacho__read_small("/proc/self/cgroup", text, sizeof(text)) <= 0)

@@ -515,7 +515,7 @@ static int step_by_pointer(struct tacho__unwind *u)
 	return 1;
 }
 
-static void begin(struct tacho__unwind *u, const ucontext_t *uc)
+static void set_registers(struct tacho__unwind *u, const ucontext_t *uc)
 {
 #if defined(__x86_64__)
 	static const uint8_t order[] = {REG_RAX, REG_RDX, REG_RCX, REG_RBX, REG_RSI, REG_RDI,
@@ -530,6 +530,10 @@ static void begin(struct tacho__unwind *u, const ucontext_t *uc)
 	u->regs[TACHO__UNWIND_SP] = uc->uc_mcontext.sp;
 	u->regs[TACHO__UNWIND_PC] = uc->uc_mcontext.pc;
 #endif
+}
+
+static void begin(struct tacho__unwind *u)
+{
 	u->pid = tacho__getpid();
 	stack_begins(u);
 	u->window_at = u->window_size = 0;
@@ -572,11 +576,18 @@ static int step(struct tacho__unwind *u, uint64_t pc, uint64_t *back)
 uint32_t tacho__unwind(struct tacho__unwind *u, const void *ucontext, uint64_t *frames,
 		       uint32_t most, int *more)
 {
+	set_registers(u, ucontext);
+	return tacho__unwind_registers(u, frames, most, more);
+}
+
+uint32_t tacho__unwind_registers(struct tacho__unwind *u, uint64_t *frames, uint32_t most,
+				 int *more)
+{
 	/* A return address may be that of the next function already. */
 	uint64_t back = 0;
 	uint32_t n = 0;
 
-	begin(u, ucontext);
+	begin(u);
 	u->interrupted = 0;
 	*more = 0;
 	for (;;) {

@@ -1,7 +1,8 @@
 /*
  * The stack of an interrupted thread, taken in its signal handler.
  *
- * Where the interrupted code belongs, _dl_find_object tells without a lock; how its frame
+ * Where the interrupted code belongs, _dl_find_object tells without a lock, or a list of modules in
+ * musl; how its frame
  * looks, .eh_frame tells; code without such tables (JIT) is taken to keep frame pointers.
  * Whatever tables or registers say, an address that is not there ends the stack and faults
  * nowhere. Nothing is allocated.
@@ -86,6 +87,12 @@ struct tacho__unwind {
  */
 uint32_t tacho__unwind(struct tacho__unwind *u, const void *ucontext, uint64_t *frames,
 		       uint32_t most, int *more);
+
+/* The same with u->regs set by the caller: those of an instruction of its own. */
+uint32_t tacho__unwind_registers(struct tacho__unwind *u, uint64_t *frames, uint32_t most,
+				 int *more);
+/* unwind_here.c: in the constructor. Where libc has no backtrace(3), the hooks have one. */
+void tacho__unwind_begin(void);
 
 /* Modules may have been unloaded: other code may be where they were. */
 void tacho__unwind_forget(void);

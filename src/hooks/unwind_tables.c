@@ -1,11 +1,22 @@
 #include "hooks/unwind_tables.h"
 
 #include <dlfcn.h>
+#include <link.h>
 #include <string.h>
 
-/* Absent before glibc 2.35: then stacks are followed by frame pointers alone. */
+#include "core/recorder.h"
+
+/*
+ * _dl_find_object; NULL: older than glibc 2.35, and stacks are followed by frame pointers alone. It is
+ * looked up, because a reference to it would keep the library from loading there.
+ */
 #if defined(DLFO_EH_SEGMENT_TYPE)
-extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
+static __typeof__(&_dl_find_object) find_object;
+
+__attribute__((constructor)) static void look_up(void)
+{
+	find_object = (__typeof__(find_object))dlsym(RTLD_DEFAULT, "_dl_find_object");
+}
 #endif
 
 uint64_t tacho__table_get(struct tacho__cursor *c, unsigned size)
@@ -193,6 +204,12 @@ static const uint8_t *search(const uint8_t *hdr, uint64_t pc)
 	return pair[0] <= wanted ? hdr + pair[1] : NULL;
 }
 
+#if defined(__GLIBC__)
+
+void tacho__tables_refresh(void)
+{
+}
+
 int tacho__tables_find(struct tacho__tables *t, uint64_t pc)
 {
 #if defined(DLFO_EH_SEGMENT_TYPE)
@@ -200,7 +217,7 @@ int tacho__tables_find(struct tacho__tables *t, uint64_t pc)
 
 	if (pc - t->start < t->end - t->start)
 		return 1;
-	if (!&_dl_find_object || _dl_find_object((void *)pc, &object))
+	if (!find_object || find_object((void *)pc, &object))
 		return 0;
 	t->start = (uint64_t)(uintptr_t)object.dlfo_map_start;
 	t->end = (uint64_t)(uintptr_t)object.dlfo_map_end;
@@ -212,6 +229,76 @@ int tacho__tables_find(struct tacho__tables *t, uint64_t pc)
 	return 0;
 #endif
 }
+
+#else
+
+/* musl never unloads a library. So modules are only added, and a signal handler can read the list
+   while another thread adds one. */
+#define MODULES_MAX 512u
+static struct tacho__tables modules[MODULES_MAX];
+static uint32_t module_count;
+
+static void add_module(const struct dl_phdr_info *info)
+{
+	struct tacho__tables m = {UINT64_MAX, 0, NULL};
+	uint32_t count = tacho__load(&module_count);
+
+	for (unsigned i = 0; i < info->dlpi_phnum; i++) {
+		const ElfW(Phdr) *p = &info->dlpi_phdr[i];
+		uint64_t start = info->dlpi_addr + p->p_vaddr;
+
+		if (p->p_type == PT_LOAD && start < m.start)
+			m.start = start;
+		if (p->p_type == PT_LOAD && start + p->p_memsz > m.end)
+			m.end = start + p->p_memsz;
+		if (p->p_type == PT_GNU_EH_FRAME)
+			m.header = (const void *)(uintptr_t)start;
+	}
+	if (m.start >= m.end || count == MODULES_MAX)
+		return;
+	modules[count] = m;
+	__atomic_store_n(&module_count, count + 1, __ATOMIC_RELEASE);
+}
+
+static int look_at(struct dl_phdr_info *info, size_t size, void *data)
+{
+	uint32_t *seen = data;
+
+	(void)size;
+	/* New ones come last. */
+	if (++*seen > tacho__load(&module_count))
+		add_module(info);
+	return 0;
+}
+
+void tacho__tables_refresh(void)
+{
+	static uint32_t busy;
+	uint32_t seen = 0;
+
+	/* Who comes second has its libraries seen by the first, or by the next. */
+	if (__atomic_exchange_n(&busy, 1, __ATOMIC_ACQUIRE))
+		return;
+	dl_iterate_phdr(look_at, &seen);
+	__atomic_store_n(&busy, 0, __ATOMIC_RELEASE);
+}
+
+int tacho__tables_find(struct tacho__tables *t, uint64_t pc)
+{
+	uint32_t count = __atomic_load_n(&module_count, __ATOMIC_ACQUIRE);
+
+	if (pc - t->start < t->end - t->start)
+		return 1;
+	for (uint32_t i = 0; i < count; i++) {
+		if (pc - modules[i].start < modules[i].end - modules[i].start) {
+			*t = modules[i];
+			return 1;
+		}
+	}
+	return 0;
+}
+
+#endif
 
 int tacho__table_describe(struct tacho__frame_table *d, const struct tacho__tables *t, uint64_t pc)
 {

@@ -36,6 +36,8 @@ struct tacho__tables {
 	const void *header; /* NULL: it has none */
 };
 
+/* Libraries may have been loaded: their tables become known. In the constructor and after dlopen. */
+void tacho__tables_refresh(void);
 /* Finds the module that holds `pc`, unless it is this one already; 0: there is none. */
 int tacho__tables_find(struct tacho__tables *t, uint64_t pc);
 /* The table for the function that holds `pc`; 0: there is none. */

@@ -1,6 +1,7 @@
 /* The table of who waits for which lock, and the records of it. See locks.h. */
 #include "base/hash.h"
 #include "hooks/callers.h"
+#include "hooks/hooks.h"
 #include "hooks/locks.h"
 
 #include <dlfcn.h>
@@ -13,7 +14,13 @@
 #include "core/define.h"
 #include "core/pool.h"
 #include "core/record.h"
+#include "hooks/foreign.h"
+#include "hooks/hooks.h"
 #include "tacho.h"
+
+#if defined(__GLIBC__)
+TACHO__WEAK(dlvsym);
+#endif
 
 /* ------------------------------------------------------- real functions */
 
@@ -21,6 +28,7 @@ void *tacho__lock_found[TACHO__LOCK_COUNT] __attribute__((aligned(64)));
 
 static __thread int looking_up __attribute__((tls_model("initial-exec")));
 
+#if defined(__GLIBC__)
 /*
  * The same functions under names that nobody defines again. They stand in while this
  * thread is looking up the real ones, which may be those of another library that was
@@ -66,6 +74,14 @@ static void *stand_in(enum tacho__lock_function which)
 		return NULL;
 	}
 }
+#else
+/* musl's dlsym calls none of the hooked functions. */
+static void *stand_in(enum tacho__lock_function which)
+{
+	(void)which;
+	return NULL;
+}
+#endif
 
 void *tacho__lock_look_up(enum tacho__lock_function which)
 {
@@ -79,14 +95,16 @@ void *tacho__lock_look_up(enum tacho__lock_function which)
 	if (f)
 		return f;
 	looking_up++;
-	if (functions[which].version)
+#if defined(__GLIBC__)
+	if (functions[which].version && !tacho__is_foreign())
 		f = dlvsym(RTLD_NEXT, functions[which].name, functions[which].version);
+#endif
 	if (!f)
 		f = dlsym(RTLD_NEXT, functions[which].name);
 	looking_up--;
 	errno = saved;
 	tacho__store(&tacho__lock_found[which], f);
-	return f;
+	return f ? f : tacho__absent_function(functions[which].name);
 }
 
 /* Early, because looking up forgets what dlerror would have told the program. */

@@ -32,6 +32,7 @@
 
 #define READY_MAX 64 /* descriptors of one wait that are recorded one by one */
 #define OVERSLEPT_NS UINT64_C(100000000)
+#define FOREVER_NS UINT64_MAX /* the wait has no time-out */
 
 static uint32_t define_loop(int fd, const char *what)
 {
@@ -138,8 +139,8 @@ static inline void turn_ended(uint32_t loop, uint64_t since, uint64_t until)
 	uint64_t looked = tacho__hook.looked;
 
 	tacho__hook.ran = 0;
-	if (whole)
-		tacho__slow_poll(until - since, loop);
+	if (whole && tacho__unlikely(until - since >= tacho__slow_ticks))
+		tacho__sched_iterated(until - since, loop);
 	if (tacho__unlikely(tacho__turn_is_above(until - since, whole)))
 		tacho__turn_above(since, until, loop, whole, ran_ticks(since, until, looked));
 }
@@ -242,6 +243,23 @@ int tacho__loop_wait_goes_on_ms(const struct tacho__loop_wait *w, int whole, int
 	return 1;
 }
 
+static inline uint64_t timeout_of_ms(int ms)
+{
+	return ms < 0 ? FOREVER_NS : (uint64_t)ms * 1000000;
+}
+
+/* Years count as two centuries. */
+static uint64_t timeout_of(const struct timespec *t)
+{
+	const uint64_t second = 1000000000u;
+
+	if (!t)
+		return FOREVER_NS;
+	return (uint64_t)t->tv_sec < UINT64_MAX / second / 2
+		       ? (uint64_t)t->tv_sec * second + (uint64_t)t->tv_nsec
+		       : UINT64_MAX / 2;
+}
+
 int tacho__loop_wait_goes_on_ns(const struct tacho__loop_wait *w, const struct timespec *whole,
 				const struct timespec **left, struct timespec *room)
 {
@@ -253,9 +271,7 @@ int tacho__loop_wait_goes_on_ns(const struct tacho__loop_wait *w, const struct t
 	if (!whole)
 		return 1;
 	ns = elapsed_ns(w);
-	all = (uint64_t)whole->tv_sec < UINT64_MAX / second / 2
-		      ? (uint64_t)whole->tv_sec * second + (uint64_t)whole->tv_nsec
-		      : UINT64_MAX / 2;
+	all = timeout_of(whole);
 	all = ns < all ? all - ns : 0;
 	room->tv_sec = (time_t)(all / second);
 	room->tv_nsec = (long)(all % second);
@@ -267,16 +283,16 @@ int tacho__loop_wait_goes_on_ns(const struct tacho__loop_wait *w, const struct t
  * A wait that ended long after its time-out, for which the thread did not lack a CPU: the process
  * was stopped. Where callbacks are seen, timers say themselves how late they are.
  */
-static void look_overslept(const struct tacho__loop_wait *w, uint64_t ticks, int timeout)
+static void look_overslept(const struct tacho__loop_wait *w, uint64_t ticks, uint64_t timeout)
 {
 	uint64_t ns, due;
 
 	/* A wait of that length is measured when it ends. */
-	if (timeout < 0 || tacho__likely(tacho__hook.looked != ticks) || !w->since ||
+	if (timeout == FOREVER_NS || tacho__likely(tacho__hook.looked != ticks) || !w->since ||
 	    tacho__hook.level != TACHO_LEVEL_WAITS || tacho__hook.delayed == UINT64_MAX)
 		return;
 	ns = tacho__ns_of_ticks(ticks - w->since);
-	due = (uint64_t)timeout * 1000000 + tacho__hook.delayed;
+	due = timeout + tacho__hook.delayed;
 	if (ns < due || ns - due < OVERSLEPT_NS)
 		return;
 	ns -= due;
@@ -317,7 +333,7 @@ static __attribute__((noinline)) uint64_t unpark_list(const struct epoll_event *
 }
 
 static void epoll_waited(const struct tacho__loop_wait *w, const struct epoll_event *events, int n,
-			 int timeout)
+			 uint64_t timeout)
 {
 	uint64_t item = n == 1 ? tacho_item_pack(events[0].data.u64, events[0].events) : 0;
 	uint64_t ticks;
@@ -381,7 +397,7 @@ TACHO_HOOK int epoll_wait(int epfd, struct epoll_event *events, int max, int tim
 		n = TACHO_REAL(epoll_wait)(epfd, events, max, left);
 	} while (n < 0 && tacho__loop_wait_goes_on_ms(&w, timeout, &left));
 	if (w.loop)
-		epoll_waited(&w, events, n, timeout);
+		epoll_waited(&w, events, n, timeout_of_ms(timeout));
 	else
 		OTHER_ENDS(w, n, epfd);
 	return n;
@@ -398,7 +414,7 @@ TACHO_HOOK int epoll_pwait(int epfd, struct epoll_event *events, int max, int ti
 		n = TACHO_REAL(epoll_pwait)(epfd, events, max, left, mask);
 	} while (n < 0 && tacho__loop_wait_goes_on_ms(&w, timeout, &left));
 	if (w.loop)
-		epoll_waited(&w, events, n, timeout);
+		epoll_waited(&w, events, n, timeout_of_ms(timeout));
 	else
 		OTHER_ENDS(w, n, epfd);
 	return n;
@@ -417,7 +433,7 @@ TACHO_HOOK int epoll_pwait2(int epfd, struct epoll_event *events, int max,
 		n = TACHO_REAL(epoll_pwait2)(epfd, events, max, left, mask);
 	} while (n < 0 && tacho__loop_wait_goes_on_ns(&w, timeout, &left, &room));
 	if (w.loop)
-		record_ready(events, n, tacho__loop_wait_unparks(&w, n));
+		epoll_waited(&w, events, n, timeout_of(timeout));
 	else
 		OTHER_ENDS(w, n, epfd);
 	return n;

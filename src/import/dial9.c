@@ -241,6 +241,7 @@ static int import_file(struct tacho__dial9 *d, const char *path)
 
 	if (!s)
 		return err;
+	tacho__made_bytes(d->made, tacho__stream_size(s));
 	data = read_file(d, s, name, &size);
 	tacho__stream_close(s);
 	if (!data)

@@ -43,9 +43,11 @@ struct tacho__dial9_thread {
 	uint32_t tid;
 	uint32_t named;
 	uint64_t seen_ns; /* with a worker, last */
-	uint64_t wait_ns; /* runnable but not running, not told yet */
-	uint64_t cpu_ns;  /* when its CPU time was told last */
-	uint64_t ended;	  /* the task of the innermost poll, when it has ended in it */
+	uint64_t park_ns; /* of its last park; 0: none */
+	/* Runnable but not running, in waits since the first of these; too little for a record. */
+	uint64_t wait_since_ns, wait_ns;
+	uint64_t cpu_ns; /* when its CPU time was told last */
+	uint64_t ended;	 /* the task of the innermost poll, when it has ended in it */
 	uint32_t depth, lost;
 	uint64_t open[TACHO__DIAL9_POLLS]; /* tasks */
 	uint64_t busy_until_ns;		   /* by the batches that are known to be its own */

@@ -222,6 +222,32 @@ static void put_park(struct tacho__dial9 *d, const struct tacho__dial9_event *e,
 	tell_cpu(d, e, k, w, t);
 	t->loop = loop_of(d, w);
 	tacho__made_put(d->made, t->thread, e->ns, TACHO_REC_PARK, t->loop, NULL, 0);
+	t->park_ns = e->ns;
+}
+
+static void put_sched(struct tacho__dial9 *d, const struct tacho__dial9_thread *t, uint64_t wait_ns,
+		      uint64_t begin_ns, uint64_t ns)
+{
+	uint64_t words[4] = {TACHO_SCHED_WAIT << 16, wait_ns, begin_ns, 0};
+
+	tacho__made_put(d->made, t->thread, ns, TACHO_REC_SCHED_INTERVAL, 0, words, 4);
+}
+
+/* Runnable but not running, from the park to the unpark at `ns`. */
+static void tell_wait(struct tacho__dial9 *d, struct tacho__dial9_thread *t, uint64_t wait_ns,
+		      uint64_t ns)
+{
+	if (wait_ns >= WAIT_TOLD_NS) {
+		put_sched(d, t, wait_ns, t->park_ns, ns);
+		return;
+	}
+	if (!t->wait_ns)
+		t->wait_since_ns = t->park_ns;
+	t->wait_ns += wait_ns;
+	if (t->wait_ns >= WAIT_TOLD_NS) {
+		put_sched(d, t, t->wait_ns, t->wait_since_ns, ns);
+		t->wait_ns = 0;
+	}
 }
 
 static void put_unpark(struct tacho__dial9 *d, const struct tacho__dial9_event *e,
@@ -234,13 +260,7 @@ static void put_unpark(struct tacho__dial9 *d, const struct tacho__dial9_event *
 		return;
 	run_loop(d, t, loop_of(d, w), e->ns);
 	tacho__made_put(d->made, t->thread, e->ns, TACHO_REC_UNPARK, 0, NULL, 0);
-	t->wait_ns += tacho__dial9_number(e, k, 4, 0);
-	if (t->wait_ns >= WAIT_TOLD_NS) {
-		uint64_t words[2] = {t->wait_ns, 0};
-
-		tacho__made_put(d->made, t->thread, e->ns, TACHO_REC_SCHED, 0, words, 2);
-		t->wait_ns = 0;
-	}
+	tell_wait(d, t, tacho__dial9_number(e, k, 4, 0), e->ns);
 	tell_queue(d, e, k, w, t);
 }
 

@@ -226,6 +226,7 @@ static int import_go(struct tacho__importing *i)
 	go.stream = tacho__stream_open(i->paths[0], &err);
 	if (!go.stream)
 		return err;
+	tacho__made_bytes(i->made, tacho__stream_size(go.stream));
 	size = tacho__stream_read(go.stream, head, sizeof(head));
 	go.version = version_of(head, size);
 	if (go.version < OLDEST || go.version > NEWEST) {

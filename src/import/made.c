@@ -454,6 +454,26 @@ static int reserve(struct tacho__records *r, uint32_t words)
 	return tacho__records_reserve(r, count, all);
 }
 
+void tacho__made_bytes(struct tacho__made *m, uint64_t bytes)
+{
+	/* A file of this size allows all. */
+	m->bytes += bytes < TACHO__MADE_EVENTS_MAX ? bytes : TACHO__MADE_EVENTS_MAX;
+}
+
+static int is_full(struct tacho__made *m)
+{
+	uint64_t most = TACHO__EVENTS_FREE + TACHO__EVENTS_PER_BYTE * m->bytes;
+
+	if (m->events < most && m->events < TACHO__MADE_EVENTS_MAX)
+		return 0;
+	if (!m->full && m->events == most)
+		tacho__made_say(m,
+				"it claims more than %u events for each of its bytes, as no "
+				"recording has: those after the first %llu are left out",
+				TACHO__EVENTS_PER_BYTE, (unsigned long long)m->events);
+	return m->full = 1;
+}
+
 void tacho__made_put(struct tacho__made *m, uint32_t thread, uint64_t ns, unsigned type,
 		     uint32_t arg, const uint64_t *words, uint32_t count)
 {
@@ -463,7 +483,7 @@ void tacho__made_put(struct tacho__made *m, uint32_t thread, uint64_t ns, unsign
 	if (m->error)
 		return;
 	if (!thread || thread > m->thread_count || !is_record(type, count) || arg > TACHO_ARG_MAX ||
-	    m->events >= TACHO__MADE_EVENTS_MAX) {
+	    is_full(m)) {
 		m->lost++;
 		return;
 	}

@@ -34,12 +34,16 @@ struct tacho__made;
 
 #define TACHO__LIBRARY_MODULE "[library]" /* model/place.c knows it */
 #define TACHO__MADE_THREADS_MAX 65536u
-#define TACHO__MADE_EVENTS_MAX (1u << 27)
-#define TACHO__MADE_NO_THREAD UINT32_MAX /* events of it are counted as lost */
+#define TACHO__MADE_EVENTS_MAX (1u << 27) /* however long the files are */
+#define TACHO__MADE_NO_THREAD UINT32_MAX  /* events of it are counted as lost */
 
 /* NULL: out of memory. */
 struct tacho__made *tacho__made_new(void);
 void tacho__made_free(struct tacho__made *m);
+
+/* The events come from a file of so many bytes, as it lies on the disk. There are no more than such files
+   can hold (read/records.h): others are counted as lost. */
+void tacho__made_bytes(struct tacho__made *m, uint64_t bytes);
 
 /* What is known of the process; NULL and 0: not known. Copied; a later call adds what it knows. */
 struct tacho__made_about {

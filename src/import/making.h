@@ -34,12 +34,14 @@ struct tacho__made_table {
 struct tacho__made {
 	int error;
 	uint8_t once;
+	uint8_t full;		      /* there are as many events as there may be */
 	struct tacho_process process; /* texts are of the arena */
 	struct tacho__arena arena;
 	struct tacho_anchor first, last; /* on the wall clock; real_ns 0: none */
 	struct tacho_box_source sources[TACHO_SOURCE_MAX];
 	uint64_t losses[TACHO_LOSS_COUNT];
 	char said[TACHO__MADE_SAID];
+	uint64_t bytes; /* of the files that they come from */
 	uint64_t events;
 	uint64_t lost; /* events that could not be put */
 

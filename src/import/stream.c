@@ -142,6 +142,11 @@ const char *tacho__stream_problem(const struct tacho__stream *s)
 	return s->problem;
 }
 
+uint64_t tacho__stream_size(const struct tacho__stream *s)
+{
+	return s->size;
+}
+
 void tacho__stream_progress(const struct tacho__stream *s, uint64_t *done, uint64_t *total)
 {
 	*done = s->read;

@@ -17,6 +17,8 @@ void tacho__stream_close(struct tacho__stream *s);
 size_t tacho__stream_read(struct tacho__stream *s, void *to, size_t size);
 /* Why no more could be read; NULL: the file ended. */
 const char *tacho__stream_problem(const struct tacho__stream *s);
+/* Bytes of the file as it lies on the disk. */
+uint64_t tacho__stream_size(const struct tacho__stream *s);
 /* How far reading came, and of how much, both as the file lies on the disk. */
 void tacho__stream_progress(const struct tacho__stream *s, uint64_t *done, uint64_t *total);
 

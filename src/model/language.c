@@ -33,8 +33,8 @@ static const struct tacho__language languages[] = {
 	{"Java",
 	 {"libjvm"},
 	 {"JavaCalls::call"},
-	 "start it with java -XX:+PreserveFramePointer -XX:+DumpPerfMapAtExit to see those of its "
-	 "methods that are compiled",
+	 "start it with java -XX:+UnlockDiagnosticVMOptions -XX:+PreserveFramePointer "
+	 "-XX:+DumpPerfMapAtExit (17 or later) to see those of its methods that are compiled",
 	 0},
 	{"Ruby",
 	 {"ruby", "libruby"},
@@ -125,6 +125,13 @@ int tacho__place_is_script(const struct tacho__place *p)
 	int is_kernel = (int)(p->address >> 63);
 
 	return p->address && !is_kernel && !p->module[0] && p->function[0];
+}
+
+const char *tacho__script_function(const char *function)
+{
+	if (strncmp(function, "JS:", 3) != 0)
+		return function;
+	return function + 3 + (function[3] && strchr("~^+*", function[3]));
 }
 
 int tacho__is_tokio(const char *thread_name)

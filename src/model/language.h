@@ -25,6 +25,9 @@ const char *tacho__language_how(const struct tacho__language *l, const char *mod
 /* Whether a place is a function that a perf map named. */
 int tacho__place_is_script(const struct tacho__place *place);
 
+/* The name without the mark by which V8 says how it has compiled a function: "JS:~f" and "JS:*f" are one. */
+const char *tacho__script_function(const char *function);
+
 /* A thread of Tokio, by the name that it has unless the program chose one. */
 int tacho__is_tokio(const char *thread_name);
 /* What its crate would add to what is seen from outside, as the end of a sentence. */

@@ -187,6 +187,19 @@ struct tacho__switch {
 	uint32_t cpu;	/* that it went on with */
 };
 
+/*
+ * How the kernel treated the thread in [begin_ns, end_ns], handed out when its record is read. The
+ * kernel keeps totals: begin_ns is when they were read before, which may be before the subject began.
+ * runnable_ns is without what other such facts say of intervals inside of this one.
+ */
+struct tacho__sched {
+	struct tacho__at at;
+	uint8_t subject; /* enum tacho_sched_subject: what ended right before end_ns */
+	uint64_t begin_ns, end_ns;
+	uint64_t runnable_ns; /* but not running */
+	uint32_t involuntary, minor_faults, major_faults;
+};
+
 /* A task when it ends, or at the end of the trace. */
 struct tacho__task {
 	uint32_t process, kind;
@@ -318,6 +331,7 @@ struct tacho__facts {
 	void (*span)(void *arg, const struct tacho__span *span);
 	void (*sample)(void *arg, const struct tacho__sample *sample);
 	void (*off_cpu)(void *arg, const struct tacho__switch *off);
+	void (*sched)(void *arg, const struct tacho__sched *sched);
 	void (*task)(void *arg, const struct tacho__task *task);
 	void (*task_wait)(void *arg, const struct tacho__task_wait *wait);
 	void (*counter)(void *arg, const struct tacho__counter *counter);

@@ -17,6 +17,7 @@ const char *tacho__base_name(const char *path)
 int tacho__is_tachos(const char *module, const char *file)
 {
 	static const char *const libraries[] = {"libtacho.so", "libtacho-preload.so",
+						"libtacho-preload-musl.so",
 						"libtacho-testpoints.so"};
 	const char *name = tacho__base_name(module);
 

@@ -1,8 +1,6 @@
 /* Work that loops give to pools of threads: submitted, begun, ended, or only seen to be done. */
+#include "model/judgement.h"
 #include "model/tracker.h"
-
-/* A wait of this length had nothing to return when it began. */
-#define WAITED_NS 50000u
 
 static void leave_pool(struct tacho__tracker *t, const struct tacho__thread *s,
 		       struct tacho__tracked_work *k, uint64_t ns)
@@ -102,7 +100,7 @@ static uint64_t done_since(const struct tacho__thread *s)
 {
 	if (!s->in_turn)
 		return 0;
-	return s->turn.parked_ns >= WAITED_NS ? s->turn.begin_ns : s->turn_before_ns;
+	return s->turn.parked_ns >= tacho__waited_ns ? s->turn.begin_ns : s->turn_before_ns;
 }
 
 void tacho__work_polled(struct tacho__tracker *t, const struct tacho__thread *s, uint64_t task,

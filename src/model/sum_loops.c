@@ -1,10 +1,8 @@
 /* What loops do: polls, turns, and what was ready for these. */
 #include <errno.h>
 
+#include "model/judgement.h"
 #include "model/summing.h"
-
-#define FUTILE_NS 10000u /* in a longer turn something was done */
-#define SHORT_WAIT_NS 4096u
 
 static struct tacho__loop_sum *loop_of(struct tacho__summing *g, uint32_t process, uint32_t loop,
 				       uint32_t thread)
@@ -71,7 +69,7 @@ void tacho__sum_short_polls(void *arg, const struct tacho__at *at, const struct 
 {
 	struct tacho__summing *g = arg;
 	struct tacho__kind_sum *k;
-	uint64_t sum;
+	uint64_t sum, total;
 
 	(void)at;
 	if (e->type != TACHO_EV_POLL_HIST)
@@ -81,15 +79,19 @@ void tacho__sum_short_polls(void *arg, const struct tacho__at *at, const struct 
 		return;
 	k->process = e->process;
 	k->kind = e->arg;
-	sum = k->ns.sum + TACHO_GET(e, POLL_HIST, total_ns);
+	total = TACHO_GET(e, POLL_HIST, total_ns);
+	sum = k->ns.sum + total;
 	for (uint32_t i = 4; i < e->words; i++) {
 		uint32_t power = tacho_bucket(e->word[i]) & 63;
-		uint64_t count = tacho_bucket_count(e->word[i]);
+		uint64_t count = tacho_bucket_count(e->word[i]), each = (3ull << power) / 2;
 
-		if (tacho__hist_add_many(&k->ns, (3ull << power) / 2, count))
+		/* Where in its bucket it was is not known, but none took longer than all. */
+		if (tacho__hist_add_many(&k->ns, each < total ? each : total, count))
 			g->error = -ENOMEM;
 	}
 	k->ns.sum = sum;
+	if (k->ns.count && sum / k->ns.count >= k->ns.most)
+		k->ns.most = (sum + k->ns.count - 1) / k->ns.count;
 }
 
 /* -------------------------------------------------------------------- ready */
@@ -156,7 +158,7 @@ void tacho__sum_ready(void *arg, const struct tacho__ready *r)
 static unsigned is_futile(const struct tacho__loop_sum *l, const struct tacho__turn *u)
 {
 	return !u->ready && !u->polls &&
-	       (l->level != TACHO_LEVEL_WAITS || u->end_ns - u->begin_ns < FUTILE_NS);
+	       (l->level != TACHO_LEVEL_WAITS || u->end_ns - u->begin_ns < tacho__futile_ns);
 }
 
 void tacho__sum_turn(void *arg, const struct tacho__turn *u)
@@ -171,7 +173,7 @@ void tacho__sum_turn(void *arg, const struct tacho__turn *u)
 		l->last_ns = u->end_ns;
 		l->turns++;
 		l->parked_ns += u->parked_ns;
-		if (u->parked_ns < SHORT_WAIT_NS)
+		if (u->parked_ns < tacho__short_wait_ns)
 			l->short_waits_ns += u->parked_ns;
 		l->delay_ns += u->delay_ns;
 		l->busy_ns += ns;

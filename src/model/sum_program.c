@@ -1,6 +1,7 @@
 /* What a program says of itself: tasks, spans, counters. */
 #include <string.h>
 
+#include "model/judgement.h"
 #include "model/summing.h"
 
 /* -------------------------------------------------------------------- tasks */
@@ -59,8 +60,6 @@ void tacho__sum_task(void *arg, const struct tacho__task *t)
 	}
 }
 
-#define KEPT_NS 1000000u
-
 static void kept(struct tacho__task_wait_sum *k, const struct tacho__task_wait *w, uint64_t ns)
 {
 	k->kept++;
@@ -98,7 +97,7 @@ void tacho__sum_task_wait(void *arg, const struct tacho__task_wait *w)
 	}
 	k->count++;
 	k->by_loop += w->by_loop;
-	if (ns >= KEPT_NS)
+	if (ns >= tacho__kept_waiting_ns)
 		kept(k, w, ns);
 	if (ns > k->longest_ns || !k->stack) {
 		k->longest_ns = ns;

@@ -106,6 +106,8 @@ static void sum_hole(void *arg, const struct tacho__hole *h)
 		return;
 	p->missing += h->missing;
 	p->dropped += h->dropped;
+	if (h->to_ns > p->hole_ns)
+		p->hole_ns = h->to_ns;
 }
 
 /* --------------------------------------------------------------------- life */

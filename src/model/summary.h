@@ -208,6 +208,7 @@ struct tacho__process_sum {
 	uint64_t end_ns; /* of its window */
 	uint64_t samples;
 	uint64_t missing, dropped; /* records */
+	uint64_t hole_ns;	   /* where the last of the holes ends that they leave; 0: none */
 	struct tacho__pool_sum pool;
 	struct tacho__wake_sum wakes;
 };

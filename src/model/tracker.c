@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "model/judgement.h"
 #include "read/records.h"
 
 #define KERNEL_STREAM 15u
-#define FIRST_NS UINT64_C(1000000000) /* between a thread's start and its first record, at most */
 
 /* ------------------------------------------------------------------- threads */
 
@@ -24,6 +24,7 @@ static uint64_t stream_of(const struct tacho_event *e)
 	case TACHO_EV_SPAN_BEGIN:
 	case TACHO_EV_SPAN_END:
 	case TACHO_EV_SCHED:
+	case TACHO_EV_SCHED_INTERVAL:
 	case TACHO_EV_RESUME:
 		return e->stream;
 	default:
@@ -183,7 +184,8 @@ static int begins_late(const struct tacho__tracker *t, const struct tacho_event 
 	const struct tacho_thread *d =
 		tacho_read_thread_by_number(t->reader, e->process, e->thread);
 
-	return d && d->start_ns && d->start_ns < e->ns && e->ns - d->start_ns > FIRST_NS;
+	return d && d->start_ns && d->start_ns < e->ns &&
+	       e->ns - d->start_ns > tacho__first_record_ns;
 }
 
 static void resumes(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
@@ -218,36 +220,92 @@ static void resumes(struct tacho__tracker *t, struct tacho__thread *s, const str
 
 /* ------------------------------------------------------------------- events */
 
+/*
+ * A SCHED of old does not say what it is about. That is what was recorded right before: a call; a
+ * poll, or the PARK that ends an iteration, which is `ended`; a PARK after polls; an UNPARK. When the
+ * totals were read before is not known either: the interval is the subject's.
+ */
+static void know_by_position(const struct tacho__thread *s, struct tacho__sched *f)
+{
+	if (s->called) {
+		f->subject = TACHO_SCHED_CALL;
+		f->begin_ns = s->called_ns;
+	} else if (s->has_ended) {
+		f->subject = s->ended.kind ? TACHO_SCHED_POLL : TACHO_SCHED_ITERATION;
+		f->begin_ns = s->ended.begin_ns;
+	} else if (s->parked) {
+		f->subject = TACHO_SCHED_ITERATION;
+		f->begin_ns = s->turn.begin_ns;
+	} else if (s->in_turn) {
+		f->subject = TACHO_SCHED_WAIT;
+		f->begin_ns = s->turn.begin_ns - s->turn.parked_ns;
+	}
+}
+
+/* A newer recorder may know more of them. */
+static uint8_t known_subject(uint64_t subject)
+{
+	return subject <= TACHO_SCHED_ITERATION ? (uint8_t)subject : TACHO_SCHED_UNKNOWN;
+}
+
+static void read_sched(const struct tacho__thread *s, const struct tacho_event *e,
+		       struct tacho__sched *f)
+{
+	memset(f, 0, sizeof(*f));
+	tacho__at_of(s, &f->at);
+	f->end_ns = e->ns;
+	if (e->type == TACHO_EV_SCHED) {
+		f->runnable_ns = TACHO_GET(e, SCHED, runnable_ns);
+		f->involuntary = (uint32_t)TACHO_GET(e, SCHED, involuntary_switches);
+		f->minor_faults = (uint32_t)TACHO_GET(e, SCHED, minor_faults);
+		f->major_faults = (uint32_t)TACHO_GET(e, SCHED, major_faults);
+		know_by_position(s, f);
+	} else {
+		f->runnable_ns = TACHO_GET(e, SCHED_INTERVAL, runnable_ns);
+		f->involuntary = (uint32_t)TACHO_GET(e, SCHED_INTERVAL, involuntary_switches);
+		f->minor_faults = (uint32_t)TACHO_GET(e, SCHED_INTERVAL, minor_faults);
+		f->major_faults = (uint32_t)TACHO_GET(e, SCHED_INTERVAL, major_faults);
+		f->subject = known_subject(TACHO_GET(e, SCHED_INTERVAL, subject));
+		f->begin_ns = TACHO_GET(e, SCHED_INTERVAL, begin_ns);
+	}
+	if (!f->begin_ns || f->begin_ns > e->ns)
+		f->begin_ns = e->ns;
+}
+
+/* It is of the poll that ended last, or of the iteration that stands as one. */
+static int is_of_ended(const struct tacho__thread *s, const struct tacho__sched *f)
+{
+	if (!s->has_ended)
+		return 0;
+	return f->subject == TACHO_SCHED_POLL ||
+	       (f->subject == TACHO_SCHED_ITERATION && (s->parked || !s->ended.kind));
+}
+
 static void sched(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e)
 {
-	uint64_t delay = TACHO_GET(e, SCHED, runnable_ns);
-	struct tacho__spent *p;
+	enum tacho__step_type type = TACHO__STEP_TURN_DELAYED;
+	struct tacho__spent *p = &s->ended.spent;
+	struct tacho__sched f;
 
-	if (s->called) {
-		TACHO__STEP(t, s, .type = TACHO__STEP_CALL_DELAYED, .ns = e->ns, .value = delay);
-		return;
-	}
-	/* Of a turn whose polls are told. */
-	if (!s->has_ended && s->parked) {
-		TACHO__STEP(t, s, .type = TACHO__STEP_TURN_DELAYED, .ns = e->ns, .value = delay);
-		return;
-	}
-	/* Right after a wait it is of that. */
-	if (!s->has_ended) {
+	read_sched(s, e, &f);
+	if (is_of_ended(s, &f)) {
+		type = TACHO__STEP_DELAYED;
+		p->sched = 1;
+		p->involuntary = f.involuntary;
+		p->delay_ns = f.runnable_ns;
+		p->minor_faults = f.minor_faults;
+		p->major_faults = f.major_faults;
+	} else if (f.subject == TACHO_SCHED_CALL) {
+		type = TACHO__STEP_CALL_DELAYED;
+	} else if (f.subject == TACHO_SCHED_WAIT) {
+		type = TACHO__STEP_WAIT_DELAYED;
 		if (s->in_turn && s->turn.begin_ns == s->last_ns)
-			s->turn.delay_ns = delay < s->turn.parked_ns ? delay : s->turn.parked_ns;
-		TACHO__STEP(t, s, .type = TACHO__STEP_WAIT_DELAYED, .ns = e->ns,
-			    .value = s->in_turn ? delay : 0);
-		return;
+			s->turn.delay_ns = f.runnable_ns < s->turn.parked_ns ? f.runnable_ns
+									     : s->turn.parked_ns;
 	}
-	p = &s->ended.spent;
-	p->sched = 1;
-	p->involuntary = (uint32_t)TACHO_GET(e, SCHED, involuntary_switches);
-	p->delay_ns = delay;
-	p->minor_faults = (uint32_t)TACHO_GET(e, SCHED, minor_faults);
-	p->major_faults = (uint32_t)TACHO_GET(e, SCHED, major_faults);
-	TACHO__STEP(t, s, .type = TACHO__STEP_DELAYED, .ns = e->ns, .value = delay,
-		    .faults = p->major_faults);
+	TACHO__STEP(t, s, .type = type, .ns = e->ns, .value = f.runnable_ns,
+		    .faults = type == TACHO__STEP_DELAYED ? f.major_faults : 0);
+	TACHO__GIVE(t, sched, &f);
 }
 
 /*
@@ -392,7 +450,7 @@ static void track(struct tacho__tracker *t, const struct tacho_event *e)
 			kernel_resumes(t, e);
 		else if (e->resume)
 			resumes(t, s, e);
-	} else if (e->type == TACHO_EV_SCHED) {
+	} else if (e->type == TACHO_EV_SCHED || e->type == TACHO_EV_SCHED_INTERVAL) {
 		sched(t, s, e);
 	} else {
 		if (s->has_ended | s->lock_done)

@@ -49,7 +49,7 @@ struct tacho__thread {
 	uint8_t waiting; /* for a lock */
 	uint8_t calling; /* `call` has not returned */
 	uint8_t lock_done, off_cpu, off_runnable;
-	uint8_t called; /* the last that it recorded is a call */
+	uint8_t called; /* the last that it recorded is a call; began at called_ns */
 	uint8_t perf;	/* has samples from perf */
 	uint8_t known;
 	/* Of its own records: all that is open began before, or then. */
@@ -61,7 +61,7 @@ struct tacho__thread {
 	uint64_t turn_before_ns; /* begin of the one before; 0 */
 	struct tacho__spent turn_spent;
 	uint64_t late_ns; /* of the next poll's timer */
-	uint64_t off_ns;
+	uint64_t off_ns, called_ns;
 	uint64_t work; /* of a pool that it began last, 0 */
 	uint32_t depth;
 	struct tacho__poll ended; /* waits for its SCHED, if has_ended */

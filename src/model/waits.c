@@ -162,6 +162,7 @@ void tacho__called(struct tacho__tracker *t, struct tacho__thread *s, const stru
 
 	call.end_ns = e->ns;
 	call.begin_ns = took < e->ns ? e->ns - took : 0;
+	s->called_ns = call.begin_ns;
 	call.name = e->arg;
 	call.stack = (uint32_t)TACHO_GET(e, CALL, at);
 	call.path = (uint32_t)TACHO_GET(e, CALL, path);

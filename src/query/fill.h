@@ -2,59 +2,91 @@
 #ifndef TACHO_QUERY_FILL_H
 #define TACHO_QUERY_FILL_H
 
+#include "explain/at_end.h"
+#include "explain/ledger.h"
 #include "model/place.h"
+#include "model/summary.h"
 #include "query/table.h"
+
+#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+
+/* Rows of tables that are not of facts: `x` in tables.def. */
+struct tacho__sql_process {
+	uint32_t process;
+	const struct tacho_process *p;
+};
+struct tacho__sql_thread {
+	const struct tacho_thread *t;
+	const struct tacho__at_ends *at_ends;
+};
+struct tacho__sql_said {
+	const struct tacho__at *at;
+	const struct tacho_event *e;
+	const char *text; /* of a log */
+	size_t size;
+	int cut;
+};
+struct tacho__sql_frame {
+	uint32_t process, stack, depth;
+	const struct tacho__place *place;
+	bool kernel;
+};
+struct tacho__sql_loss {
+	uint32_t process;
+	struct tacho_loss_info info;
+};
+struct tacho__sql_gap {
+	uint32_t thread; /* 0: all */
+	struct tacho_gap g;
+};
+struct tacho__sql_ledger {
+	const struct tacho__ledger_line *line;
+	const struct tacho__ledger_thread *t;
+	const char *name;
+	struct tacho__place place;
+};
+
+/* Fields of tables: V_poll_begin_ns. That of the process is SQL_PROCESS. */
+/* clang-format off */
+#define FACT(fact, ...) enum { V_##fact##_process,
+#define FIELD(fact, role, column, ...) V_##fact##_##column,
+#define FIELD_IF FIELD
+#define SQL_FIELD FIELD
+#define VALUE(fact, value, get) V_##fact##_##value,
+#define END(fact) \
+	V_##fact##_END }; \
+	_Static_assert((int)V_##fact##_END <= (int)SQL_FIELDS, "all fields of a " #fact " fit");
+#include "query/tables.def"
+/* clang-format on */
+
+/* What puts a row of each table; `arg` is the filling. */
+#define FACT(fact, name, type, ...) void tacho__sql_put_##fact(void *arg, const struct type *x);
+#include "query/tables.def"
+
+/* What fills a table that is not of facts. */
+int tacho__sql_fill_process(struct tacho__sql_filling *f);
+int tacho__sql_fill_thread(struct tacho__sql_filling *f);
+int tacho__sql_fill_loop(struct tacho__sql_filling *f);
+int tacho__sql_fill_frame(struct tacho__sql_filling *f);
+int tacho__sql_fill_loss(struct tacho__sql_filling *f);
+int tacho__sql_fill_gap(struct tacho__sql_filling *f);
+int tacho__sql_fill_absent(struct tacho__sql_filling *f);
+int tacho__sql_fill_problem(struct tacho__sql_filling *f);
+int tacho__sql_fill_ledger(struct tacho__sql_filling *f);
+void tacho__sql_take_log(void *arg, const struct tacho__at *at, const struct tacho_event *e);
+void tacho__sql_take_event(void *arg, const struct tacho__at *at, const struct tacho_event *e);
+
+/* Values that have to be made, and are only where a query asks for them. */
+uint32_t tacho__sql_stack(struct tacho__sql_filling *f, const struct tacho__sample *m);
+uint64_t tacho__sql_address(struct tacho__sql_filling *f, const struct tacho__sample *m);
+const char *tacho__sql_loop_name(struct tacho__sql_filling *f, const struct tacho__loop_sum *l);
+const char *tacho__sql_at_end(struct tacho__sql_filling *f, const struct tacho__sql_thread *t);
+const char *tacho__sql_fields(struct tacho__sql_filling *f, const struct tacho_event *e);
 
 /* A row; `values` has SQL_FIELDS entries, of which those in rows->has are kept. */
 void tacho__sql_put(struct tacho__sql_filling *f, const uint64_t *values);
 /* Hands the facts of the whole trace to functions whose argument is `f`. */
 int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *facts);
-
-/* The fields that all tables about something at a place begin with. */
-enum { F_PROCESS, F_THREAD, F_LOOP, F_KIND, F_TASK, F_IN_POLL, F_BEGIN, F_END, F_NEXT };
-/* `end_ns` is 0 for what has no duration. */
-void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at, uint64_t begin_ns, uint64_t end_ns);
-
-/* clang-format off */
-#define PROCESS_COLUMNS \
-	{"process", SQL_NUMBER, F_PROCESS, 0, "number of the process in this trace, from 0"}, \
-	{"pid", SQL_PID, F_PROCESS, 0, "its pid"}
-#define AT_COLUMNS \
-	PROCESS_COLUMNS, \
-	{"tid", SQL_TID, F_THREAD, 0, "thread"}, \
-	{"thread", SQL_THREAD_NAME, F_THREAD, 0, "its name"}, \
-	{"loop", SQL_ID_NAME, F_LOOP, 0, "loop that the thread ran; NULL: none"}
-/* Of the poll that was running. */
-#define IN_COLUMNS \
-	{"kind", SQL_ID_NAME, F_KIND, 0, "kind of the poll that was running; NULL: none"}, \
-	{"function", SQL_ID_FUNCTION, F_KIND, 0, "function of that kind"}, \
-	{"file", SQL_ID_FILE, F_KIND, 0, "its file"}, \
-	{"line", SQL_ID_LINE, F_KIND, 0, "its line"}, \
-	{"task", SQL_OPTIONAL, F_TASK, 0, "task of that poll"}, \
-	{"in_poll_ns", SQL_OPTIONAL, F_IN_POLL, 0, "when that poll began: polls.begin_ns; NULL: none"}
-/* Of what the row is about. */
-#define KIND_COLUMNS \
-	{"kind", SQL_ID_NAME, F_KIND, 0, "its kind; NULL: code between two waits of a loop"}, \
-	{"function", SQL_ID_FUNCTION, F_KIND, 0, "function of the kind"}, \
-	{"file", SQL_ID_FILE, F_KIND, 0, "its file"}, \
-	{"line", SQL_ID_LINE, F_KIND, 0, "its line"}, \
-	{"kind_id", SQL_OPTIONAL, F_KIND, 0, "number of the kind; two may have one name"}
-#define TIME_COLUMNS \
-	{"begin_ns", SQL_KEY, F_BEGIN, 0, "when it began"}, \
-	{"end_ns", SQL_KEY, F_END, 0, "when it ended"}, \
-	{"ns", SQL_DIFFERENCE, F_END, F_BEGIN, "how long it took"}
-#define CUT_COLUMN(field) \
-	{"cut", SQL_NUMBER, field, 0, \
-	 "0: whole; sum of 1: began before the records, 2: went on after them, 4: a hole inside"}
-/* clang-format on */
-
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
-
-/* How it is filled stands last: .fill or .facts. */
-#define SQL_TABLE(name, text, columns, ...)                      \
-	{                                                        \
-		name, text, columns, COUNT(columns), __VA_ARGS__ \
-	}
 
 /* frames.c: stacks of samples get numbers above those of all definitions. */
 #define SQL_STACKS_FROM (1u << 24)
@@ -63,19 +95,5 @@ uint32_t tacho__sql_stack_places(const struct tacho__sql_source *s, uint32_t pro
 				 uint32_t stack, struct tacho__place *out, uint32_t most,
 				 uint32_t *kernel);
 void tacho__sql_stacks_free(struct tacho__sql_source *s);
-
-/* polls.c */
-extern const struct tacho__sql_table tacho__sql_turns, tacho__sql_polls, tacho__sql_wakes,
-	tacho__sql_locks, tacho__sql_calls, tacho__sql_pool;
-/* others.c */
-extern const struct tacho__sql_table tacho__sql_spans, tacho__sql_tasks, tacho__sql_loops,
-	tacho__sql_counters, tacho__sql_logs, tacho__sql_events;
-/* frames.c */
-extern const struct tacho__sql_table tacho__sql_samples, tacho__sql_frames, tacho__sql_switches;
-/* ledger.c */
-extern const struct tacho__sql_table tacho__sql_ledger;
-/* trace.c */
-extern const struct tacho__sql_table tacho__sql_processes, tacho__sql_threads, tacho__sql_losses,
-	tacho__sql_gaps, tacho__sql_absent, tacho__sql_problems;
 
 #endif

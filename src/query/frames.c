@@ -1,5 +1,5 @@
 /*
- * Tables of CPU samples, of the stacks that these and others name, and of times off the CPU.
+ * The table of stacks that samples and others name.
  *
  * A sample may carry its stack instead of the number of one. Such a stack gets a number here, the
  * same for the same addresses, in the order of their first samples.
@@ -48,7 +48,7 @@ static int store(struct tacho__sql_stacks *k, struct stack *entry, const struct 
 	return 0;
 }
 
-static uint32_t stack_of_sample(struct tacho__sql_filling *f, const struct tacho__sample *m)
+uint32_t tacho__sql_stack(struct tacho__sql_filling *f, const struct tacho__sample *m)
 {
 	struct tacho__sql_stacks *k = f->source->stacks;
 	struct tacho__stack stack;
@@ -114,59 +114,14 @@ void tacho__sql_stacks_free(struct tacho__sql_source *s)
 	s->stacks = NULL;
 }
 
-/* ------------------------------------------------------------------ samples */
-
-enum { M_CPU = F_NEXT, M_STACK, M_PERF, M_ADDRESS };
-
-/* clang-format off */
-static const struct tacho__sql_column sample_columns[] = {
-	AT_COLUMNS,
-	IN_COLUMNS,
-	{"ns", SQL_KEY, F_BEGIN, 0, "when"},
-	{"cpu_ns", SQL_NUMBER, M_CPU, 0, "CPU time of the thread since the sample before"},
-	{"stack", SQL_OPTIONAL, M_STACK, 0, "frames.stack; from 16777216 on numbered by tacho sql"},
-	{"in_function", SQL_ID_FUNCTION, M_STACK, 0, "innermost function of the program's own"},
-	{"in_file", SQL_ID_FILE, M_STACK, 0, "its file"},
-	{"in_line", SQL_ID_LINE, M_STACK, 0, "its line"},
-	{"perf", SQL_NUMBER, M_PERF, 0, "1: from perf, 0: from a timer of the thread; where a thread has both they tell the same time twice"},
-	{"address", SQL_OPTIONAL, M_ADDRESS, 0, "instruction that was interrupted"},
-};
-/* clang-format on */
-
-static void on_sample(void *arg, const struct tacho__sample *m)
+uint64_t tacho__sql_address(struct tacho__sql_filling *f, const struct tacho__sample *m)
 {
-	struct tacho__sql_filling *f = arg;
 	struct tacho__stack stack;
-	uint64_t v[SQL_FIELDS] = {0};
 
-	tacho__sql_put_at(v, &m->at, m->ns, 0);
-	v[M_CPU] = m->cpu_ns;
-	v[M_PERF] = m->perf;
-	if (f->rows->has >> M_STACK & 1)
-		v[M_STACK] = stack_of_sample(f, m);
-	if (tacho__stack_of_sample(f->source->reader, m, &stack))
-		v[M_ADDRESS] = stack.frames[0];
-	tacho__sql_put(f, v);
+	return tacho__stack_of_sample(f->source->reader, m, &stack) ? stack.frames[0] : 0;
 }
 
 /* ------------------------------------------------------------------- frames */
-
-enum { R_STACK = 1, R_DEPTH, R_FUNCTION, R_FILE, R_LINE, R_MODULE, R_ADDRESS, R_INLINED, R_KERNEL };
-
-/* clang-format off */
-static const struct tacho__sql_column frame_columns[] = {
-	PROCESS_COLUMNS,
-	{"stack", SQL_KEY, R_STACK, 0, "number of the stack in its process"},
-	{"depth", SQL_NUMBER, R_DEPTH, 0, "0: innermost"},
-	{"function", SQL_POINTER, R_FUNCTION, 0, "NULL: not known"},
-	{"file", SQL_POINTER, R_FILE, 0, "NULL: not known"},
-	{"line", SQL_OPTIONAL, R_LINE, 0, "NULL: not known"},
-	{"module", SQL_POINTER, R_MODULE, 0, "path of the program or library"},
-	{"address", SQL_KEY, R_ADDRESS, 0, "in memory; behind the call but for the innermost"},
-	{"inlined", SQL_NUMBER, R_INLINED, 0, "1: its code is part of the function of the next depth"},
-	{"kernel", SQL_NUMBER, R_KERNEL, 0, "1: code of the kernel"},
-};
-/* clang-format on */
 
 static void put_frames(struct tacho__sql_filling *f, uint32_t process, uint32_t number)
 {
@@ -175,28 +130,18 @@ static void put_frames(struct tacho__sql_filling *f, uint32_t process, uint32_t 
 						     TACHO__PLACES_MAX, &kernel);
 
 	for (uint32_t i = 0; i < n; i++) {
-		uint64_t v[SQL_FIELDS] = {0};
+		struct tacho__sql_frame row = {process, number, i, &places[i], i < kernel};
 
-		v[SQL_PROCESS] = process;
-		v[R_STACK] = number;
-		v[R_DEPTH] = i;
-		v[R_FUNCTION] = (uint64_t)(uintptr_t)places[i].function;
-		v[R_FILE] = (uint64_t)(uintptr_t)places[i].file;
-		v[R_LINE] = places[i].line;
-		v[R_MODULE] = (uint64_t)(uintptr_t)places[i].module;
-		v[R_ADDRESS] = places[i].address;
-		v[R_INLINED] = places[i].inlined;
-		v[R_KERNEL] = i < kernel;
-		tacho__sql_put(f, v);
+		tacho__sql_put_frame(f, &row);
 	}
 }
 
 static void number_sample(void *arg, const struct tacho__sample *m)
 {
-	stack_of_sample(arg, m);
+	tacho__sql_stack(arg, m);
 }
 
-static int fill_frames(struct tacho__sql_filling *f)
+int tacho__sql_fill_frame(struct tacho__sql_filling *f)
 {
 	const struct tacho__facts facts = {.sample = number_sample};
 	struct tacho_reader *reader = f->source->reader;
@@ -217,39 +162,3 @@ static int fill_frames(struct tacho__sql_filling *f)
 		put_frames(f, stacks->stored[i].process, SQL_STACKS_FROM + i);
 	return f->error;
 }
-
-/* ----------------------------------------------------------------- switches */
-
-enum { O_RUNNABLE = F_NEXT, O_PARKED, O_CPU, O_CUT };
-
-/* clang-format off */
-static const struct tacho__sql_column switch_columns[] = {
-	AT_COLUMNS,
-	IN_COLUMNS,
-	TIME_COLUMNS,
-	CUT_COLUMN(O_CUT),
-	{"runnable", SQL_NUMBER, O_RUNNABLE, 0, "1: others were let run, 0: the thread waited"},
-	{"parked", SQL_NUMBER, O_PARKED, 0, "1: it waited for events"},
-	{"cpu", SQL_NUMBER, O_CPU, 0, "CPU that it went on with"},
-};
-/* clang-format on */
-
-static void on_off(void *arg, const struct tacho__switch *o)
-{
-	uint64_t v[SQL_FIELDS] = {0};
-
-	tacho__sql_put_at(v, &o->at, o->begin_ns, o->end_ns);
-	v[O_RUNNABLE] = o->runnable;
-	v[O_PARKED] = o->parked;
-	v[O_CPU] = o->cpu;
-	v[O_CUT] = o->cut;
-	tacho__sql_put(arg, v);
-}
-
-const struct tacho__sql_table tacho__sql_samples =
-	SQL_TABLE("samples", "a CPU sample", sample_columns, .facts = {.sample = on_sample});
-const struct tacho__sql_table tacho__sql_frames =
-	SQL_TABLE("frames", "a function of a stack that samples, calls, locks and tasks name",
-		  frame_columns, .fill = fill_frames);
-const struct tacho__sql_table tacho__sql_switches =
-	SQL_TABLE("switches", "a time off the CPU", switch_columns, .facts = {.off_cpu = on_off});

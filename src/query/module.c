@@ -14,6 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "query/files.h"
 #include "query/fill.h"
 
 struct module_table {
@@ -59,7 +60,9 @@ static int connect(sqlite3 *db, void *arg, int argc, const char *const *argv, sq
 					 i ? ", " : "", table->columns[i].name,
 					 tacho__sql_column_type(&table->columns[i]));
 	snprintf(text + used, sizeof(text) - used, ")");
-	if (sqlite3_declare_vtab(db, text) != SQLITE_OK)
+	/* Views over it are as harmless as itself. */
+	if (sqlite3_declare_vtab(db, text) != SQLITE_OK ||
+	    sqlite3_vtab_config(db, SQLITE_VTAB_INNOCUOUS) != SQLITE_OK)
 		return SQLITE_ERROR;
 	t = sqlite3_malloc(sizeof(*t));
 	if (!t)
@@ -376,11 +379,15 @@ int tacho__sql_open(sqlite3 **db, struct tacho__sql_source *source)
 		.xColumn = column,
 		.xRowid = rowid,
 	};
+	const char *vfs = tacho__sql_files();
 	int result = SQLITE_NOMEM;
 
 	source->rows = calloc(SQL_TABLES, sizeof(*source->rows));
-	if (source->rows)
-		result = sqlite3_open(":memory:", db);
+	if (source->rows && vfs)
+		result = sqlite3_open_v2(":memory:", db, SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE,
+					 vfs);
+	if (result == SQLITE_OK)
+		result = tacho__sql_harden(*db);
 	for (uint32_t i = 0; i < SQL_TABLES && result == SQLITE_OK; i++)
 		result = sqlite3_create_module_v2(*db, tacho__sql_table_at(i)->name, &module,
 						  source, NULL);

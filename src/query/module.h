@@ -12,7 +12,11 @@
  * tacho__sql_source_free.
  */
 int tacho__sql_open(sqlite3 **db, struct tacho__sql_source *source);
-/* From here on queries touch no files but those of databases that are already attached. */
+/* First of all: what allow.h switches off is off, and no virtual table is left but those that it
+   names. SQLITE_OK or an error. */
+int tacho__sql_harden(sqlite3 *db);
+/* From here on queries use only what allow.h names, and touch no files but those of databases that are
+   already attached. */
 int tacho__sql_guard(sqlite3 *db);
 
 #endif

@@ -7,23 +7,6 @@
 #include "query/fill.h"
 #include "read/memory.h"
 
-const struct tacho__sql_table *tacho__sql_table_at(uint32_t index)
-{
-	static const struct tacho__sql_table *const tables[] = {
-		&tacho__sql_processes, &tacho__sql_threads,  &tacho__sql_loops,
-		&tacho__sql_turns,     &tacho__sql_tasks,    &tacho__sql_polls,
-		&tacho__sql_wakes,     &tacho__sql_locks,    &tacho__sql_calls,
-		&tacho__sql_pool,      &tacho__sql_spans,    &tacho__sql_counters,
-		&tacho__sql_logs,      &tacho__sql_events,   &tacho__sql_samples,
-		&tacho__sql_frames,    &tacho__sql_switches, &tacho__sql_losses,
-		&tacho__sql_gaps,      &tacho__sql_absent,   &tacho__sql_problems,
-		&tacho__sql_ledger,
-	};
-	_Static_assert(sizeof(tables) / sizeof(tables[0]) == SQL_TABLES, "all of them");
-
-	return tables[index];
-}
-
 const char *tacho__sql_column_type(const struct tacho__sql_column *c)
 {
 	switch (c->view) {
@@ -58,18 +41,6 @@ uint32_t tacho__sql_column_fields(const struct tacho__sql_column *c)
 }
 
 /* ------------------------------------------------------------------ filling */
-
-void tacho__sql_put_at(uint64_t *v, const struct tacho__at *at, uint64_t begin_ns, uint64_t end_ns)
-{
-	v[F_PROCESS] = at->process;
-	v[F_THREAD] = at->thread;
-	v[F_LOOP] = at->loop;
-	v[F_KIND] = at->kind;
-	v[F_TASK] = at->task;
-	v[F_IN_POLL] = at->poll_ns;
-	v[F_BEGIN] = begin_ns;
-	v[F_END] = end_ns;
-}
 
 int tacho__sql_run(struct tacho__sql_filling *f, const struct tacho__facts *facts)
 {
@@ -260,6 +231,11 @@ const char *tacho__sql_keep(struct tacho__sql_filling *f, const char *text, size
 	t->next = f->source->texts;
 	f->source->texts = t;
 	return t->text;
+}
+
+const char *tacho__sql_keep_text(struct tacho__sql_filling *f, const char *text)
+{
+	return tacho__sql_keep(f, text, strlen(text));
 }
 
 void tacho__sql_source_free(struct tacho__sql_source *s)

@@ -125,6 +125,7 @@ int tacho__sql_need(struct tacho__sql_source *s, uint32_t table, uint32_t wanted
 void tacho__sql_source_free(struct tacho__sql_source *s);
 /* A copy of a text that lives as long as the source; NULL without memory, which is the filling's error. */
 const char *tacho__sql_keep(struct tacho__sql_filling *f, const char *text, size_t size);
+const char *tacho__sql_keep_text(struct tacho__sql_filling *f, const char *text);
 
 /* Fields that a column needs, as bits. */
 uint32_t tacho__sql_column_fields(const struct tacho__sql_column *c);

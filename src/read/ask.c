@@ -16,6 +16,8 @@
 
 #include "base/clock.h"
 #include "base/process.h"
+#include "base/redact.h"
+#include "format/box.h"
 
 #define PAUSE_NS UINT64_C(60000000000) /* in which a user is not asked again */
 #define OPEN_MAX_OF_USER 4u
@@ -290,6 +292,15 @@ long tacho__ask_process_small(uint32_t pid, const char *name, char *to, size_t r
 {
 	to[0] = 0;
 	return tacho__ask_process(pid, name, room - 1, copy, to);
+}
+
+void tacho__ask_command_line(uint32_t pid, char *line, size_t room, int keep)
+{
+	char arguments[4 * TACHO_BOX_LINE_MAX];
+	long n = tacho__ask_process_small(pid, "cmdline", arguments, sizeof(arguments));
+	size_t size = n > 0 ? (size_t)n : 0;
+
+	tacho__command_line(line, room, arguments, size, size == sizeof(arguments) - 1, keep);
 }
 
 int tacho__ask_open(uint32_t pid, const char *path)

@@ -29,6 +29,8 @@ long tacho__ask_process(uint32_t pid, const char *name, size_t most,
 
 /* The same into memory of the caller's: bytes, less than `room`, and a zero behind them. */
 long tacho__ask_process_small(uint32_t pid, const char *name, char *to, size_t room);
+/* The arguments of a process as one line, "": not known. `keep`: credentials among them too. */
+void tacho__ask_command_line(uint32_t pid, char *line, size_t room, int keep);
 
 /* Opens what a process has mapped, for reading: a regular file, and as root on no file system that a program
    makes (FUSE), which may say of its files what it likes. A descriptor, or -errno as above. */

@@ -236,6 +236,24 @@ static void make_head(const uint8_t *chunk, const struct tacho__timebase *t,
 	}
 }
 
+static int has_ticks(unsigned type)
+{
+	return type == TACHO_REC_POLL_HIST || type == TACHO_REC_SCHED_INTERVAL;
+}
+
+/* Payloads hold ns, but for these: their times must be those of other records, to the ns. */
+static void ticks_to_ns(const struct tacho__timebase *t, struct tacho__raw_record *record)
+{
+	uint32_t hint = 0;
+
+	if (record->type == TACHO_REC_POLL_HIST) {
+		record->word[2] = tacho__timebase_ns(t, record->word[2], &hint);
+		record->word[3] = tacho__timebase_span(t, record->word[3]);
+	} else if (record->word[2]) {
+		record->word[2] = tacho__timebase_ns(t, record->word[2], &hint);
+	}
+}
+
 int tacho__chunk_decode(const uint8_t *chunk, uint32_t size, const struct tacho__timebase *t,
 			uint32_t extra_records, uint32_t extra_words, struct tacho__records *out)
 {
@@ -259,12 +277,8 @@ int tacho__chunk_decode(const uint8_t *chunk, uint32_t size, const struct tacho_
 	while (tacho__chunk_next(&c, &record) > 0) {
 		uint64_t ns = tacho__timebase_ns(t, record.ticks, &hint);
 
-		if (record.type == TACHO_REC_POLL_HIST) {
-			uint32_t other = 0;
-
-			record.word[2] = tacho__timebase_ns(t, record.word[2], &other);
-			record.word[3] = tacho__timebase_span(t, record.word[3]);
-		}
+		if (has_ticks(record.type))
+			ticks_to_ns(t, &record);
 		tacho__records_put(out, ns, tacho_record_head(record.type, record.arg), record.word,
 				   record.words);
 		out->head.last_ns = ns;

@@ -173,6 +173,23 @@ static int read_anchors(struct tacho__trace *t, struct tacho__process *process, 
 	return err;
 }
 
+/* An EVENTS block with more events than its bytes can hold, once what is free is used up (records.h). A
+   chunk has one for each eight bytes of at most 64 KiB, which is few enough. */
+static int is_dense(struct tacho__trace *t, const struct tacho_trace_index *b, uint64_t events)
+{
+	struct tacho__source *s = &t->reader->sources[t->source];
+	uint64_t plausible = (uint64_t)b->size * TACHO__EVENTS_PER_BYTE;
+	uint64_t excess = events > plausible ? events - plausible : 0;
+
+	if (excess <= TACHO__EVENTS_FREE - t->reader->events_excess) {
+		t->reader->events_excess += excess;
+		return 0;
+	}
+	s->dense_blocks++;
+	s->dense_events += events;
+	return 1;
+}
+
 static int read_chunk(struct tacho__trace *t, const struct tacho_trace_index *b,
 		      struct tacho__parts *parts, const uint8_t *data, uint32_t size)
 {
@@ -218,6 +235,8 @@ static int read_events(struct tacho__trace *t, const struct tacho_trace_index *b
 			       "an EVENTS block is not well-formed; its records are lost");
 		return 0;
 	}
+	if (is_dense(t, b, head.count))
+		return 0;
 	s.offset = b->offset;
 	s.size = b->size;
 	s.pub.thread = head.thread;
@@ -237,6 +256,8 @@ static int list_events(struct tacho__trace *t, const struct tacho_trace_index *b
 {
 	struct tacho__stretch_info s = {.source = t->source, .kind = TACHO__STRETCH_EVENTS};
 
+	if (is_dense(t, b, b->count))
+		return 0;
 	s.listed = 1;
 	s.offset = b->offset;
 	s.size = b->size;
@@ -555,6 +576,12 @@ static int read_all(struct tacho__trace *t, struct tacho__parts *parts)
 		tacho__problem(t->reader, t->source, "bad-definition", 0, 0,
 			       "%u definitions are not well-formed and were left out",
 			       s->bad_definitions);
+	if (s->dense_blocks)
+		tacho__problem(t->reader, t->source, "too-dense", 0, 0,
+			       "%u blocks claim %llu events, more than %u for each byte that they "
+			       "take: no recording is like that, and they were left out",
+			       s->dense_blocks, (unsigned long long)s->dense_events,
+			       TACHO__EVENTS_PER_BYTE);
 	return good ? 0 : -EBADMSG;
 }
 

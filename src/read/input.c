@@ -53,7 +53,7 @@ struct tacho__input *tacho__input_part(struct tacho__input *whole, uint64_t from
 		/* Its share: all parts together are not backed by more than the whole. */
 		.backed = (uint64_t)((double)whole->backed * (double)size / (double)whole->size),
 		.uid = whole->uid,
-		.gid = whole->gid,
+		.rights = whole->rights,
 		.read_at = part_read,
 		.close = part_close,
 	};

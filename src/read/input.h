@@ -9,6 +9,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/rights.h"
+
 /* WASI has none: there it is the number that Linux has. */
 #ifndef ENODATA
 #define ENODATA 61
@@ -21,7 +23,9 @@ struct tacho__input {
 	/* Bytes that somebody pays for. A sparse file may be of any size for nothing, so
 	   this and not the size bounds what is held of it. */
 	uint64_t backed;
-	uint32_t uid, gid; /* of who owns the file */
+	uint32_t uid; /* of who owns the file */
+	/* Of that user; of a box, no more than its process has. */
+	struct tacho__rights rights;
 	/* All of [offset, offset + size), which lies inside the input; 0 or -errno. */
 	int (*read_at)(struct tacho__input *in, uint64_t offset, void *to, size_t size);
 	void (*close)(struct tacho__input *in);
@@ -53,6 +57,9 @@ int tacho__open_any(const char *path, struct stat *st);
 int tacho__open_box_path(const char *path, int flags);
 int tacho__openat_same_mount(int folder, const char *name, int flags);
 int tacho__lstat_box_path(const char *path, struct stat *st);
+/* Takes from `r` what the process has not got that the name of a box tells (PID-STARTTIME-N.box), if it
+   runs. Only who owns the folder can have given it that name; what is in it, the process itself. open.c. */
+void tacho__rights_of_box(struct tacho__rights *r, const char *path);
 /* All of it: 0, -ENODATA: the file ends before, or -errno. open.c. */
 int tacho__read_at(int fd, uint64_t offset, void *to, size_t size);
 

@@ -515,13 +515,28 @@ int tacho_read_seek(struct tacho_reader *reader, uint64_t ns)
 	return begin(reader, ns);
 }
 
-struct tacho__file_owner tacho__read_file_owner(const struct tacho_reader *reader, uint32_t process)
+struct tacho__rights tacho__read_rights(const struct tacho_reader *reader, uint32_t process,
+					const char **path)
+{
+	const struct tacho_process *p = &reader->processes[process]->pub;
+	/* A trace of root's tells of processes of users, and names their files. */
+	struct tacho__rights user = {p->uid, TACHO__NOBODY, UINT64_MAX}, r = {0, 0, UINT64_MAX};
+
+	*path = NULL;
+	for (uint32_t i = 0; i < reader->source_count; i++)
+		if (reader->sources[i].process == process) {
+			tacho__rights_lower(&r, &reader->sources[i].input->rights);
+			if (p->taken_by == TACHO_TAKEN_BOX)
+				*path = reader->sources[i].input->path;
+		}
+	tacho__rights_lower(&r, &user);
+	return r;
+}
+
+void tacho__read_lower(struct tacho_reader *reader, const struct tacho__rights *rights)
 {
 	for (uint32_t i = 0; i < reader->source_count; i++)
-		if (reader->sources[i].process == process)
-			return (struct tacho__file_owner){reader->sources[i].input->uid,
-							  reader->sources[i].input->gid};
-	return (struct tacho__file_owner){0, 0};
+		tacho__rights_lower(&reader->sources[i].input->rights, rights);
 }
 
 uint64_t tacho__read_last_ns(const struct tacho_reader *reader)

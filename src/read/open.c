@@ -81,17 +81,55 @@ int tacho__openat_same_mount(int folder, const char *name, int flags)
 	return (int)fd;
 }
 
+/* Whether it is on a tmpfs, as the kernel says: a user can also mount on the folder of their session, and
+   that file system would have to be asked. */
+static int is_in_memory(int fd)
+{
+	char path[48], text[512], *line = NULL;
+	const char *at, *type;
+	unsigned long wanted;
+	size_t room = 0;
+	int found = 0;
+	FILE *mounts;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	tacho__read_small(path, text, sizeof(text));
+	at = strstr(text, "mnt_id:\t");
+	mounts = at ? fopen("/proc/self/mountinfo", "re") : NULL;
+	if (!mounts)
+		return 0;
+	wanted = strtoul(at + 8, NULL, 10);
+	while (!found && getline(&line, &room, mounts) > 0)
+		if (strtoul(line, NULL, 10) == wanted) {
+			type = strstr(line, " - ");
+			found = type && (!strncmp(type + 3, "tmpfs ", 6) ||
+					 !strncmp(type + 3, "ramfs ", 6));
+			break;
+		}
+	free(line);
+	fclose(mounts);
+	return found;
+}
+
 int tacho__open_box_path(const char *path, int flags)
 {
-	const char *shared = tacho__shared_by_all(path);
+	size_t n = tacho__box_parent(path);
+	char shared[64];
 	int folder, fd, saved;
 
-	if (!shared)
+	if (!n || n >= sizeof(shared))
 		return open(path, flags);
+	memcpy(shared, path, n);
+	shared[n] = 0;
 	folder = open(shared, O_PATH | O_DIRECTORY | O_CLOEXEC);
 	if (folder < 0)
 		return -1;
-	fd = tacho__openat_same_mount(folder, path + strlen(shared), flags);
+	if (!strncmp(path, TACHO__RUN_USER, strlen(TACHO__RUN_USER)) && !is_in_memory(folder)) {
+		close(folder);
+		errno = EXDEV;
+		return -1;
+	}
+	fd = tacho__openat_same_mount(folder, path + n, flags);
 	saved = errno;
 	close(folder);
 	errno = saved;
@@ -198,7 +236,7 @@ static void describe_input(struct tacho__input *in, const char *path, const stru
 	if (in->backed > in->size)
 		in->backed = in->size;
 	in->uid = st->st_uid;
-	in->gid = st->st_gid;
+	in->rights = (struct tacho__rights){st->st_uid, st->st_gid, UINT64_MAX};
 }
 
 int tacho__input_fd(struct tacho__fd_input *in, int fd)
@@ -322,6 +360,18 @@ static int read_stat(uint32_t pid, struct stat_line *line)
 	return 1;
 }
 
+void tacho__rights_of_box(struct tacho__rights *r, const char *path)
+{
+	const char *slash = strrchr(path, '/');
+	struct stat_line line;
+	unsigned long long start;
+	uint32_t pid;
+
+	if (sscanf(slash ? slash + 1 : path, "%" SCNu32 "-%llu-", &pid, &start) == 2 &&
+	    read_stat(pid, &line) && line.start_time == start)
+		tacho__process_lower(pid, r);
+}
+
 /* 1: one of the mappings is of that file, 0: none is, -1: cannot be told. */
 static long find_mapped(void *arg, char *text, size_t size)
 {
@@ -367,12 +417,11 @@ static enum tacho_alive is_alive(const struct tacho_box_super *s, int same_boot,
 }
 
 /* Of a process that runs. */
-static void ask_process(struct tacho__host *host, uint32_t pid, const struct stat_line *line)
+static void ask_process(struct tacho__host *host, const struct tacho_box_super *s,
+			const struct stat_line *line)
 {
-	long n = tacho__ask_process_small(pid, "cmdline", host->command_line,
-					  sizeof(host->command_line));
-
-	tacho__join_arguments(host->command_line, n > 0 ? (size_t)n : 0);
+	tacho__ask_command_line(s->pid, host->command_line, sizeof(host->command_line),
+				s->whole_arguments);
 	host->parent_pid = line->parent;
 }
 
@@ -386,7 +435,7 @@ static void ask_host(struct tacho__host *host, const struct tacho_box_super *s,
 	*host = (struct tacho__host){.alive = is_alive(s, same_boot, f->ino, f->base.uid, &line),
 				     .earlier = same_boot == 0};
 	if (host->alive == TACHO_ALIVE_YES)
-		ask_process(host, s->pid, &line);
+		ask_process(host, s, &line);
 #if defined(__x86_64__)
 	our_clock |= s->clock == TACHO_CLOCK_TSC;
 	host->arch = 62; /* EM_X86_64 */
@@ -444,6 +493,10 @@ static int add_file(struct tacho_reader *r, struct file_input *f, int link, char
 		return err;
 	}
 	ask_host(&host, &super, f);
+	/* A copy that root made of a user's box. */
+	tacho__rights_lower(&f->base.rights,
+			    &(struct tacho__rights){super.uid, TACHO__NOBODY, UINT64_MAX});
+	tacho__rights_of_box(&f->base.rights, f->path);
 	return tacho__reader_add(r, &f->base, &host, message, message_size);
 }
 

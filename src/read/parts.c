@@ -15,6 +15,8 @@ static uint64_t to_ns(const struct tacho__source *s, uint64_t ticks)
 int tacho__parts_threads(struct tacho_reader *r, uint32_t source, const struct tacho__parts *p)
 {
 	const struct tacho__source *s = &r->sources[source];
+	struct tacho__process *process = r->processes[s->process];
+	uint64_t dropped = 0;
 
 	for (uint32_t i = 0; i < p->thread_count; i++) {
 		const struct tacho_box_thread *t = &p->threads[i];
@@ -33,7 +35,10 @@ int tacho__parts_threads(struct tacho_reader *r, uint32_t source, const struct t
 		memcpy(name, t->name, sizeof(t->name));
 		if (tacho__thread_add(r, &thread))
 			return -ENOMEM;
+		dropped += t->drops;
 	}
+	if (dropped > process->dropped_at_end)
+		process->dropped_at_end = dropped;
 	return 0;
 }
 

@@ -19,6 +19,7 @@
  *   agent.c           what an agent adds: gaps, sentinels, who was not recorded
  *   symbols.c         what code addresses are called
  *   problem.c         what is wrong with the input
+ *   damage.c          how much of it cannot be read
  */
 #ifndef TACHO_READ_READER_H
 #define TACHO_READ_READER_H
@@ -59,6 +60,7 @@ struct tacho__process {
 	uint64_t last_ns; /* of its records */
 	struct tacho__definitions definitions;
 	uint64_t losses[TACHO_LOSS_MAX];
+	uint64_t dropped_at_end; /* records, after the last that a thread found room for */
 	uint64_t limits[TACHO_SENTINEL_MAX]; /* of a box: what an agent asked to hear of */
 	struct tacho_box_source sources[TACHO_SOURCE_MAX];
 	struct tacho__wall *walls;
@@ -87,6 +89,8 @@ struct tacho__source {
 	struct tacho__tail *tails;
 	uint32_t tail_count, tail_capacity;
 	uint32_t bad_definitions;
+	uint32_t dense_blocks; /* left out, see contents.c */
+	uint64_t dense_events;
 };
 
 enum tacho__stretch_kind {
@@ -135,7 +139,8 @@ struct tacho_reader {
 	uint64_t from_ns, to_ns;	/* of all three limits together */
 	uint64_t progress_done, progress_at;
 	struct tacho__arena arena;
-	uint64_t input_bytes; /* backed, of all inputs: measure for what may be held */
+	uint64_t input_bytes;	/* backed, of all inputs: measure for what may be held */
+	uint64_t events_excess; /* beyond TACHO__EVENTS_PER_BYTE, of all blocks */
 
 	struct tacho__source *sources;
 	uint32_t source_count, source_capacity;

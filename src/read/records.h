@@ -8,7 +8,17 @@
 
 #include <stdint.h>
 
+#include "base/rights.h"
 #include "format/trace.h"
+
+/*
+ * How many events a file can hold. Columns in which all values are the same take no bytes, and zstd and
+ * gzip pack the rest: a few hundred bytes can claim a million events. A recording has about one event for
+ * each byte that is stored, because times differ. So there are at most TACHO__EVENTS_PER_BYTE of them for
+ * each byte, and TACHO__EVENTS_FREE more, since traces of tests are as regular as that.
+ */
+#define TACHO__EVENTS_PER_BYTE 64u
+#define TACHO__EVENTS_FREE (4u << 20)
 
 struct tacho_reader;
 
@@ -67,12 +77,12 @@ int tacho__stretch_load(struct tacho_reader *reader, uint32_t index, struct tach
  */
 int tacho__read_limit(struct tacho_reader *reader, uint64_t from_ns, uint64_t to_ns);
 
-/* Who owns the file that tells of the process, whatever that says. */
-struct tacho__file_owner {
-	uint32_t uid, gid;
-};
-struct tacho__file_owner tacho__read_file_owner(const struct tacho_reader *reader,
-						uint32_t process);
+/* With whose rights files are read that the process names: of whoever owns what tells of it, and not
+   more than is known that the process had. `path`: of a box, or NULL. */
+struct tacho__rights tacho__read_rights(const struct tacho_reader *reader, uint32_t process,
+					const char **path);
+/* It is known that its processes had not more. */
+void tacho__read_lower(struct tacho_reader *reader, const struct tacho__rights *rights);
 
 /* Whether the thread, 0: any of the process, has records after what the reader is limited to. */
 int tacho__read_goes_on(const struct tacho_reader *reader, uint32_t process, uint32_t thread);

@@ -26,7 +26,7 @@ static int is_damaged(const struct tacho__stretch_info *s, const struct tacho__r
 {
 	const struct tacho_trace_events *h = &out->head;
 
-	if (h->thread != s->pub.thread || h->stream != s->pub.stream || h->count != s->count ||
+	if (h->thread != s->pub.thread || h->stream != s->pub.stream ||
 	    h->first_ns != s->first_ns || h->last_ns != s->last_ns)
 		return 1;
 	for (uint32_t i = 0; i < h->count; i++) {
@@ -40,6 +40,16 @@ static int is_damaged(const struct tacho__stretch_info *s, const struct tacho__r
 	return 0;
 }
 
+static int has_count(const uint8_t *data, uint32_t size, uint32_t count)
+{
+	struct tacho_trace_events head;
+
+	if (size < sizeof(head))
+		return 0;
+	memcpy(&head, data, sizeof(head));
+	return head.count == count;
+}
+
 static int load_events(struct tacho_reader *r, struct tacho__stretch_info *s,
 		       struct tacho__records *out)
 {
@@ -50,7 +60,11 @@ static int load_events(struct tacho_reader *r, struct tacho__stretch_info *s,
 
 	if (err)
 		return err;
-	err = tacho__columns_decode(data, size, out);
+	/* Not after it is decoded: an index may list a large one with few events. */
+	if (!has_count(data, size, s->count))
+		err = -EBADMSG;
+	else
+		err = tacho__columns_decode(data, size, out);
 	if (!err && is_damaged(s, out))
 		err = -EBADMSG;
 	if (err == -EBADMSG)

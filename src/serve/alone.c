@@ -4,39 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
-#include <zlib.h>
 
-#include "serve/site.h"
+#include "serve/asset.h"
 
 #define MARK "<!-- trace -->\n" /* as in page/alone.py */
 #define PIECE (3u << 20)	/* of a trace, in one script; a multiple of 3 */
-#define ROOM_MAX (64u << 20)	/* for the page itself */
-#define GZIP 16			/* zlib's, added to the size of the window */
-
-static char *unpack(const struct tacho__asset *a, size_t *size)
-{
-	char *page = NULL;
-	int result = Z_BUF_ERROR;
-
-	for (size_t room = 8 * a->size; result == Z_BUF_ERROR && room <= ROOM_MAX; room *= 2) {
-		z_stream stream = {.next_in = (Bytef *)(uintptr_t)a->data,
-				   .avail_in = (uInt)a->size};
-
-		free(page);
-		page = malloc(room);
-		if (!page || inflateInit2(&stream, MAX_WBITS + GZIP) != Z_OK)
-			break;
-		stream.next_out = (Bytef *)page;
-		stream.avail_out = (uInt)room;
-		result = inflate(&stream, Z_FINISH);
-		*size = stream.total_out;
-		inflateEnd(&stream);
-	}
-	if (result == Z_STREAM_END)
-		return page;
-	free(page);
-	return NULL;
-}
 
 /* `out` has room for 4 characters for each 3 bytes begun. */
 static size_t to_base64(char *out, const uint8_t *in, size_t size)
@@ -96,7 +68,7 @@ static int put_trace(FILE *out, int fd, uint64_t size)
 int tacho__alone_write(FILE *out, int fd, uint64_t size)
 {
 	size_t page_size = 0;
-	char *page = unpack(&tacho__alone_page, &page_size);
+	char *page = tacho__asset_unpack(&tacho__alone_page, &page_size);
 	const char *mark = page ? memmem(page, page_size, MARK, strlen(MARK)) : NULL;
 	int error = mark ? 0 : -ENOMEM;
 

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "serve/asset.h"
 #include "text/json.h"
 
 /* No script but the page's own, no other origin, no frame around it. */
@@ -103,13 +105,38 @@ enum MHD_Result tacho__send_text(struct MHD_Connection *connection, unsigned sta
 						     MHD_RESPMEM_PERSISTENT));
 }
 
+static enum MHD_Result take_encoding(void *arg, enum MHD_ValueKind kind, const char *name,
+				     const char *value)
+{
+	(void)kind;
+	if (value && strcasecmp(name, "Accept-Encoding") == 0)
+		tacho__encodings_take(arg, value);
+	return MHD_YES;
+}
+
 enum MHD_Result tacho__send_asset(struct MHD_Connection *connection, const struct tacho__asset *a)
 {
-	struct MHD_Response *response = MHD_create_response_from_buffer(
-		a->size, (void *)(uintptr_t)a->data, MHD_RESPMEM_PERSISTENT);
+	struct tacho__encodings accepted = {0};
+	struct MHD_Response *response;
+	char *plain = NULL;
+	size_t size = 0;
 
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, take_encoding, &accepted);
+	if (tacho__encodings_gzip(&accepted)) {
+		response = MHD_create_response_from_buffer(a->size, (void *)(uintptr_t)a->data,
+							   MHD_RESPMEM_PERSISTENT);
+		if (response)
+			MHD_add_response_header(response, "Content-Encoding", "gzip");
+	} else {
+		plain = tacho__asset_unpack(a, &size);
+		response =
+			plain ? MHD_create_response_from_buffer(size, plain, MHD_RESPMEM_MUST_FREE)
+			      : NULL;
+		if (!response)
+			free(plain);
+	}
 	if (response)
-		MHD_add_response_header(response, "Content-Encoding", "gzip");
+		MHD_add_response_header(response, "Vary", "Accept-Encoding");
 	return queue(connection, MHD_HTTP_OK, a->type, response);
 }
 

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 #include <sys/random.h>
 #include <unistd.h>
 
@@ -40,6 +41,32 @@ static bool has_secret(const struct tacho__site *site, const char *url)
 	for (size_t i = 0; i < size; i++)
 		differs |= (unsigned char)url[i + 1] ^ (unsigned char)site->secret[i];
 	return !differs && url[size + 1] == '/';
+}
+
+struct names {
+	unsigned hosts, origins;
+};
+
+static enum MHD_Result count_names(void *arg, enum MHD_ValueKind kind, const char *name,
+				   const char *value)
+{
+	struct names *n = arg;
+
+	(void)kind;
+	(void)value;
+	n->hosts += strcasecmp(name, "Host") == 0;
+	n->origins += strcasecmp(name, "Origin") == 0;
+	return MHD_YES;
+}
+
+/* Of two headers of one name one would be believed, and who passed the request on may have meant the
+   other. */
+static bool is_ambiguous(struct MHD_Connection *connection)
+{
+	struct names n = {0};
+
+	MHD_get_connection_values(connection, MHD_HEADER_KIND, count_names, &n);
+	return n.hosts > 1 || n.origins > 1;
 }
 
 /* A page of somebody else's may make a browser ask here: by a name of its own for this address, or
@@ -82,6 +109,9 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *connection, 
 		*body_size = 0;
 		return MHD_YES;
 	}
+	if (is_ambiguous(connection))
+		return tacho__send_text(connection, MHD_HTTP_BAD_REQUEST,
+					"There is more than one Host or Origin in this request.\n");
 	if (!is_ours(site, connection))
 		return tacho__send_text(
 			connection, MHD_HTTP_FORBIDDEN,

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <grp.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
@@ -17,14 +18,18 @@
 
 #include "base/clock.h"
 #include "base/sys.h"
+#include "core/memory_limits.h"
 #include "symbols/debuginfod.h"
+#include "symbols/resolve_elf.h"
+#include "symbols/root.h"
 
 #define NS_PER_S UINT64_C(1000000000)
 /* Waiting for debuginfod servers is asked for, and has limits of its own. */
 #define SERVERS_NS (3600 * NS_PER_S)
 #define CPU_S 30u
-#define DATA_BYTES (UINT64_C(1) << 30)	  /* beyond its parent's, without files that are mapped */
-#define FETCHED_BYTES (UINT64_C(4) << 30) /* what a debuginfod server may send as one file */
+#define DATA_BYTES (UINT64_C(1) << 30)	   /* beyond its parent's, without files that are mapped */
+#define DATA_BYTES_MIN (UINT64_C(4) << 20) /* with less, none is started */
+#define FETCHED_BYTES (UINT64_C(4) << 30)  /* what a debuginfod server may send as one file */
 #define CHILDREN_MAX 4u /* one after the other: each that fails costs a module its names */
 #define REPLY_BYTES (64u << 10)
 /* What names of a user may take of the time of who serves others, beyond what is allowed at once: one
@@ -48,7 +53,7 @@ struct tacho__child {
 	struct tacho__resolver *resolver;
 	const struct tacho__asked *asked;
 	size_t count, next;
-	uint32_t uid, gid;
+	struct tacho__rights rights;
 	uint8_t *bad; /* by asked: its module made a child fail */
 	pid_t pid;    /* 0: none runs */
 	int fd;
@@ -126,23 +131,74 @@ static uint64_t data_bytes(void)
 	return (uint64_t)pages * (uint64_t)sysconf(_SC_PAGESIZE);
 }
 
+/* Root keeps those alone. */
+static int drop_capabilities(uint64_t kept)
+{
+	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &head, data))
+		return -1;
+	for (unsigned i = 0; i < 2; i++) {
+		data[i].permitted &= (uint32_t)(kept >> (32 * i));
+		data[i].effective &= data[i].permitted;
+		data[i].inheritable = 0;
+	}
+	return (int)syscall(SYS_capset, &head, data);
+}
+
+/* It counts against the same memory limits as the program that is recorded, where they share a
+   cgroup: half of what is left. */
+static uint64_t data_bytes_more(void)
+{
+	struct tacho__memory_limits memory;
+	struct tacho__memory_work work;
+	uint64_t most = DATA_BYTES;
+
+	tacho__memory_limits(&work, &memory);
+	for (uint32_t i = 0; i < memory.count; i++)
+		if (memory.limit[i].left / 2 < most)
+			most = memory.limit[i].left / 2;
+	return most;
+}
+
+/* If memory runs out all the same, the kernel shall end this process and not the program. */
+static void offer_to_oom_killer(void)
+{
+	int fd = tacho__openat(AT_FDCWD, "/proc/self/oom_score_adj", O_WRONLY, 0);
+
+	if (fd >= 0) {
+		(void)tacho__write(fd, "1000", 4);
+		tacho__close(fd);
+	}
+}
+
 /* 0: it is that user's process, or ours to begin with. */
 static int drop_rights(const struct tacho__child *c)
 {
-	gid_t gid = c->gid;
+	gid_t gid = c->rights.gid;
+	uid_t uid = c->rights.uid;
 
-	if (geteuid() == 0 && c->uid != 0 &&
-	    (setgroups(1, &gid) || setresgid(gid, gid, gid) || setresuid(c->uid, c->uid, c->uid)))
+	if (geteuid() == 0 && uid != 0 &&
+	    (setgroups(1, &gid) || setresgid(gid, gid, gid) || setresuid(uid, uid, uid)))
+		return -1;
+	if (geteuid() == 0 && drop_capabilities(c->rights.capabilities))
 		return -1;
 	return prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
 }
 
-/* Standard error stays, for who waits for a debuginfod server and is told how far it is. */
-static void close_others(int keep)
+/* Standard error stays, for who waits for a debuginfod server and is told how far it is. The root of
+   the process (-1: ours) becomes descriptor 3. */
+static void close_others(int keep, int root)
 {
+	/* Out of the way of the others first: standard descriptors may have been closed. */
+	if (root >= 0)
+		root = fcntl(root, F_DUPFD, 4);
 	if (dup2(keep, 0) < 0 || (keep != 1 && dup2(keep, 1) < 0) ||
-	    syscall(SYS_close_range, 3u, ~0u, 0) < 0)
+	    (root >= 0 && dup2(root, 3) < 0) ||
+	    syscall(SYS_close_range, root >= 0 ? 4u : 3u, ~0u, 0) < 0)
 		_exit(1);
+	tacho__elf_set_root(root >= 0 ? 3 : -1);
 }
 
 static int write_all(const void *data, size_t size)
@@ -204,7 +260,7 @@ static void run(struct tacho__child *c)
 	_exit(0);
 }
 
-static void be_the_child(struct tacho__child *c, int fd, pid_t parent)
+static void be_the_child(struct tacho__child *c, int fd, int root, pid_t parent)
 {
 	sigset_t none;
 
@@ -215,10 +271,11 @@ static void be_the_child(struct tacho__child *c, int fd, pid_t parent)
 		signal(number, SIG_DFL);
 	sigemptyset(&none);
 	sigprocmask(SIG_SETMASK, &none, NULL);
-	close_others(fd);
+	offer_to_oom_killer();
+	close_others(fd, root);
 	limit(RLIMIT_CORE, 0);
 	limit(RLIMIT_CPU, CPU_S);
-	limit(RLIMIT_DATA, data_bytes() + DATA_BYTES);
+	limit(RLIMIT_DATA, data_bytes() + data_bytes_more());
 	limit(RLIMIT_FSIZE, tacho__debuginfod_is_allowed() ? FETCHED_BYTES : 0);
 	/* Whoever the files belong to may not look into what this process has of its parent's. */
 	if (drop_rights(c) || prctl(PR_SET_DUMPABLE, 0, 0, 0, 0))
@@ -231,15 +288,25 @@ static void be_the_child(struct tacho__child *c, int fd, pid_t parent)
 static void start(struct tacho__child *c)
 {
 	pid_t parent = getpid();
-	int fds[2];
+	int fds[2], root;
 
-	if (c->children++ >= CHILDREN_MAX || pipe2(fds, O_CLOEXEC) < 0)
+	if (c->children++ >= CHILDREN_MAX)
+		return;
+	if (data_bytes_more() < DATA_BYTES_MIN) {
+		snprintf(c->why, sizeof(c->why),
+			 "the memory limit of this cgroup leaves no room to look names up");
+		return;
+	}
+	if (pipe2(fds, O_CLOEXEC) < 0)
 		return;
 	c->have = c->taken = 0;
+	root = tacho__root_open(c->process->pid, c->process->start_time);
 	c->pid = fork();
 	if (c->pid == 0)
-		be_the_child(c, fds[1], parent);
+		be_the_child(c, fds[1], root, parent);
 	close(fds[1]);
+	if (root >= 0)
+		close(root);
 	if (c->pid < 0) {
 		snprintf(c->why, sizeof(c->why), "no process could be started for it: %s",
 			 strerror(errno));
@@ -355,8 +422,9 @@ static int take_answer(struct tacho__child *c, struct tacho__resolved *out, uint
 	return failure;
 }
 
-struct tacho__child *tacho__child_new(const struct tacho_process *process, uint32_t uid,
-				      uint32_t gid, const struct tacho__asked *asked, size_t count)
+struct tacho__child *tacho__child_new(const struct tacho_process *process,
+				      const struct tacho__rights *rights,
+				      const struct tacho__asked *asked, size_t count)
 {
 	uint64_t now = tacho__clock_ns(CLOCK_MONOTONIC);
 	struct tacho__child *c = calloc(1, sizeof(*c));
@@ -366,8 +434,7 @@ struct tacho__child *tacho__child_new(const struct tacho_process *process, uint3
 	*c = (struct tacho__child){.process = process,
 				   .asked = asked,
 				   .count = count,
-				   .uid = uid,
-				   .gid = gid,
+				   .rights = *rights,
 				   .began = now,
 				   .resolver = tacho__resolver_new(process),
 				   .bad = calloc(count + 1, 1)};
@@ -378,10 +445,10 @@ struct tacho__child *tacho__child_new(const struct tacho_process *process, uint3
 	}
 	for (size_t i = 0; i < count; i++)
 		tacho__resolver_prepare(c->resolver, asked[i].module, asked[i].address);
-	if (is_in_debt(uid, now)) {
+	if (is_in_debt(rights->uid, now)) {
 		snprintf(c->why, sizeof(c->why),
 			 "names of user %u have taken more than their share of the time lately",
-			 (unsigned)uid);
+			 (unsigned)rights->uid);
 		c->children = CHILDREN_MAX;
 	}
 	return c;
@@ -423,7 +490,7 @@ void tacho__child_free(struct tacho__child *c)
 	if (c->pid)
 		stop(c, 1);
 	if (c->failed || tacho__child_divides)
-		charge(c->uid, now - c->began, now);
+		charge(c->rights.uid, now - c->began, now);
 	tacho__resolver_free(c->resolver);
 	free(c->bad);
 	free(c);

@@ -9,6 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "base/rights.h"
 #include "symbols/resolve.h"
 
 #define TACHO__INLINED_MAX 16u
@@ -29,11 +30,12 @@ extern uint64_t tacho__child_time_ns, tacho__child_allowed_ns;
 extern int tacho__child_divides;
 
 /*
- * Both arguments outlive the child, as do the texts of the modules. `uid` and `gid`: with whose
- * rights, where this process may choose. NULL: out of memory.
+ * `process` and `asked` outlive the child, as do the texts of the modules. `rights`: with these, where this
+ * process may choose. NULL: out of memory.
  */
-struct tacho__child *tacho__child_new(const struct tacho_process *process, uint32_t uid,
-				      uint32_t gid, const struct tacho__asked *asked, size_t count);
+struct tacho__child *tacho__child_new(const struct tacho_process *process,
+				      const struct tacho__rights *rights,
+				      const struct tacho__asked *asked, size_t count);
 
 /* The functions of the next one that was asked for, as tacho__resolve: 0 where nothing is known.
    `out` has room for TACHO__INLINED_MAX; texts live until the next call. */

@@ -39,6 +39,18 @@ int tacho__elf_file_read(struct tacho__elf_file *f, int fd)
 	return -EBADMSG;
 }
 
+uint64_t tacho__elf_file_offset(const struct tacho__elf_file *f, uint64_t address)
+{
+	for (uint32_t i = 0; i < f->segments; i++) {
+		const Elf64_Phdr *p = &f->segment[i];
+
+		if (p->p_type == PT_LOAD && address >= p->p_vaddr &&
+		    address - p->p_vaddr < p->p_filesz)
+			return p->p_offset + (address - p->p_vaddr);
+	}
+	return UINT64_MAX;
+}
+
 uint8_t tacho__elf_file_build_id(const struct tacho__elf_file *f, uint8_t *id, uint8_t room)
 {
 	uint8_t notes[TACHO__NOTES_MAX], n = 0;

@@ -35,6 +35,9 @@ int tacho__elf_file_read(struct tacho__elf_file *f, int fd);
 /* Reads `size` bytes at `offset` of the file. 0, or -EBADMSG when it does not have them. */
 int tacho__elf_file_get(const struct tacho__elf_file *f, void *to, uint64_t size, uint64_t offset);
 
+/* Where the bytes at an address lie in the file; UINT64_MAX: nowhere. */
+uint64_t tacho__elf_file_offset(const struct tacho__elf_file *f, uint64_t address);
+
 /* Copies the build-id, if it has at most `room` bytes; its size, or 0. */
 uint8_t tacho__elf_file_build_id(const struct tacho__elf_file *f, uint8_t *id, uint8_t room);
 

@@ -13,6 +13,7 @@
 #include <zlib.h>
 
 #include "symbols/debuginfod.h"
+#include "symbols/root.h"
 
 #define SEGMENTS_MAX 32u
 #define BUILD_ID_MAX 64u
@@ -28,10 +29,16 @@ struct tacho__elf {
 
 /* ------------------------------------------------------------------ opening */
 
-/* A regular file that whoever runs the recorded process could read as well; or -1. */
-static int open_file(const char *path, uint32_t uid)
+static int process_root = -1; /* of the process whose files these are; -1: ours */
+
+void tacho__elf_set_root(int fd)
 {
-	int fd = open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+	process_root = fd;
+}
+
+/* `fd` if it is a regular file that whoever runs the recorded process could read as well; or -1. */
+static int checked(int fd, uint32_t uid)
+{
 	struct stat st;
 
 	if (fd < 0)
@@ -41,6 +48,11 @@ static int open_file(const char *path, uint32_t uid)
 		return fd;
 	close(fd);
 	return -1;
+}
+
+static int open_file(const char *path, uint32_t uid)
+{
+	return checked(open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC), uid);
 }
 
 /* What is looked for is a file with this build-id; where there is none, of this checksum. */
@@ -282,7 +294,11 @@ struct tacho__elf *tacho__elf_open(const struct tacho_definition *module, uint32
 	char path[64 + 2 * BUILD_ID_MAX];
 	int n;
 
-	if (module->name[0] == '/')
+	if (module->name[0] == '/' && process_root >= 0)
+		e = open_fd(checked(tacho__root_open_file(process_root, module->name), uid),
+			    module->name, module);
+	/* Without a build-id, a file of that name in another folder would be believed. */
+	if (!e && module->name[0] == '/' && (process_root < 0 || module->build_id_size))
 		e = open_path(module->name, module, uid);
 	if (e || module->build_id_size < 2 || module->build_id_size > BUILD_ID_MAX)
 		return e;

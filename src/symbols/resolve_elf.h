@@ -15,6 +15,8 @@ struct tacho__elf;
  * says so: what that user may not read is not read either.
  */
 struct tacho__elf *tacho__elf_open(const struct tacho_definition *module, uint32_t uid);
+/* From now on paths start there first (root.h). For a process that looks up names of one other. */
+void tacho__elf_set_root(int root);
 void tacho__elf_close(struct tacho__elf *e);
 
 /* As tacho__resolve, for a byte of the file. Functions are not demangled yet. `quick`: without
@@ -26,6 +28,11 @@ uint32_t tacho__elf_resolve(struct tacho__elf *e, uint64_t offset, int quick,
 char *tacho__demangle(const char *name);
 
 #else
+
+static inline void tacho__elf_set_root(int root)
+{
+	(void)root;
+}
 
 static inline struct tacho__elf *tacho__elf_open(const struct tacho_definition *module,
 						 uint32_t uid)

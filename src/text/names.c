@@ -146,6 +146,18 @@ const char *name_level(unsigned level)
 	return PICK(names, level);
 }
 
+const char *name_subject(unsigned subject)
+{
+	static const char *const names[] = {
+		[TACHO_SCHED_WAIT] = "wait",
+		[TACHO_SCHED_CALL] = "call",
+		[TACHO_SCHED_POLL] = "poll",
+		[TACHO_SCHED_ITERATION] = "iteration",
+	};
+
+	return PICK(names, subject);
+}
+
 const char *name_result(unsigned result)
 {
 	return result == TACHO_PENDING ? "pending" : result == TACHO_DONE ? "done" : "";

@@ -17,6 +17,7 @@ const char *name_end(uint32_t how); /* enum tacho_end */
 const char *name_clock(uint32_t clock);
 const char *name_arch(uint32_t arch);			  /* NULL: not known */
 const char *name_level(unsigned level);			  /* of a loop; NULL: not known */
+const char *name_subject(unsigned subject);		  /* of SCHED_INTERVAL; NULL: not known */
 const char *name_result(unsigned result);		  /* of a poll; "": not known */
 const char *name_register(uint32_t arch, uint32_t index); /* NULL: not known */
 /* "SIGSEGV"; fills `out` (TEXT_SMALL bytes) and returns it. */

@@ -209,6 +209,7 @@ int tacho__track_add(struct tacho__track *t, const struct tacho__thing *thing)
 	note_in_tree(t, c, i, end - begin);
 	c->last_ns = t->last_ns = end;
 	t->count++;
+	t->unnamed += !thing->what;
 	return t->count & (TACHO__GROUP_THINGS - 1) ? 0 : pack(t, c);
 }
 
@@ -374,6 +375,8 @@ uint32_t tacho__track_draw(const struct tacho__track *t, uint64_t origin_ns, uin
 		out[n++] = (struct tacho__box){
 			.begin = (double)(int64_t)(begin - origin_ns),
 			.ns = (double)(end - begin),
+			.longest_begin = (double)(int64_t)(one.begin_ns - origin_ns),
+			.longest_ns = (double)one.ns,
 			.what = one.what,
 			.count = next - i,
 			.index = s.longest,

@@ -57,6 +57,7 @@ struct tacho__track {
 	uint32_t count;
 	uint64_t last_ns; /* end of the last thing */
 	uint64_t clipped; /* things that began before the end of the one before them */
+	uint32_t unnamed; /* things without `what` */
 	size_t bytes;	  /* that it takes */
 	/* The newest; and the longest of each node of the tree that is not full. */
 	struct tacho__thing newest[TACHO__GROUP_THINGS];
@@ -87,12 +88,15 @@ uint64_t tacho__track_busy(const struct tacho__track *t, uint64_t from_ns, uint6
 
 /* What is drawn: one thing, or several that are too short to be told apart. */
 struct tacho__box {
-	double begin, ns; /* from the origin */
-	uint32_t what;	  /* of the longest of them */
+	double begin, ns; /* of the box; begins are from the origin */
+	double longest_begin,
+		longest_ns; /* of the longest thing in it: only this is a time of a thing */
+	uint32_t what;	    /* of the longest */
 	uint32_t count;
 	uint32_t index; /* of the longest */
 	float busy;	/* share of the box that things have */
 };
+_Static_assert(sizeof(struct tacho__box) == 48, "the page reads boxes of this size");
 
 /*
  * The things between from_ns and to_ns, in `columns` columns of equal width; times in boxes are

@@ -119,9 +119,7 @@ static void explain(struct tacho__new_file *f, int result)
 			 f->path);
 	else if (result == -ENOTSUP)
 		snprintf(out, sizeof(f->message),
-			 "%s is not a regular file. Use -o - and a redirection to write to a pipe "
-			 "or device.",
-			 f->path);
+			 "%s is not a regular file. Give another name with -o.", f->path);
 	else
 		snprintf(out, sizeof(f->message),
 			 "cannot write %s: %s. Give another place with -o.", f->path,

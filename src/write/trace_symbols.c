@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 
+#include "read/input.h"
 #include "read/memory.h"
 #include "read/records.h"
 #include "symbols/child.h"
@@ -64,10 +65,15 @@ static void ask(struct lookup *l, uint64_t address)
 static void look_up(struct lookup *l)
 {
 	struct tacho__resolved found[TACHO__INLINED_MAX];
-	struct tacho__file_owner owner = tacho__read_file_owner(l->reader, l->process);
-	struct tacho__child *c = tacho__child_new(tacho_read_process(l->reader, l->process),
-						  owner.uid, owner.gid, l->asked, l->count);
+	const char *box;
+	struct tacho__rights rights = tacho__read_rights(l->reader, l->process, &box);
+	struct tacho__child *c;
 
+	/* Once more: it may have given them up just before it wrote what was read. */
+	if (box)
+		tacho__rights_of_box(&rights, box);
+	c = tacho__child_new(tacho_read_process(l->reader, l->process), &rights, l->asked,
+			     l->count);
 	if (!c)
 		tacho__symbols_no_memory(l->o);
 	for (uint32_t i = 0; c && !l->o->error && i < l->count; i++)

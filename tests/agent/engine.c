@@ -60,6 +60,7 @@ int inotify_add_watch(int fd, const char *path, uint32_t mask)
 static void begin(struct followed *f, const char *folder, bool is_late)
 {
 	struct tacho__engine_options options = {.voice = &f->voice, .folder = folder};
+	char message[TACHO__MESSAGE];
 	int file;
 
 	f->voice = (struct tacho__voice){.say = listen, .arg = &f->told};
@@ -77,8 +78,8 @@ static void begin(struct followed *f, const char *folder, bool is_late)
 	dup2(file, STDOUT_FILENO);
 	dup2(file, STDERR_FILENO);
 	close(file);
-	CHECK(!tacho__engine_open(&f->engine, &options), "not opened");
-	CHECK(!tacho__engine_begin(&f->engine), "not begun");
+	CHECK(!tacho__engine_open(&f->engine, &options, message), "not opened");
+	CHECK(!tacho__engine_begin(&f->engine, message), "not begun");
 	CHECK(tacho__engine_alive(&f->engine) == 1, "the subject is not followed");
 }
 

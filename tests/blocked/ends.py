@@ -15,7 +15,7 @@ from libgroup import MemoryGroup
 
 CONNECTIONS = 8
 LOAD = 20000  # requests before something happens; fewer than a box holds
-GROUP_BYTES = 96 << 20
+GROUP_BYTES = 512 << 20  # boxes may take a twentieth of it, which is enough for the whole load
 
 
 class Load:

@@ -16,7 +16,9 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
-import libdaemons
+sys.path.append(os.path.join(os.path.dirname(os.path.abspath(__file__)), '..'))
+import libdaemons  # noqa: E402
+import libnumbers  # noqa: E402
 from libcases import Failed, Quota, Situation, Unavailable, first_place, headline, \
     may_be_undisturbed, undisturbed
 from libtable import FAULTS, HEALTHY, HEALTHY_ALONE, HEALTHY_API
@@ -86,6 +88,7 @@ def run_fault(case, situation, score, keep):
         if keep:
             shutil.copy(path, os.path.join(keep, f'{situation.name}-{case.name}.tacho'))
         good, placed, why = judge(case, situation.report(path))
+        look_at_numbers(name, path, situation, score)
     except Unavailable as error:
         say(f'skip {name}: {error}')
         return
@@ -101,7 +104,15 @@ def run_fault(case, situation, score, keep):
     say(f'wrong {name}: {why}' if why else f'ok {name}')
 
 
-def alarms_of(name, record, situation, keep):
+def look_at_numbers(name, path, situation, score):
+    """They agree with each other, whatever was found."""
+    wrong = libnumbers.wrong_numbers(situation.place.tacho, path)
+    if wrong:
+        say(f'not ok {name}, its numbers: {wrong}')
+        score.broken = True
+
+
+def alarms_of(name, record, situation, score, keep):
     """(alarms, what is wrong) of one recording of a healthy program."""
     verdicts = []
     for path in record(situation):
@@ -109,6 +120,7 @@ def alarms_of(name, record, situation, keep):
             shutil.copy(path, os.path.join(keep, f'{situation.name}-{name}-'
                                            + os.path.basename(path)))
         found = situation.report(path)
+        look_at_numbers(f'{situation.name} {name}', path, situation, score)
         verdicts.append((found['verdict']['category'], headline(found)))
     bad = [text for category, text in verdicts
            if category not in ('none', 'not-enough-data')]
@@ -120,12 +132,12 @@ def alarms_of(name, record, situation, keep):
 def run_healthy(name, record, situation, score, keep):
     label = f'{situation.name} {name}'
     try:
-        bad, why = alarms_of(name, record, situation, keep)
+        bad, why = alarms_of(name, record, situation, score, keep)
         if bad:
             # A virtual machine may lose its CPU for some milliseconds, which looks as if the
             # program's own code had run: what is wrong with the report is wrong twice.
             say(f'again {label}: {why}')
-            bad, why = alarms_of(name, record, situation, keep)
+            bad, why = alarms_of(name, record, situation, score, keep)
     except Unavailable as error:
         say(f'skip {label}: {error}')
         return

@@ -123,6 +123,8 @@ class Recorded:
 
     # Interpreters nest deeper than stacks of CPU samples are kept, as when they import modules.
     DEEP = ("stack_cut",)
+    # Node has a thread with a small stack, which waits for signals. Samples might not fit there.
+    NODE = DEEP + ("not_sampled",)
 
     def whole(self, name, level, loop=None, balanced=True, explained=()):
         """Checks what must hold for every program. `loop`: the name that all its loops have;

@@ -48,7 +48,7 @@ def serve(name, node, rounds, seconds, strace=False):
         for recorded in ended(name, daemon, daemon.end(send=False), mine="libnode.so.108"):
             # The last poll ends with the process: the server calls exit in it.
             recorded.whole(name, "callbacks", "uv loop", balanced=False,
-                           explained=recorded.DEEP)
+                           explained=recorded.NODE)
             verify(name, recorded, counts)
             if strace:
                 recorded.same_waits(name, daemon)

@@ -16,7 +16,7 @@ def serve(name, node, rounds, seconds, strace=False):
         if not counts:
             return
         for recorded in ended(name, daemon, daemon.end(send=False)):
-            recorded.whole(name, "waits", explained=recorded.DEEP)
+            recorded.whole(name, "waits", explained=recorded.NODE)
             # Each request is an event of its connection, each connection one of the listener
             # and one at its end.
             check(f"{name}: ready for each request",

@@ -240,24 +240,12 @@ def all_recipes(skills, traces):
 
 
 def texts(skills):
-    """What the skills say of each other, and of the report."""
+    """What the skills say of each other; what they say of rules, scripts/check-rules.py checks."""
     for skill, text in skills.items():
         front = re.match(r"---\nname: ([a-z0-9-]{1,64})\ndescription: (.{20,1024})\n---\n", text)
         check(f"agents_{skill}_begins_as_skills_do", front and front[1] == skill, text[:200])
     named = {name for text in skills.values() for name in re.findall(r"\btacho-[a-z]+\b", text)}
     check("agents_skills_that_are_named_exist", named <= set(skills), named - set(skills))
-    with open(os.path.join(SOURCE, "docs/report.md"), encoding="utf-8") as f:
-        report = f.read()
-    verdicts = report.partition("\n## The verdict")[2].partition("\n## JSON")[0]
-    known = {word for row in re.findall(r"^\| (`.*?) \|", verdicts, re.M)
-             for word in re.findall(r"`([a-z-]+)`", row)}
-    rows = re.findall(r"^\| (`.*?) \|.*?\| (.*?) \|$", skills["tacho-triage"], re.M)
-    told = {word for row, _ in rows for word in re.findall(r"`([a-z-]+)`", row)}
-    check("agents_triage_knows_every_category", known and known <= told, known - told)
-    rules = set(re.findall(r"^\| `([a-z-]+)` \|", report.partition("\n## Rules")[2], re.M))
-    wrong = {word for text in skills.values()
-             for word in re.findall(r"coverage\.([a-z-]+)\.checked", text)} - rules
-    check("agents_rules_that_are_named_exist", rules and not wrong, wrong)
 
 
 def agents(*arguments, **more):

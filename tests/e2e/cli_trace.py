@@ -309,6 +309,7 @@ def full_recording():
     r.record(0x50, stack, [0x7F0000001000], at=next(step))
     r.record(0x51, stack, [10_000_000], at=next(step))
     r.record(0x83, 4, [3_000_000, 21 | 2 << 32], at=next(step))
+    r.variable(0xCA, 5, 2, [4_000_000, T0 + 3_000_000, 22 | 3 << 32], at=next(step))
     r.variable(0xC6, call, stack, [12_000_000, 9, path | 5 << 32 | 1 << 48], at=next(step))
     r.variable(0xC6, call, 0, [1_000_000, 2**64 - 1, 0], at=next(step))
     r.record(0x3E, 5, at=next(step))  # a type from the future
@@ -324,7 +325,7 @@ EXPECTED_TYPES = ["park", "unpark", "poll-begin", "wake", "poll-switch", "poll-e
                   "queue-depth", "counter", "counter", "async-begin", "async-end", "trigger",
                   "lock-release", "steal", "spawn", "task-waits", "trace-id", "log", "event",
                   "poll-hist", "loop", "work-submit", "work-begin", "work-end", "ready", "ready",
-                  "late", "stack", "sample", "sched", "call", "call", "unknown"]
+                  "late", "stack", "sample", "sched", "sched", "call", "call", "unknown"]
 
 
 # ------------------------------------------------------------------- tests
@@ -369,6 +370,8 @@ def test_cat_text(path):
         "sample": "sample        10.000 ms of CPU at [libdemo.so.1+0x2234",
         "sched": "sched         3.000 ms runnable but not running, 4 involuntary switches, "
                  "21 minor and 2 major faults",
+        "sched_of_an_interval": "sched         call: 4.000 ms runnable but not running since "
+                                "0.003000000, 5 involuntary switches, 22 minor and 3 major faults",
         "call": "call          fsync took 12.000 ms on descriptor 9 (file) path "
                 "/var/lib/demo/log failed: Input/output error at [libdemo.so.1+0x2234",
         "call_without_more": "call          fsync took 1.000 ms\n",
@@ -446,10 +449,14 @@ def test_cat_json_observed(path):
     sample = by_type["sample"][0]
     check("cat_json_sample", sample["cpu_ns"] == 10_000_000 and
           sample["at"]["frames"][0] == frame, sample)
-    sched = by_type["sched"][0]
+    sched, of_call = by_type["sched"]
     check("cat_json_sched", (sched["runnable_ns"], sched["involuntary_switches"],
                              sched["minor_faults"], sched["major_faults"]) ==
           (3_000_000, 4, 21, 2), sched)
+    check("cat_json_sched_of_an_interval",
+          (of_call["subject"], of_call["begin_ns"], of_call["runnable_ns"],
+           of_call["involuntary_switches"], of_call["minor_faults"], of_call["major_faults"]) ==
+          ("call", T0 + 3_000_000, 4_000_000, 5, 22, 3), of_call)
     call, bare = by_type["call"]
     check("cat_json_call", call["call"]["name"] == "fsync" and
           call["duration_ns"] == 12_000_000 and call["on"] == 9 and call["fd_kind"] == "file" and
@@ -475,7 +482,7 @@ def test_cat_filters(path):
         ("from_and_to", ["--from", "2ms", "--to", "4.0ms"],
          ["poll-begin", "wake", "poll-switch"]),
         ("from_the_end", ["--from", "-1ms"], ["call", "unknown"]),
-        ("to_before_the_end", ["--to", "-38ms"], ["park", "unpark"]),
+        ("to_before_the_end", ["--to", "-39ms"], ["park", "unpark"]),
         ("last", ["--last", "1000us"], ["call", "unknown"]),
         ("last_longer_than_all", ["--last", "1h"], EXPECTED_TYPES),
         ("thread_by_tid", ["--thread", "77", "--type", "wake"], ["wake"]),

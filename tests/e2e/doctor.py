@@ -451,6 +451,45 @@ def shared_libraries(tmp):
               said(p))
 
 
+def found_libraries(tmp):
+    """Where libraries are looked for: as the dynamic linker does, through links, with its words."""
+    real, lib = os.path.join(tmp, "real", "bin"), os.path.join(tmp, "real", "lib")
+    os.makedirs(real)
+    os.makedirs(os.path.join(lib, "deep"))
+    source = os.path.join(tmp, "lib.c")
+
+    def build(*arguments):
+        subprocess.run(["cc", *arguments], check=True, capture_output=True)
+
+    build("-shared", "-fPIC", source, "-o", f"{lib}/deep/libinner.so", "-Wl,-soname,libinner.so")
+    for tags in ("--enable-new-dtags", "--disable-new-dtags"):
+        build("-shared", "-fPIC", "-x", "c", "/dev/null", "-x", "none", "-o", f"{lib}/libouter.so",
+              "-Wl,-soname,libouter.so", "-Wl,--no-as-needed", f"{lib}/deep/libinner.so",
+              f"-Wl,{tags},-rpath,$ORIGIN/deep")
+        program = compiled(real, "program", "-Wl,--no-as-needed", f"{lib}/libouter.so",
+                           f"-Wl,{tags},-rpath,${{ORIGIN}}/../lib", f"-Wl,-rpath-link,{lib}/deep")
+        link = os.path.join(tmp, "link-to-program")
+        os.symlink(program, link)
+        _, _, checks = of(link)
+        check(f"{tags}: libraries beside a program that a link leads to are found",
+              "libraries" not in checks and value(checks, "libuv") == "static" and
+              f"{lib}/deep/libinner.so" in os.path.normpath(
+                  checks["libuv"]["means"].split(" inside ")[1].split(",")[0]), checks)
+        os.unlink(link)
+    program = compiled(real, "elsewhere", "-Wl,--no-as-needed", f"{lib}/deep/libinner.so")
+    p, _, checks = of(program)
+    check("a library that only LD_LIBRARY_PATH would name is missing", p.returncode == 1 and
+          value(checks, "libraries") == "libinner.so", checks.get("libraries"))
+    _, _, checks = of(program, env={"LD_LIBRARY_PATH": f"/nowhere:{lib}/deep"})
+    check("... and found in LD_LIBRARY_PATH", "libraries" not in checks, checks.get("libraries"))
+    if not shutil.which("java"):
+        skip("the libraries of java", "it is not installed")
+    else:
+        _, _, checks = of("java")
+        check("the libraries of java, which a link leads to, are found", "libraries" not in checks,
+              checks.get("libraries"))
+
+
 def odd_programs(tmp):
     p, told, checks = of("no-such-command")
     check("a command that there is not", p.returncode == 1 and state(checks, "program") == "cannot"
@@ -514,6 +553,7 @@ def main():
                 programs(tmp)
                 tokio(tmp)
                 shared_libraries(tmp)
+                found_libraries(tmp)
                 odd_programs(tmp)
                 setid(tmp)
         finally:

@@ -11,6 +11,7 @@ transforms, widths = set(), set()  # that have been seen, for tests
 
 class Column:
     def __init__(self, b, count, allowed, lists=0):
+        self.begin = b.at
         transform, width = b.get('BB')
         if transform not in allowed:
             raise Bad(f'transform {transform} is not allowed here')
@@ -39,6 +40,7 @@ class Column:
                 total = total + (z >> 1 ^ -(z & 1)) & M64
                 values.append(total)
             self.values = values
+        self.end = b.at
 
     def next(self):
         if self.at == len(self.values):
@@ -187,7 +189,7 @@ def read_events(data):
         c.read(b, lists)
     if b.left() or any(len(one.values) > one.uses for one in lists):
         raise Bad('more than the columns need')
-    by_type = {c.type: c for c in columns}
+    by_type = s.columns = {c.type: c for c in columns}
     s.records, kind, ns = [], first_type, first_ns
     for i in range(count):
         c = by_type.get(kind)

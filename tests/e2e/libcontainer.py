@@ -5,7 +5,7 @@ import struct
 
 from libcolumns import read_events
 from librecords import Bad, Bytes, CALL_OPEN, Definition, ID_MAX, LOCK_OWNER, M64, POLL_BEGIN, \
-    POLL_HIST, Record, Stretch, crc32c, pad, read_chunk, text, zstd
+    POLL_HIST, Record, SCHED_INTERVAL, Stretch, crc32c, pad, read_chunk, text, zstd
 
 SIZE_MAX = 16 << 20
 META, CLOCK, THREADS, DEFINITIONS, EVENTS, CHUNK, HISTOGRAMS, LOSSES, TRIGGERS, CRASHES, \
@@ -340,6 +340,8 @@ class Trace:
             r.time = ns(r.time)
             if r.type == POLL_HIST:
                 r.words[2], r.words[3] = ns(r.words[2]), self.clock.span(r.words[3])
+            if r.type == SCHED_INTERVAL:
+                r.words[2] = ns(r.words[2]) if r.words[2] else 0
 
     def make_tails(self, chunks):
         """(thread, 0 histogram, 1 poll or 2 what is under way, ticks, record) of what is in no chunk."""

@@ -22,6 +22,7 @@ NAMES = {
     **API, 0x08: 'switch-out', 0x09: 'switch-in', 0x4B: 'work-submit', 0x4C: 'work-begin',
     0x4D: 'work-end', 0x4E: 'ready', 0x4F: 'late', 0x50: 'stack', 0x51: 'sample', 0x53: 'no-waker',
     0x83: 'sched', 0x84: 'stopped', 0xC6: 'call', 0xC7: 'sample', 0xC8: 'kernel-sample',
+    0xCA: 'sched',
 }
 SENTINELS = [None, 'poll', 'wake', 'lag', 'sched', 'queue']
 READY = ['in', 'pri', 'out', 'err', 'hup', 'nval', 'rdnorm', 'rdband', 'wrnorm', 'wrband', 'msg',
@@ -30,6 +31,7 @@ DESCRIPTORS = [None, 'file', 'folder', 'pipe', 'terminal', 'TCP', 'UDP', 'UNIX',
                'eventfd', 'device']
 CLASSES = [None, 'text', 'kind', 'loop', 'span', 'counter', 'gauge', 'place', 'schema', 'stack',
            'module', 'descriptor']
+SUBJECTS = [None, 'wait', 'call', 'poll', 'iteration']
 LEVELS = [None, 'waits', 'callbacks', 'api']
 
 
@@ -344,6 +346,13 @@ class Json:
             {**({'kernel': True} if i < kernel else {}), **self.address(a, i not in (0, kernel))}
             for i, a in enumerate(w[2:])]
         return {**out, 'kernel_frames': kernel}
+
+    def put_ca(self, arg, w):
+        subject = w[0] >> 16 & 0xFF
+        return {'subject': SUBJECTS[subject] if subject < len(SUBJECTS) else None,
+                'begin_ns': number(w[2]) or None, 'runnable_ns': number(w[1]),
+                'involuntary_switches': arg, 'minor_faults': w[3] & 0xFFFFFFFF,
+                'major_faults': w[3] >> 32}
 
 
 # What `tacho info --json` must say ---------------------------------------------

@@ -3,9 +3,10 @@ on, earlier or later. Written from docs/format.md, with what reads traces in tes
 library only."""
 import struct
 
+from libcolumns import DICT, WORDS, read_events
 from libcontainer import ABSENT, CLOCK, CRASHES, DEFINITIONS, EVENTS, GAPS, INDEX, META, THREADS, \
     TRIGGERS, Trace
-from librecords import crc32c, pad
+from librecords import SCHED_INTERVAL, crc32c, pad
 
 FIRST, LAST, PARK = 48, 56, 64  # in the header of EVENTS
 OPEN_SIZE, OPEN_SINCE = 24, 16
@@ -22,7 +23,19 @@ def shift(payload, offset, by, since=1):
         struct.pack_into('<Q', payload, offset, max(ns + by, 0))
 
 
+def shift_intervals(out, by, since):
+    """The times of records that say since when: of SCHED_INTERVAL, in w2."""
+    sched = read_events(bytes(out)).columns.get(SCHED_INTERVAL)
+    if not sched:
+        return
+    column = sched.w[1]
+    assert column.transform != DICT, 'times are not expected in a list'
+    times = [max(ns + by, 0) if ns >= since else ns for ns in column.values]
+    out[column.begin:column.end] = struct.pack(f'<BB{len(times)}Q', WORDS, 8, *times)
+
+
 def shift_events(out, by, since=1):
+    shift_intervals(out, by, since)
     size, listed = struct.unpack_from('<I', out)[0], struct.unpack_from('<I', out, 16)[0]
     for offset in (FIRST, LAST, PARK):
         shift(out, offset, by, since)
@@ -40,7 +53,7 @@ def entries(payload, head, size_of):
 
 
 def shift_block(kind, out, by):
-    """All times of a block; there are no histograms."""
+    """All times of a block. There are no histograms and no calls that did not return."""
     if kind == EVENTS:
         shift_events(out, by)
     elif kind == META:

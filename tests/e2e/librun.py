@@ -95,7 +95,8 @@ def events(path, *options):
 
 def is_tachos(frame):
     """Whether a frame of `tacho cat --json` is tacho's own, which nothing else shows."""
-    return os.path.basename(frame["module"] or "").startswith(("libtacho.so", "libtacho-preload.so"))
+    return os.path.basename(frame["module"] or "").startswith(
+        ("libtacho.so", "libtacho-preload"))
 
 
 def count(path, kind):

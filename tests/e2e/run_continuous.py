@@ -46,8 +46,9 @@ def test_all_is_there(tmp):
           (said(p), os.listdir(place)))
     p = run("--continuous", "--service", "other", "-o", place + "/tacho-watched_program", "--",
             "touch", place + "/started", cwd=place)
-    check("folder_of_another_service_is_refused", p.returncode == 125 and
-          not os.path.exists(place + "/started") and p.stderr.count("\n") == 1, said(p))
+    check("folder_of_another_service_is_left_alone", p.returncode == 0 and
+          os.path.exists(place + "/started") and "cannot write segments" in p.stderr and
+          len(segments(place + "/tacho-watched_program")) == 1, said(p))
 
 
 def test_cap(tmp):

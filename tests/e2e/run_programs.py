@@ -307,7 +307,7 @@ def test_full_disk(tmp):
     place = fresh(tmp, "vanishes")
     p = run("-o", place, "--", PYTHON, "-c", LOOP + f"os.rmdir({place!r})", cwd=tmp)
     check("vanished_folder_keeps_the_box", p.returncode == 0 and len(boxes()) == 1 and
-          "is kept in" in p.stderr, said(p))
+          "is kept in its box" in p.stderr, said(p))
     for box in boxes():
         os.unlink(box)
 

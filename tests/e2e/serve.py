@@ -2,6 +2,7 @@
 """tacho view and tacho serve over HTTP: who gets what, and who gets nothing."""
 import base64
 import glob
+import gzip
 import hashlib
 import json
 import os
@@ -110,6 +111,55 @@ def test_strangers(site):
     check("localhost is a name of it",
           site.ask("trace", host=f"localhost:{site.port}").status == 200)
     check("the page itself may ask", site.ask("trace", Origin=f"http://{site.host}").status == 200)
+
+
+def test_names_twice(site):
+    """Of two Host or Origin headers none is believed."""
+    host, ours = f"Host: {site.host}", f"Origin: http://{site.host}"
+    for name, more in (("Host", f"{host}\r\nHost: evil.example"),
+                       ("Host, of somebody else first", f"Host: evil.example\r\n{host}"),
+                       ("Host, both right", f"{host}\r\n{host}"),
+                       ("host in small letters", f"{host}\r\nhost: {site.host}"),
+                       ("Origin", f"{host}\r\n{ours}\r\nOrigin: http://evil.example"),
+                       ("Origin, empty", f"{host}\r\n{ours}\r\nOrigin:")):
+        request = site.request("trace", host="").replace(b"\r\n", f"\r\n{more}\r\n".encode(), 1)
+        a = Answer(site.raw(request))
+        check(f"a second header gets nothing: {name}", a.status == 400 and b"TACHO" not in a.body, a)
+    a = Answer(site.raw(site.request("trace", host="").replace(
+        b"\r\n", f"\r\n{host}\r\n{ours}\r\n".encode(), 1)))
+    check("one of each is right", a.status == 200, a)
+
+
+def test_encodings(site):
+    """Packed is what was asked for so, and nothing else."""
+    packed = site.ask("main.js", Accept_Encoding="gzip")
+    check("who asks for gzip gets it", packed.headers.get("content-encoding") == "gzip" and
+          packed.headers.get("vary") == "Accept-Encoding", packed)
+    script = gzip.decompress(packed.body)
+    for wanted, more in ((False, {}), (False, {"Accept_Encoding": ""}),
+                         (False, {"Accept_Encoding": "identity"}),
+                         (False, {"Accept_Encoding": "gzip;q=0"}),
+                         (False, {"Accept_Encoding": "br, GZIP ; q=0.000 , deflate"}),
+                         (False, {"Accept_Encoding": "*, gzip;q=0"}),
+                         (False, {"Accept_Encoding": "*;q=0"}),
+                         (False, {"Accept_Encoding": "gzippy, xgzip"}),
+                         (False, {"Accept_Encoding": ",,;;q=,"}),
+                         (True, {"Accept_Encoding": "deflate, gzip;q=0.5, br"}),
+                         (True, {"Accept_Encoding": "*"}), (True, {"Accept_Encoding": "x-gzip"}),
+                         (True, {"Accept_Encoding": "*;q=0,\tgzip;q=0.001"})):
+        a = site.ask("main.js", **more)
+        is_packed = a.headers.get("content-encoding") == "gzip"
+        check(f"gzip or not: {more.get('Accept_Encoding', 'nothing said')!r}", is_packed == wanted and
+              a.headers.get("vary") == "Accept-Encoding" and
+              (gzip.decompress(a.body) if is_packed else a.body) == script, a)
+    for name in ("", "style.css", "engine.wasm", "sqlite3.wasm"):
+        a, b = site.ask(name), site.ask(name, Accept_Encoding="gzip")
+        check(f"plain and packed are the same: {name or 'index'}",
+              "content-encoding" not in a.headers and gzip.decompress(b.body) == a.body and
+              a.headers["content-length"] == str(len(a.body)), a)
+    a = site.ask("trace", Accept_Encoding="gzip")
+    check("a trace is sent as it is", "content-encoding" not in a.headers and
+          a.body == bytes_of(TRACE), a)
 
 
 def test_methods(site):
@@ -431,6 +481,8 @@ def main():
             test_files(site)
             test_ranges(site)
             test_strangers(site)
+            test_names_twice(site)
+            test_encodings(site)
             test_methods(site)
             test_headers(site)
             test_huge(site)

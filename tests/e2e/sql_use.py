@@ -9,6 +9,7 @@ import pty
 import select
 import signal
 import sqlite3
+import struct
 import subprocess
 import sys
 import time
@@ -242,6 +243,129 @@ def reads_only(path, base):
               p.stdout == "", said(p))
 
 
+ENDLESS = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) "
+
+
+def uses_only_what_is_listed(path, base):
+    """Functions, virtual tables and pragmas that reach files or native code, and new ones."""
+    pointer = "x'4141414141414141'"
+    for name, query in (
+            ("leaks_a_pointer", "SELECT hex(fts3_tokenizer('simple'))"),
+            ("installs_a_pointer", f"SELECT fts3_tokenizer('x', {pointer})"),
+            ("fts3", "CREATE VIRTUAL TABLE t USING fts3(a, tokenize=simple)"),
+            ("fts4", "CREATE VIRTUAL TABLE temp.t USING fts4(a)"),
+            ("fts5", "CREATE VIRTUAL TABLE t USING fts5(a)"),
+            ("rtree", "CREATE VIRTUAL TABLE t USING rtree(a, b, c)"),
+            ("own_table", "CREATE VIRTUAL TABLE t USING polls"),
+            ("tokenize", "SELECT * FROM fts3tokenize('simple', 'a')"),
+            ("pages", "SELECT * FROM sqlite_dbpage"), ("dbstat", "SELECT * FROM dbstat"),
+            ("statements", "SELECT * FROM sqlite_stmt"),
+            ("extension", "SELECT load_extension('x')"), ("log", "SELECT sqlite_log(1, 'x')"),
+            ("files", "SELECT readfile('/etc/passwd')"), ("edit", "SELECT edit('x', 'sh')"),
+            ("options", "SELECT sqlite_compileoption_get(1)"),
+            ("schema", "PRAGMA writable_schema = 1"), ("trust", "PRAGMA trusted_schema = 1"),
+            ("heap", "PRAGMA hard_heap_limit = 0"), ("journal", "PRAGMA journal_mode = off"),
+            ("pragma_function", "SELECT * FROM pragma_cache_size"),
+            ("master", "UPDATE sqlite_master SET sql = 'x'"), ("analyze", "CREATE TABLE t(a); ANALYZE"),
+            ("check", "CREATE TABLE t(a CHECK (fts3_tokenizer('simple')))"),
+            ("view", "CREATE VIEW v AS SELECT fts3_tokenizer('simple'); SELECT * FROM v"),
+            ("trigger", "CREATE TABLE t(a); CREATE TRIGGER r AFTER INSERT ON t BEGIN SELECT 1; END"),
+            ("alter", "CREATE TABLE t(a); ALTER TABLE t ADD b DEFAULT (fts3_tokenizer('simple'))")):
+        p = sql(path, query)
+        check(f"sql_refuses_{name}", p.returncode == 1 and not p.stdout and
+              any(t in p.stderr for t in ("not authorized", "no such function", "no such table",
+                                          "may not be modified", "unsafe use")), said(p))
+    check("sql_reads_json_in_tables", one(path, "SELECT sum(value) FROM json_each('[1, 2]')") == [3])
+    own = one(path, "SELECT count(*) FROM pragma_module_list WHERE name NOT LIKE 'pragma%' AND name "
+                    "NOT IN ('json_each', 'json_tree')")
+    tables = len(sql(path, ".tables").stdout.splitlines())
+    check("sql_has_no_other_virtual_tables", own == [tables], (own, tables))
+    # A database that somebody else made, with all that runs by itself.
+    evil = os.path.join(base, "evil.db")
+    with contextlib.closing(sqlite3.connect(evil)) as db:
+        db.executescript("CREATE TABLE t(a); CREATE TABLE said(a); "
+                         "CREATE TRIGGER r AFTER INSERT ON t BEGIN INSERT INTO said VALUES(1); END;"
+                         "CREATE VIEW v AS SELECT hex(fts3_tokenizer('simple')) AS h;"
+                         "CREATE VIRTUAL TABLE f USING fts4(a);"
+                         "CREATE TABLE d(a, b DEFAULT (fts3_tokenizer('simple')))")
+    p = sql(path, "--into", evil, "INSERT INTO out.t VALUES(1)", "SELECT count(*) AS n FROM out.said",
+            form="json")
+    check("sql_triggers_do_not_run", p.stdout == '{"n":0}\n', said(p))
+    for name, query in (("view", "SELECT * FROM out.v"), ("table", "SELECT * FROM out.f"),
+                        ("default", "INSERT INTO out.d(a) VALUES(1)")):
+        p = sql(path, "--into", evil, query)
+        check(f"sql_does_not_trust_a_{name}_of_a_database", p.returncode == 1 and not p.stdout and
+              any(t in p.stderr for t in ("unsafe use", "no such function", "no such module",
+                                          "unknown function")), said(p))
+
+
+def plant_journal(db, victim):
+    """A journal that SQLite plays back, and that names a file to delete when that is done."""
+    magic, name = bytes.fromhex("d9d505f920a163d7"), victim.encode()
+    head = magic + struct.pack(">IIIII", 0, 1, os.path.getsize(db) // 4096, 512, 4096)
+    tail = struct.pack(">I", 0x40000000 // 4096 + 1) + name
+    tail += struct.pack(">II", len(name), sum(name)) + magic
+    with open(db + "-journal", "wb") as f:
+        f.write(head.ljust(512, b"\0") + tail)
+
+
+def touches_no_other_file(path, base):
+    db, victim = os.path.join(base, "beside.db"), os.path.join(base, "victim")
+    write(base, "victim", b"precious")
+    with contextlib.closing(sqlite3.connect(db)) as made:
+        made.executescript("PRAGMA page_size = 4096; CREATE TABLE t(a)")
+    plant_journal(db, victim)
+    p = sql(path, "--into", db, "SELECT 1")
+    check("sql_deletes_no_file_that_a_journal_names", os.path.exists(victim) and
+          p.returncode == 1 and db in p.stderr, said(p))
+    # A journal of its own, of a writer that was killed, is played back.
+    with contextlib.suppress(FileNotFoundError):
+        os.unlink(db + "-journal")
+    writer = ("import os, sqlite3, sys; db = sqlite3.connect(sys.argv[1], isolation_level=None); "
+              "db.execute('PRAGMA cache_size = 1'); db.execute('BEGIN'); "
+              "db.executemany('INSERT INTO t VALUES(?)', [('x' * 1000,)] * 1000); os._exit(0)")
+    subprocess.run([sys.executable, "-c", writer, db], timeout=60, check=True)
+    check("sql_has_a_hot_journal", os.path.exists(db + "-journal"))
+    p = sql(path, "--into", db, "SELECT count(*) AS n FROM out.t", form="json")
+    check("sql_rolls_a_dead_writer_back", p.stdout == '{"n":0}\n', said(p))
+    # A name that would be a URI is a file.
+    p = sql(path, "--into", "file:uri.db?mode=memory", "CREATE TABLE out.t(a)", cwd=base)
+    check("sql_into_is_a_path", p.returncode == 0 and
+          os.path.exists(os.path.join(base, "file:uri.db?mode=memory")), said(p))
+    with contextlib.closing(sqlite3.connect(db)) as made:
+        made.executescript("PRAGMA journal_mode = wal; INSERT INTO t VALUES(1)")
+    p = sql(path, "--into", db, "INSERT INTO out.t VALUES(2)", "SELECT count(*) AS n FROM out.t",
+            form="json")
+    check("sql_writes_to_a_database_with_a_log", p.stdout == '{"n":2}\n', said(p))
+
+
+def ends_by_itself(path, base):
+    def stopped(name, *arguments, text):
+        p = sql(path, *arguments)
+        check(f"sql_ends {name}", p.returncode == 1 and not p.stdout and text in p.stderr, said(p))
+
+    stopped("without rows", "--max-time", "300ms", ENDLESS + "SELECT max(i) FROM n",
+            text="stopped after 300.000 ms of CPU time.\ntacho sql: Allow more with --max-time")
+    stopped("in one call", "--max-time", "1ms",
+            "SELECT instr(hex(zeroblob(15000000)) || '1', hex(zeroblob(7000000)) || '2')",
+            text="did not stop; tacho ends. Allow more time with --max-time")
+    stopped("large tables", "--max-memory", "20M", "CREATE TABLE t AS " + ENDLESS + "SELECT i FROM n",
+            text="needs more memory than the 20.0 MiB")
+    stopped("large values", "SELECT length(zeroblob(100000000))", text="too big")
+    stopped("long queries", "SELECT 1" + " + 1" * 600, text="too large")
+    p = sql(path, "--max-time", "100h", "--max-memory", "100G", "SELECT 1 AS x", form="json")
+    check("sql_has_other_limits_if_asked_to", p.stdout == '{"x":1}\n', said(p))
+    for size in ("lots", "0"):
+        p = sql(path, "--max-memory", size, "SELECT 1")
+        check("sql_refuses_a_size_that_is_none", p.returncode == 2 and "--max-memory" in p.stderr,
+              said(p))
+    # Many large rows are not all kept for the widths of their columns.
+    p = subprocess.run(f"ulimit -v 400000; '{BIN}' sql '{path}' \"{ENDLESS} SELECT "
+                       "hex(zeroblob(5000000)) FROM n LIMIT 40\" | wc -c", shell=True,
+                       capture_output=True, text=True, timeout=120)
+    check("sql_does_not_keep_large_rows", int(p.stdout) > 4 * 10**8, said(p))
+
+
 def strange(base):
     path = write(base, "full.tacho", full_recording().trace())
     big = BIG - 2**64
@@ -359,6 +483,9 @@ def main():
         prompt(path)
         errors(path, base)
         reads_only(path, base)
+        uses_only_what_is_listed(path, base)
+        touches_no_other_file(path, base)
+        ends_by_itself(path, base)
         strange(base)
         self_join(base)
         folders(base, path)

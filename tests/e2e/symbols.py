@@ -4,6 +4,7 @@ itself, and never of a file that is not the one that ran."""
 import json
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -11,6 +12,7 @@ import tempfile
 
 sys.path.append(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 from libresult import check  # noqa: E402
+from libwait import until  # noqa: E402
 
 BUILD = os.environ['TACHO_BUILD']
 BIN = os.environ['TACHO_BIN']
@@ -195,6 +197,45 @@ def inlined(folder):
     check('nor is what is no file', dump(box, trace).returncode == 0)
 
 
+def alive(folder):
+    """A process that is named by its number is answered for like a dump of it, names included."""
+    source, program, trace = folder + '/alive.c', folder + '/alive', folder + '/alive.tacho'
+    pathlib.Path(source).write_text(UNIT.replace('return epoll_wait(loop, &event, 1, 1);',
+                                                 'for (;;) { epoll_wait(loop, &event, 1, 1); '
+                                                 'burn(cpu() + 0.05); }'))
+    subprocess.run(['gcc', '-O2', '-g', '-o', program, source], check=True)
+    boxes = tempfile.mkdtemp(dir=folder)
+    env = dict(os.environ, TACHO_BOX_DIR=boxes)
+    p = subprocess.Popen([program], env=dict(env, LD_PRELOAD=PRELOAD))
+    try:
+        pid = str(p.pid)
+        check('a process records', until(lambda: os.listdir(boxes) and len(samples(
+            next(pathlib.Path(boxes).glob('*.box')))) > 60))
+        running = subprocess.run([BIN, 'report', pid], env=env, capture_output=True, text=True)
+        check('the report of a process that runs has names in place of addresses',
+              running.returncode == 0 and 'alive+0x' not in running.stdout, running.stdout[:500])
+        p.kill()
+        p.wait()
+        done = subprocess.run([BIN, 'dump', pid, '-o', trace], env=env, capture_output=True, text=True)
+        check('its box is dumped', done.returncode == 0, done.stderr)
+        # What a report names first depends on how busy the machine was; what samples name does not.
+        for command, more, always in (('report', [], False), ('blame', [], False),
+                                      ('flame', [], True), ('cat', ['--json'], True),
+                                      ('export', ['--format', 'jsonl'], True),
+                                      ('sql', ['SELECT function, count(*) FROM frames GROUP BY 1'], True)):
+            here, there = (subprocess.run([BIN, command, which, *more], env=env, text=True,
+                                          capture_output=True).stdout for which in (pid, trace))
+            check(f'{command} names functions of a process as of the dump of it',
+                  here and re.findall(r'\bburn\b', here) == re.findall(r'\bburn\b', there) and
+                  ('burn' in here or not always) and 'alive+0x' not in here and '[alive]' not in here,
+                  [here[:300], there[:300]])
+            if command in ('flame', 'sql'):
+                check(f'{command} says the same of both', here == there, [here[:300], there[:300]])
+    finally:
+        p.kill()
+        p.wait()
+
+
 def without_table(folder):
     """clang writes no table of which unit has which address: they are asked one by one."""
     program, trace = folder + '/units', folder + '/units.tacho'
@@ -249,6 +290,7 @@ def main():
             print('skip symbols: tacho was built without libdw')
             return 0
         inlined(folder)
+        alive(folder)
         without_table(folder)
         jit(folder)
     finally:

@@ -138,7 +138,13 @@ static void explain(struct tacho_reader *r)
 
 		FUZZ_CHECK(f->where_count <= TACHO__WHERE && f->evidence_count <= TACHO__EVIDENCE);
 		FUZZ_CHECK(f->folded_into < (int32_t)e->count);
-		FUZZ_CHECK(f->cost_ns >= 0);
+		FUZZ_CHECK(f->cost_ns >= 0 && f->waiting_ns >= 0 && f->severity);
+		FUZZ_CHECK(f->part_count <= TACHO__PARTS && f->spread.count <= TACHO__INSTANCES);
+		FUZZ_CHECK(f->spread.processes == f->spread.count + f->spread.left_out);
+		/* A critical finding never stands below a warning, nor that below a note. */
+		FUZZ_CHECK(!i || f->folded_into >= 0 || f->severity <= e->findings[i - 1].severity);
+		for (uint32_t k = 0; k < f->part_count; k++)
+			fuzz_bytes(f->parts[k].place.function, strlen(f->parts[k].place.function));
 		fuzz_bytes(f->summary, strlen(f->summary));
 		for (uint32_t k = 0; k < f->where_count; k++)
 			fuzz_bytes(f->where[k].function, strlen(f->where[k].function));

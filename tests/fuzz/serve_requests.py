@@ -29,6 +29,7 @@ HEADERS = ["Range: bytes=0-9", "Range: bytes=-1", "Range: bytes=9999999999999999
            "Content-Length: 5", "Content-Length: -1", "Content-Length: 99999999999",
            "Transfer-Encoding: chunked", "Expect: 100-continue", "Connection: keep-alive",
            "Connection: Upgrade", "Upgrade: h2c", "Host: evil", "Accept-Encoding: \xff", ": ", "X",
+           "Accept-Encoding: gzip", "Accept-Encoding: *;q=0, gzip ; q=", "Accept-Encoding: ,;,;q=0",
            "Cookie: " + "a=b; " * 500, "\tfolded"]
 
 

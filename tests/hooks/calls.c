@@ -89,6 +89,16 @@ static const struct call *find(const char *name, uint64_t least_ns)
 	return NULL;
 }
 
+/* The first long call of `name` on `number`. On a busy machine others of that name are long, too. */
+static const struct call *find_on(const char *name, uint64_t number)
+{
+	for (unsigned i = 0; i < seen.count; i++)
+		if (!strcmp(seen.call[i].name, name) && seen.call[i].number == number &&
+		    seen.call[i].ns >= LONG_NS)
+			return &seen.call[i];
+	return NULL;
+}
+
 static unsigned count(const char *name)
 {
 	unsigned n = 0;
@@ -138,13 +148,11 @@ static void compare(const char *line)
 			  &number, path, &at) == 5,
 		   "the program printed %s", line))
 		return;
-	c = find(name, LONG_NS);
-	if (!CHECK(c != NULL, "%s was not recorded", name))
+	c = find_on(name, (uint64_t)number);
+	if (!CHECK(c != NULL, "%s on %ld was not recorded", name, number))
 		return;
 	CHECK(c->ns <= ns + ns / 1000, "%s took %llu ns, %llu were recorded", name, ns,
 	      (unsigned long long)c->ns);
-	CHECK(c->number == (uint64_t)number, "%s was on %ld, recorded is %lld", name, number,
-	      (long long)c->number);
 	CHECK(!strncmp(c->path, path, strlen(path)) || !strcmp(path, "-"),
 	      "%s was of %s, recorded is %s", name, path, c->path);
 	CHECK(c->kind == kind_of(name), "%s was on a descriptor of kind %llu", name,

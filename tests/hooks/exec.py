@@ -7,6 +7,8 @@ import subprocess
 from libhooks import BIN, BUILD, PRELOAD, box_folder, check, finish, run, skip
 
 PROGRAM = BUILD + "/tests/hooks/hooks-exec_subject"
+MUSL, SMALL = PROGRAM + "_musl", PROGRAM + "_32"
+PRELOAD_MUSL = PRELOAD.replace(".so", "-musl.so")
 WAYS = ("execve", "execv", "execvp", "execvpe", "execl", "execlp", "execle", "fexecve", "execveat",
         "posix_spawn", "posix_spawnp", "vfork", "thread execve", "thread execvp")
 
@@ -97,6 +99,82 @@ def test_other_libc(boxes, tmp):
         os.unlink(link)
 
 
+def wrap(tmp, name, interpreter):
+    """A script with this interpreter, which gives on its arguments."""
+    path = os.path.join(tmp, name)
+    with open(path, "w") as f:
+        f.write(f"#!{interpreter} show\n")
+    os.chmod(path, 0o755)
+    return path
+
+
+def targets(tmp):
+    """Programs that our library cannot be loaded into: what they are, the program, and what their
+    LD_PRELOAD has in place of it."""
+    made = os.path.exists(MUSL) and os.path.exists("/lib/ld-musl-x86_64.so.1")
+    if made:
+        script = wrap(tmp, "script", MUSL)
+        yield "musl", MUSL, PRELOAD_MUSL
+        yield "a script of a musl program", script, PRELOAD_MUSL
+        yield "a script of a script of a musl program", wrap(tmp, "outer", script), PRELOAD_MUSL
+    else:
+        skip("musl programs", "they are not built here: no musl-gcc")
+    if os.path.exists(SMALL) and run([SMALL], dict(os.environ)).returncode == 0:
+        yield "32 bits", SMALL, None
+        yield "a script of 32 bits", wrap(tmp, "small", SMALL), None
+    else:
+        skip("32-bit programs", "they cannot be built or do not run here")
+
+
+def test_chosen(boxes, tmp):
+    """The library in LD_PRELOAD is one that the new program can load, however it is started: with the
+    environment that it inherits, and with one that lacks the library."""
+    other = os.path.join(tmp, "other.so")
+    subprocess.run(["gcc", "-shared", "-o", other, "-x", "c", "/dev/null"], check=True)
+    for name, target, library in targets(tmp):
+        wrong, lost = [], []
+        for how in (*WAYS, "execveat descriptor"):
+            # As the others behave: a library of another machine is told of on stderr, and ignored.
+            _, p = told(boxes, how, START=target, KEEP="1", LD_PRELOAD=f"{PRELOAD}:{other}")
+            want = f"preload={library}:{other}" if library else f"preload={other}"
+            if p.returncode or f" {want} recording=77 " not in p.stdout or "libtacho" in p.stderr:
+                wrong.append((how, p))
+            _, p = told(boxes, how, "-", START=target)
+            want = f"preload={library} recording=77" if library else "preload=none recording=none"
+            if p.returncode or f" {want} " not in p.stdout or p.stderr:
+                lost.append((how, p))
+        check(f"{name}: the library of its own, and others stay", not wrong, wrong)
+        check(f"{name}: nothing that it cannot load is given back", not lost, lost)
+
+
+def test_both_ways(boxes):
+    """musl programs start those of glibc, by hooks of the other library."""
+    if not os.path.exists(MUSL) or not os.path.exists(PRELOAD_MUSL):
+        skip("programs of glibc started by musl programs", "no musl-gcc here")
+        return
+    ways = [how for how in WAYS if how != "execveat"]
+    for how in ways:
+        _, p = told(boxes, how, program=MUSL, START=PROGRAM, KEEP="1", LD_PRELOAD=PRELOAD_MUSL)
+        check(f"musl, {how}: a program of glibc gets its library",
+              f" preload={PRELOAD} recording=77 " in p.stdout and not p.stderr, p)
+
+
+def test_foreign(boxes):
+    """The library is no harm in a process of the other C library, and still chooses there."""
+    if not os.path.exists(MUSL) or not os.path.exists(PRELOAD_MUSL):
+        skip("a library in a process of another C library", "no musl-gcc here")
+        return
+    for name, program, library in (("glibc's in musl", MUSL, PRELOAD),
+                                   ("musl's in glibc", PROGRAM, PRELOAD_MUSL)):
+        for target, right in ((PROGRAM, PRELOAD), (MUSL, PRELOAD_MUSL)):
+            for how in ("execve", "execvp", "posix_spawn", "thread execve"):
+                _, p = told(boxes, how, program=program, START=target, KEEP="1", LD_PRELOAD=library)
+                check(f"{name}, {how} of {os.path.basename(target)}",
+                      f" preload={right} recording=77 " in p.stdout and not p.stderr, p)
+        _, p = told(boxes, "show", program=program, LD_PRELOAD=library + ":" + library)
+        check(f"{name}: named twice", p.returncode == 0 and not p.stderr, p)
+
+
 def test_programs(boxes, tmp):
     """Under tacho run, by what cleans its environment in practice."""
     wait = "import select; select.select([], [], [], 0.05)"
@@ -123,6 +201,9 @@ def main():
         test_answers(boxes, tmp)
         test_gone(boxes, tmp)
         test_other_libc(boxes, tmp)
+        test_chosen(boxes, tmp)
+        test_both_ways(boxes)
+        test_foreign(boxes)
         test_programs(boxes, tmp)
     finish()
 

@@ -1,4 +1,8 @@
-/* Starts itself in every way, with an environment of its own, and says what the new one has. */
+/*
+ * Starts itself in every way, with an environment of its own, and says what the new one has. With
+ * START=PATH in its environment it starts that program instead, and with KEEP in it the new one
+ * gets its own environment.
+ */
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
@@ -38,9 +42,13 @@ static void start(const char *how)
 	if (!strcmp(how, "execvpe"))
 		execvpe(self, args, variables);
 	if (!strcmp(how, "fexecve"))
-		fexecve(open(self, O_RDONLY | O_CLOEXEC), args, variables);
+		fexecve(open(self, O_RDONLY), args, variables); /* a script's is opened again */
+#if defined(__GLIBC__)						/* musl 1.2.3 has none */
 	if (!strcmp(how, "execveat"))
 		execveat(AT_FDCWD, self, args, variables, 0);
+	if (!strcmp(how, "execveat descriptor"))
+		execveat(open(self, O_PATH), "", args, variables, AT_EMPTY_PATH);
+#endif
 	if (!strcmp(how, "execle"))
 		execle(self, "subject", "show", NULL, variables);
 	environ = given;
@@ -123,9 +131,13 @@ int main(int argc, char **argv)
 	ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
 	self[n > 0 ? n : 0] = 0;
+	if (getenv("START"))
+		snprintf(self, sizeof(self), "%s", getenv("START"));
 	if (!strcmp(how, "show"))
 		return show();
 	given = argc > 2 && strcmp(argv[2], "-") != 0 ? argv + 2 : NULL;
+	if (getenv("KEEP"))
+		given = environ;
 	if (given && !strcmp(given[0], "many")) {
 		for (int i = 0; i < MANY; i++)
 			many[i] = (char *)"OWN=many";

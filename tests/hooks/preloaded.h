@@ -20,6 +20,15 @@ struct preloaded {
 	char out[65536]; /* what it printed */
 };
 
+static inline int preloaded_has(const char *name)
+{
+	const char *folder = getenv("TACHO_HOOKS_TESTS");
+	char path[512];
+
+	snprintf(path, sizeof(path), "%s/%s", folder ? folder : ".", name);
+	return access(path, X_OK) == 0;
+}
+
 /*
  * Runs `name` of this folder with one argument. `hooks`: "on"; "off" for hooks that are
  * there and record nothing; NULL for none. Checks that it ends with status 0.

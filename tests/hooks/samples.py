@@ -122,20 +122,49 @@ def sched(run):
               abs(delay - lost) < 0.1 * wall + 10**6, f'{delay} ns, {lost} ns by the clocks')
 
 
-def descheduled():
+def subjects(run, name):
+    """A record of the scheduler says what ended right before it, and covers all of that."""
+    said, last, unpark = {}, {}, {}
+    for e in run.events:
+        if e['stream'] or e['type'].startswith('sample') or e['type'] in ('ready', 'counter'):
+            continue
+        before, last[e['tid']] = last.get(e['tid']), e
+        if e['type'] == 'unpark':
+            unpark[e['tid']] = int(e['ns'])
+        if e['type'] != 'sched':
+            continue
+        begin, ns, runnable = (int(e[k]) for k in ('begin_ns', 'ns', 'runnable_ns'))
+        subject = {'unpark': 'wait', 'call': 'call', 'park': 'iteration'}.get(before['type'])
+        of = {'call': int(before['ns']) - int(before.get('duration_ns', 0)),
+              'iteration': unpark.get(e['tid'], 0)}.get(subject, int(before['ns']))
+        said.setdefault(e['subject'], []).append(e)
+        # The kernel and the program have clocks that differ a little.
+        check(f'{name}: a record of the scheduler says what it is about',
+              e['subject'] == subject and begin <= of + 10**5 and
+              runnable <= (ns - begin) * 1.01 + 10**5, (before, e))
+    check(f'{name}: there are records of calls and iterations',
+          {'call', 'iteration'} <= set(said), {k: len(v) for k, v in said.items()})
+
+
+def crowded(*argv, **env):
     """The program shares one CPU with two that burn: it is runnable, and does not run."""
+    global PROGRAM
     cpu = str(min(os.sched_getaffinity(0)))
     rivals = [subprocess.Popen(['taskset', '-c', cpu, 'sh', '-c', 'while :; do :; done'])
               for _ in range(2)]
     try:
-        global PROGRAM
         alone, PROGRAM = PROGRAM, 'taskset'
-        run = Run('-c', cpu, alone, 'busy')
+        return Run('-c', cpu, alone, *argv, **env)
     finally:
         PROGRAM = alone
         for r in rivals:
             r.kill()
             r.wait()
+
+
+def descheduled():
+    run = crowded('busy')
+    subjects(run, 'descheduled')
     found = run.stretches('busy')
     # Its own record comes after it.
     records = found and sorted(run.of('sched', found[0][0], found[0][2], 1 << 62),
@@ -150,6 +179,27 @@ def descheduled():
     check('descheduled: the record says so', 0.85 * lost <= delay <= 1.15 * lost,
           f'{delay} ns of {lost}')
     check('descheduled: it was preempted', int(records[0]['involuntary_switches']) > 3, records[0])
+
+
+def delays():
+    """What the kernel told the program itself of its code and of its call is what is recorded of
+    them. A call that the kernel works in hides the delay of code before it: there is none."""
+    run = crowded('delays', TACHO_SAMPLE_HZ='0')
+    rows = [line.split() for line in run.out.stdout.splitlines() if line.startswith('delays')]
+    check('delays: the program ran', len(rows) == 2, run.out.stderr)
+    since = 0
+    for name, row in zip(('code', 'call'), rows):
+        tid, code, call, until = (int(row[i]) for i in (2, 4, 6, 8))
+        said = {what: sum(int(e['runnable_ns']) for e in run.of('sched', tid, since, until)
+                          if e['subject'] == what) for what in ('call', 'iteration')}
+        room = 0.1 * (code + call) + 3 * 10**6
+        check(f'delays: the program lacked its CPU in its {name}', {'code': code, 'call': call}[name] >
+              3 * room, row)
+        check(f'delays: most of it in the {name}: the records of calls say theirs',
+              abs(said['call'] - call) < room, (said, row))
+        check(f'delays: most of it in the {name}: that of the iteration says the rest',
+              abs(said['iteration'] - code) < room, (said, row))
+        since = until
 
 
 def many_stacks(known):
@@ -188,10 +238,12 @@ def main():
     stretch(run, 'busy', known)
     stretch(run, 'busy', known, 1)
     sched(run)
+    subjects(run, 'busy')
     for source in ('cpu_samples', 'sched'):
         state = run.sources.get(source, {}).get('state')
         check(f'the trace says that {source} is on', state == 'on', state)
     descheduled()
+    delays()
     for what in ('thread', 'blocked'):
         stretch(Run(what), what, known)
     run = Run('fork')

@@ -1,5 +1,6 @@
 /* Programs for samples.py: each burns CPU where it says, or does with signals what programs do. */
 #include <errno.h>
+#include <fcntl.h>
 #include <inttypes.h>
 #include <poll.h>
 #include <pthread.h>
@@ -540,6 +541,51 @@ static void fibers(void)
 	swapcontext(&outside, &fiber);
 }
 
+/* ns that the kernel ran others while this thread was runnable; by system calls that no hook sees. */
+static uint64_t delay_ns(void)
+{
+	char text[96] = "";
+	long fd = syscall(SYS_openat, AT_FDCWD, "/proc/thread-self/schedstat", O_RDONLY);
+	char *end;
+
+	if (fd < 0 || syscall(SYS_read, fd, text, sizeof(text) - 1) <= 0)
+		abort();
+	syscall(SYS_close, fd);
+	strtoull(text, &end, 10);
+	return strtoull(end, NULL, 10);
+}
+
+static void sleeps(void)
+{
+	usleep(80000);
+}
+
+static void reads(void)
+{
+	static char bytes[32 << 20];
+	int fd = open("/dev/urandom", O_RDONLY);
+
+	if (fd < 0 || read(fd, bytes, sizeof(bytes)) < 0)
+		abort();
+	close(fd);
+}
+
+/* An iteration with code and then a call: by how much the kernel delayed each. */
+static void delays(uint64_t cpu_ns, void (*call)(void))
+{
+	uint64_t begin, called, end;
+
+	turn();
+	begin = delay_ns();
+	callback(cpu_ns);
+	called = delay_ns();
+	call();
+	end = delay_ns();
+	turn();
+	printf("delays tid %ld code %" PRIu64 " call %" PRIu64 " at %" PRIu64 "\n",
+	       syscall(SYS_gettid), called - begin, end - called, now());
+}
+
 int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
@@ -548,6 +594,9 @@ int main(int argc, char **argv)
 		busy("busy", 500000000);
 		usleep(200000);
 		busy("busy", 500000000);
+	} else if (!strcmp(what, "delays")) {
+		delays(100000000, sleeps);
+		delays(0, reads);
 	} else if (!strcmp(what, "thread") || !strcmp(what, "blocked")) {
 		turn();
 		run_thread(argv[1]);

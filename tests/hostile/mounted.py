@@ -155,6 +155,28 @@ def test_taken(tmp):
         check("doctor comes to an end", asked.returncode in (0, 1) and asked.stdout, said(asked))
 
 
+def test_session(tmp):
+    """On the folder of a user's session, or on what should be their folder of boxes in it."""
+    place, session = fresh(tmp, "session"), f"/run/user/{MALLORY}"
+    os.makedirs(session)
+    try:
+        mount("tmpfs", session, "tmpfs", options=f"mode=700,uid={MALLORY}")
+        os.mkdir(session + "/tacho")
+        os.chown(session + "/tacho", MALLORY, MALLORY)
+        for what, path in (("of boxes in it", session + "/tacho"), ("of a session", session)):
+            with silent(path):
+                listed = tacho("ls", "--all", timeout=60)
+                check(f"mounted on a folder {what}: ls says so", "another file system is mounted there" in
+                      listed.stdout + listed.stderr, said(listed))
+                agent = start_agent("-o", place)
+                check(f"mounted on a folder {what}: windows of others are saved",
+                      crash_as(VICTIM, tmp, agent, place), traces(place))
+                check(f"mounted on a folder {what}: the agent ends", end_agent(agent)[0] == 0, "")
+    finally:
+        libc.umount2(session.encode(), MNT_DETACH)
+        os.rmdir(session)
+
+
 def never_ends(*argv):
     try:
         subprocess.run(argv, stdout=subprocess.DEVNULL, timeout=3)
@@ -201,4 +223,4 @@ if __name__ == "__main__":
         if why_not:
             skip("mounted", why_not)
             sys.exit(0)
-    main(test_users_own, test_taken, test_held)
+    main(test_users_own, test_taken, test_session, test_held)

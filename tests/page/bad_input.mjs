@@ -65,10 +65,22 @@ await suite("bad-input", async (t) => {
 			await drop(page, "x.tacho", bytes);
 			await page.waitForSelector("#page:not([hidden]) .verdict");
 			matches(await page.textContent(".notice summary"), /not whole/, "the notice");
+			matches(await page.textContent(".verdict"), /the file is (cut: its end is missing|damaged)/, "the verdict");
 			await page.click(".notice summary");
 			ok((await page.locator(".notice li").allTextContents()).every((text) => text.length > 10), "each is a sentence");
 			if (name === "a trace that is cut") await shot(page, "cut");
 		});
+
+	await t.test("a trace of which no record is left: the page says that it is cut", async () => {
+		const page = await t.newPage({ ignore: /404/ });
+		await page.goto(await t.serveFiles());
+		await page.waitForSelector("#start .card");
+		await drop(page, "x.tacho", fs.readFileSync(`${process.env.TACHO_SOURCE}/tests/golden-answers/names.tacho`).subarray(0, 1000));
+		await page.waitForSelector("#page:not([hidden]) .verdict.doubt");
+		matches(await page.textContent(".verdict"), /the file is cut: its end is missing/, "the verdict");
+		matches(await page.textContent(".nothing"), /the file is cut.*no record is left/, "what stands over the lanes");
+		ok(!/event loop/.test(await page.textContent(".nothing")), "no advice on how to record");
+	});
 
 	await t.test("more than 2 GB: what there is room for is shown, and that it is not all", async () => {
 		const folder = fs.mkdtempSync(path.join(process.env.TMPDIR ?? os.tmpdir(), "large-"));

@@ -1,6 +1,7 @@
 /* What finds and follows things: search, times, flows, tasks, SQL, another trace. */
 import { noViolations } from "./libaxe.mjs";
 import { TACHO, equal, matches, ok, output, painted, shot, suite, until } from "./libpage.mjs";
+import { startEngine } from "./libengine.mjs";
 import { report, trace } from "./librecord.mjs";
 import { viewAfter, viewOf } from "./libview.mjs";
 
@@ -168,6 +169,42 @@ await suite("tasks", async (t) => {
 		await page.click(`${OPEN} .primary:has-text("Cancel")`);
 		await page.waitForSelector(`${OPEN} [role=status]:has-text("Cancelled")`);
 		matches(await run(page, "SELECT count(*) FROM polls"), /^1 row,/);
+	});
+
+	await t.test("SQL uses only what is listed, and ends by itself", async () => {
+		const engine = await startEngine();
+		const rules = engine.call("sql_rules", []);
+		const page = await t.view(guess);
+		/* The page's own worker, with less time. */
+		const ask = (queries, changed) => page.evaluate(async ([queries, rules]) => {
+			const worker = new Worker("sql.js");
+			const send = (request) => new Promise((done) => {
+				worker.onmessage = (event) => done(event.data.error ?? event.data.value);
+				worker.postMessage({ id: 1, request });
+			});
+			const wasm = await (await fetch("sqlite3.wasm")).arrayBuffer();
+			const answers = [await send({ do: "start", wasm, tables: [], rules })];
+			for (const sql of queries) answers.push(await send({ do: "run", sql, most: 10 }));
+			worker.terminate();
+			return answers;
+		}, [queries, { ...rules, ...changed }]);
+		const refused = ["SELECT hex(fts3_tokenizer('simple'))", "SELECT fts5_source_id()", "SELECT sqlite_log(1, 'x')",
+			"SELECT load_extension('x')", "SELECT rtreecheck('x')", "SELECT jsonb('[]')",
+			"CREATE VIRTUAL TABLE x USING fts5(y)", "CREATE VIRTUAL TABLE x USING rtree(a, b, c)",
+			"SELECT * FROM dbstat", "SELECT * FROM sqlite_dbpage", "SELECT * FROM sqlite_stmt", "SELECT * FROM bytecode('SELECT 1')",
+			"PRAGMA trusted_schema = 1", "PRAGMA hard_heap_limit = 0", "SELECT * FROM pragma_cache_size"];
+		const [start, ...answers] = await ask(refused, {});
+		equal(start, null, "the start");
+		answers.forEach((answer, i) => matches(String(answer), /not authorized|no such (function|table|module)/, refused[i]));
+		const allowed = ["SELECT value FROM json_each('[5]')", "SELECT round(log2(8)) || upper('x')", "SELECT name FROM pragma_table_list",
+			"SELECT sum(x) OVER (ORDER BY x) FROM (SELECT 1 AS x)"];
+		for (const answer of (await ask(allowed, {})).slice(1)) ok(answer.rows?.length, String(answer));
+		const endless = "WITH RECURSIVE c(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM c) SELECT count(*) FROM c";
+		matches((await ask([endless], { seconds: 1 }))[1], /stopped after 1 s.*--max-time/);
+		/* A table that grows and grows. */
+		const large = "WITH RECURSIVE c(x) AS (SELECT 1 UNION SELECT x + 1 FROM c) SELECT count(*) FROM c";
+		matches((await ask([large], { bytes: 20 << 20 }))[1], /more than 20.0 MiB.*--max-memory/);
+		matches((await ask(["SELECT zeroblob(100000000)"], {}))[1], /too big/);
 	});
 
 	await t.test("another trace: chosen, compared, and its lanes move along", async () => {

@@ -1,9 +1,11 @@
 /*
  * What uses a server, from outside: a process of its own that sends requests at a rate whatever the
  * answers take, and writes when each was due, sent and answered. A request that finds no free
- * connection is sent later than it was due.
+ * connection is sent later than it was due. DEPTH: how many a connection may have under way. EXTRA: a
+ * connection beside them that sends as fast as it can (flood), or all the time in a rhythm (feed) that
+ * stops after so many ms (feed:1000).
  *
- *	truth-client load PORT OUT SECONDS RATE CONNECTIONS SEED FLOOD
+ *	truth-client load PORT OUT SECONDS RATE CONNECTIONS SEED DEPTH EXTRA
  *	truth-client stop PID OUT SECONDS SIZE-MS PERIOD-MS
  *	truth-client burn CPU SECONDS
  */
@@ -33,7 +35,8 @@ static struct request {
 static uint64_t count, begun, end, seed;
 static uint64_t latest; /* that a wait of this process ended later than it should: the machine */
 static int fds[MAX_CONNECTIONS];
-static uint64_t busy[MAX_CONNECTIONS]; /* number of the request, plus 1 */
+static unsigned busy[MAX_CONNECTIONS], depth; /* requests under way, and how many may be */
+static uint64_t feed_ns;		      /* until the feed stops */
 
 static void must(int good, const char *text)
 {
@@ -80,13 +83,16 @@ static int connected(uint16_t port)
 
 static void send_due(int connections, uint64_t now)
 {
-	for (int i = 0; i < connections && begun < count && requests[begun].due <= now; i++) {
-		if (busy[i])
+	for (int i = 0; i < connections && begun < count && requests[begun].due <= now;) {
+		if (busy[i] >= depth) {
+			i++;
 			continue;
+		}
 		requests[begun].sent = now_ns();
 		if (send(fds[i], &begun, sizeof(begun), MSG_NOSIGNAL) < 0)
 			return;
-		busy[i] = ++begun;
+		busy[i]++;
+		begun++;
 	}
 }
 
@@ -127,7 +133,7 @@ static void take_answer(int i)
 			ns > requests[number].sent ? ns : requests[number].sent + 1;
 	}
 	if (n == sizeof(number))
-		busy[i] = 0;
+		busy[i]--;
 }
 
 /* Sends as fast as the server reads. */
@@ -140,6 +146,33 @@ static void *flood(void *arg)
 	while (now_ns() < end && send(fd, many, sizeof(many), MSG_NOSIGNAL) > 0)
 		;
 	return NULL;
+}
+
+/* A message every 20 ms. */
+static void *feed(void *arg)
+{
+	uint64_t message = UINT64_C(1) << 62, at = now_ns(), stop = at + feed_ns;
+	int fd = *(int *)arg;
+
+	for (; at < end && at < stop; at += 20000000) {
+		sleep_until(at);
+		if (send(fd, &message, sizeof(message), MSG_NOSIGNAL) < 0)
+			break;
+	}
+	return NULL;
+}
+
+static void start_extra(uint16_t port, const char *what)
+{
+	static int extra;
+	pthread_t thread;
+
+	if (!strcmp(what, "none"))
+		return;
+	extra = connected(port);
+	if (!strncmp(what, "feed:", 5))
+		feed_ns = (uint64_t)(atof(what + 5) * 1e6);
+	must(!pthread_create(&thread, NULL, feed_ns ? feed : flood, &extra), "pthread_create");
 }
 
 static void plan(double seconds, double rate)
@@ -186,20 +219,17 @@ static void run(int connections)
 static int load(char **argv)
 {
 	uint16_t port = (uint16_t)atoi(argv[0]);
-	int connections = atoi(argv[4]), extra;
+	int connections = atoi(argv[4]);
 	char late[4096];
-	pthread_t thread;
 	FILE *f;
 
 	seed = strtoull(argv[5], NULL, 10);
+	depth = (unsigned)atoi(argv[6]);
 	must(connections > 0 && connections <= MAX_CONNECTIONS, "connections");
 	for (int i = 0; i < connections; i++)
 		fds[i] = connected(port);
 	plan(atof(argv[2]), atof(argv[3]));
-	if (atoi(argv[6])) {
-		extra = connected(port);
-		must(!pthread_create(&thread, NULL, flood, &extra), "pthread_create");
-	}
+	start_extra(port, argv[7]);
 	run(connections);
 	f = fopen(argv[1], "we");
 	must(f != NULL, argv[1]);
@@ -256,7 +286,7 @@ static int burn(char **argv)
 
 int main(int argc, char **argv)
 {
-	if (argc == 9 && !strcmp(argv[1], "load"))
+	if (argc == 10 && !strcmp(argv[1], "load"))
 		return load(argv + 2);
 	if (argc == 7 && !strcmp(argv[1], "stop"))
 		return stop(argv + 2);

@@ -4,12 +4,15 @@
 #include <errno.h>
 #include <event2/event.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #define TIMERS 8
+#define MANY_TIMERS 24 /* that leave the loop no time */
 
 static struct event_base *base;
+static struct event *listening;
 
 static void on_leaked(evutil_socket_t fd, short what, void *arg)
 {
@@ -42,8 +45,12 @@ static void on_read(evutil_socket_t fd, short what, void *arg)
 		close(fd);
 		return;
 	}
-	if (request >> 63) {
+	if (request & FLOOD_BIT) {
 		flood_job();
+		return;
+	}
+	if (request & FEED_BIT) {
+		feed_job();
 		return;
 	}
 	serve_request();
@@ -66,6 +73,12 @@ static void on_client(evutil_socket_t listener, short what, void *arg)
 		must(e != NULL, "malloc");
 		*e = event_new(base, fd, EV_READ | EV_PERSIST, on_read, e);
 		must(*e && !event_add(*e, NULL), "event_add");
+		/* One connection is all there is. */
+		if (!strcmp(options.shape, "single-event")) {
+			event_free(listening);
+			close(listener);
+			return;
+		}
 	}
 }
 
@@ -90,19 +103,57 @@ static void every(int ms, event_callback_fn call)
 	must(e && !event_add(e, &t), "event_add");
 }
 
+/* Asks for its next turn by itself. */
+static void on_rhythm(evutil_socket_t fd, short what, void *arg)
+{
+	struct timeval t = {.tv_usec = (suseconds_t)(options.period_ns / 1000)};
+	struct event **self = arg;
+
+	(void)fd, (void)what;
+	if (rhythm_job())
+		event_add(*self, &t);
+}
+
+static void on_unread(evutil_socket_t fd, short what, void *arg)
+{
+	(void)fd, (void)what, (void)arg;
+	unread_job();
+}
+
+static int timers(void)
+{
+	if (fault_is("timers-full"))
+		return MANY_TIMERS;
+	return fault_is("timers") || fault_is("healthy-timers") ? TIMERS : 0;
+}
+
+static void start_others(void)
+{
+	static struct event *rhythm, *unread;
+	struct timeval t = {.tv_usec = (suseconds_t)(options.period_ns / 1000)};
+
+	for (int i = 0; i < timers(); i++)
+		every(fault_is("healthy-timers") ? 10 : 1, on_storm);
+	if (fault_is("timer-stops") || fault_is("healthy-rhythm")) {
+		rhythm = event_new(base, -1, 0, on_rhythm, &rhythm);
+		must(rhythm && !event_add(rhythm, &t), "event_add");
+	}
+	if (fault_is("unread")) {
+		unread = event_new(base, unread_fd(), EV_READ | EV_PERSIST, on_unread, NULL);
+		must(unread && !event_add(unread, NULL), "event_add");
+	}
+}
+
 int main(int argc, char **argv)
 {
-	struct event *e;
-
 	parse(argc, argv);
 	start_helpers();
 	serving_thread();
 	base = event_base_new();
-	e = event_new(base, listen_and_tell(), EV_READ | EV_PERSIST, on_client, NULL);
-	must(e && !event_add(e, NULL), "event_add");
+	listening = event_new(base, listen_and_tell(), EV_READ | EV_PERSIST, on_client, NULL);
+	must(listening && !event_add(listening, NULL), "event_add");
 	every(50, on_time);
-	for (int i = 0; i < TIMERS && fault_is("timers"); i++)
-		every(1, on_storm);
+	start_others();
 	event_base_dispatch(base);
 	write_truth();
 	_exit(0);

@@ -13,20 +13,18 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/file.h>
 #include <sys/ioctl.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 extern char **environ;
 static uint64_t next_due;
-static int ask[2], answer[2], journal[2];
+static int ask[2], answer[2], journal;
 int leak_set = -1;
-static pthread_mutex_t table_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t result_lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t result_ready = PTHREAD_COND_INITIALIZER;
 static int result, ended;
-static pthread_mutex_t rooms[2] = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_MUTEX_INITIALIZER};
 
 int fault_is(const char *name)
 {
@@ -69,20 +67,35 @@ FAULT fault_poll(void)
 FAULT fault_fsync(void)
 {
 	static char block[65536];
-	uint64_t begin;
+	struct moment begin;
 
 	for (uint64_t i = 0; i < options.size_ns / MS; i++)
-		must(pwrite(journal[0], block, sizeof(block), (off_t)(i * sizeof(block))) > 0,
+		must(pwrite(journal, block, sizeof(block), (off_t)(i * sizeof(block))) > 0,
 		     "pwrite");
-	begin = now_ns();
-	fdatasync(journal[0]);
-	note("fault_fsync", begin, now_ns());
+	begin = begin_moment();
+	fdatasync(journal);
+	note_between("fault_fsync", begin, end_moment());
 }
 
 FAULT fault_cpu(void)
 {
-	COMPUTE(options.size_ns);
+	COMPUTE(fault_is("mixed") ? options.size_ns / 3 : options.size_ns);
 	STAY;
+}
+
+/* Two faults in one program: both must be named. */
+FAULT sleep_or_compute(void)
+{
+	static int turn;
+	struct moment begin = begin_moment();
+
+	if (turn++ % 2) {
+		fault_cpu();
+		note_between("fault_cpu", begin, end_moment());
+	} else {
+		fault_sleep();
+		note_between("fault_sleep", begin, end_moment());
+	}
 }
 
 FAULT fault_condition(void)
@@ -102,40 +115,18 @@ FAULT fault_child(void)
 {
 	char text[32], name[] = "sleep";
 	char *argv[] = {name, text, NULL};
-	uint64_t begin;
+	struct moment begin;
 	int status;
 	pid_t pid;
 
 	snprintf(text, sizeof(text), "%.3f", (double)options.size_ns / 1e9);
 	must(!posix_spawnp(&pid, name, NULL, NULL, argv, environ), "posix_spawn");
-	begin = now_ns();
+	begin = begin_moment();
 	waitpid(pid, &status, 0);
-	note("fault_child", begin, now_ns());
+	note_between("fault_child", begin, end_moment());
 }
 
 /* -------------------------------------------------------------- in each request */
-
-FAULT fault_wants_lock(void)
-{
-	uint64_t begin = now_ns(), got;
-
-	pthread_mutex_lock(&table_lock);
-	got = now_ns();
-	pthread_mutex_unlock(&table_lock);
-	if (got - begin > MS / 10)
-		note("fault_wants_lock", begin, got);
-}
-
-FAULT fault_flock(void)
-{
-	uint64_t begin = now_ns(), got;
-
-	flock(journal[0], LOCK_EX);
-	got = now_ns();
-	flock(journal[0], LOCK_UN);
-	if (got - begin > MS / 10)
-		note("fault_flock", begin, got);
-}
 
 FAULT fault_saturate(void)
 {
@@ -177,12 +168,41 @@ FAULT fault_flood(void)
 	STAY;
 }
 
+/* A message of the flood is read here, not by who dispatches. */
+static __attribute__((noinline)) ssize_t fault_flood_read(int fd)
+{
+	uint64_t message;
+	ssize_t n = recv(fd, &message, sizeof(message), 0);
+
+	COMPUTE(options.size_ns);
+	return n;
+}
+
+/* It is called because there is something to read, and does not read it. */
+FAULT fault_unread(void)
+{
+	COMPUTE(options.size_ns);
+	STAY;
+}
+
+FAULT fault_takes_feed(void)
+{
+	COMPUTE(options.work_us * 1000);
+	STAY;
+}
+
+FAULT fault_forgets_timer(void)
+{
+	COMPUTE(options.work_us * 1000);
+	STAY;
+}
+
 void pool_job(void)
 {
-	uint64_t begin = now_ns();
+	struct moment begin = begin_moment();
 
 	fault_pool_sleep();
-	note("fault_pool_sleep", begin, now_ns());
+	note_between("fault_pool_sleep", begin, end_moment());
 }
 
 void timer_job(void)
@@ -199,6 +219,49 @@ void flood_job(void)
 
 	fault_flood();
 	note("fault_flood", begin, now_ns());
+}
+
+ssize_t flood_read_job(int fd)
+{
+	uint64_t begin = now_ns();
+	ssize_t n = fault_flood_read(fd);
+
+	note("fault_flood_read", begin, now_ns());
+	return n;
+}
+
+int unread_fd(void)
+{
+	int p[2];
+
+	must(!pipe2(p, O_CLOEXEC | O_NONBLOCK) && write(p[1], "x", 1) == 1, "pipe");
+	return p[0];
+}
+
+void unread_job(void)
+{
+	uint64_t begin = now_ns();
+
+	fault_unread();
+	note("fault_unread", begin, now_ns());
+}
+
+/* Of what has a rhythm, each beat is noted: the last one is the truth about when it stopped. */
+void feed_job(void)
+{
+	uint64_t begin = now_ns();
+
+	fault_takes_feed();
+	note("fault_takes_feed", begin, now_ns());
+}
+
+int rhythm_job(void)
+{
+	uint64_t begin = now_ns();
+
+	fault_forgets_timer();
+	note("fault_forgets_timer", begin, now_ns());
+	return !(fault_is("timer-stops") && rhythm_stopped());
 }
 
 /* ---------------------------------------------------------- from which none comes back */
@@ -218,89 +281,27 @@ FAULT fault_spin(void)
 		COMPUTE(MS);
 }
 
-FAULT fault_deadlock(void)
-{
-	pthread_mutex_lock(&rooms[0]);
-	SLEEP(30 * MS);
-	pthread_mutex_lock(&rooms[1]);
-	STAY;
-}
-
-FAULT other_side(void)
-{
-	pthread_mutex_lock(&rooms[1]);
-	SLEEP(30 * MS);
-	pthread_mutex_lock(&rooms[0]);
-	STAY;
-}
-
-static void *other_room(void *arg)
-{
-	other_side();
-	return arg;
-}
-
 static void end_fault(void)
 {
 	uint64_t now = now_ns();
-	pthread_t thread;
 
-	note(fault_is("hang")	? "fault_hang"
-	     : fault_is("spin") ? "fault_spin"
-				: "fault_deadlock",
+	note(fault_is("hang")	    ? "fault_hang"
+	     : fault_is("spin")	    ? "fault_spin"
+	     : fault_is("deadlock") ? "fault_deadlock"
+				    : "fault_reads_holding",
 	     now, now);
 	write_truth();
 	if (fault_is("hang"))
 		fault_hang();
 	else if (fault_is("spin"))
 		fault_spin();
-	else {
-		must(!pthread_create(&thread, NULL, other_room, NULL), "pthread_create");
-		fault_deadlock();
-	}
+	else if (fault_is("deadlock"))
+		end_in_deadlock();
+	else
+		end_behind_reader();
 }
 
 /* --------------------------------------------------------------------- helpers */
-
-FAULT keeps_lock_asleep(void)
-{
-	pthread_mutex_lock(&table_lock);
-	SLEEP(options.size_ns);
-	pthread_mutex_unlock(&table_lock);
-	STAY;
-}
-
-FAULT keeps_lock_computing(void)
-{
-	pthread_mutex_lock(&table_lock);
-	COMPUTE(options.size_ns);
-	pthread_mutex_unlock(&table_lock);
-	STAY;
-}
-
-FAULT keeps_journal(void)
-{
-	flock(journal[1], LOCK_EX);
-	SLEEP(options.size_ns);
-	flock(journal[1], LOCK_UN);
-	STAY;
-}
-
-static void *keeper(void *arg)
-{
-	SLEEP(options.period_ns / 2);
-	while (!over()) {
-		if (fault_is("lock-sleep"))
-			keeps_lock_asleep();
-		else if (fault_is("lock-cpu"))
-			keeps_lock_computing();
-		else
-			keeps_journal();
-		SLEEP(options.period_ns > options.size_ns ? options.period_ns - options.size_ns
-							  : MS);
-	}
-	return arg;
-}
 
 /* The pipe is full but for one byte, until its reader has slept. */
 static void *reads_log(void *arg)
@@ -308,6 +309,7 @@ static void *reads_log(void *arg)
 	static char text[65536];
 	char c = 0;
 
+	helper_thread();
 	must(write(ask[1], &c, 1) == 1, "pipe");
 	for (;;) {
 		struct pollfd p = {.fd = ask[0], .events = POLLIN};
@@ -328,6 +330,7 @@ static void *answers(void *arg)
 {
 	char c;
 
+	helper_thread();
 	while (read(ask[0], &c, 1) == 1) {
 		SLEEP(options.size_ns);
 		if (fault_is("pipe")) {
@@ -348,34 +351,19 @@ void start_helpers(void)
 	pthread_t thread;
 
 	must(!pipe2(ask, O_CLOEXEC) && !pipe2(answer, O_CLOEXEC), "pipe");
-	journal[0] = mkostemp(path, O_CLOEXEC);
-	journal[1] = open(path, O_RDWR | O_CLOEXEC);
-	must(journal[0] >= 0 && journal[1] >= 0 && !unlink(path), path);
+	journal = mkostemp(path, O_CLOEXEC);
+	must(journal >= 0 && !unlink(path), path);
 	/* The table of descriptors grows now: with threads, that takes long enough to be a fault. */
 	if (fault_is("fd-leak"))
-		close(fcntl(journal[0], F_DUPFD_CLOEXEC, 4096));
-	if (fault_is("lock-sleep") || fault_is("lock-cpu") || fault_is("flock"))
-		must(!pthread_create(&thread, NULL, keeper, NULL), "pthread_create");
+		close(fcntl(journal, F_DUPFD_CLOEXEC, 4096));
 	if (fault_is("write"))
 		must(!pthread_create(&thread, NULL, reads_log, NULL), "pthread_create");
 	if (fault_is("pipe") || fault_is("condition"))
 		must(!pthread_create(&thread, NULL, answers, NULL), "pthread_create");
+	start_lock_helpers();
 }
 
 /* --------------------------------------------------------------------- a request */
-
-/* A jump, where the compiler makes one of it. */
-#define TAIL(name)                                                  \
-	static __attribute__((noinline)) void tail_to_##name(void)  \
-	{                                                           \
-		__atomic_fetch_add(&next_due, 0, __ATOMIC_RELAXED); \
-		name();                                             \
-	}                                                           \
-	static __attribute__((noinline)) void call_##name(void)     \
-	{                                                           \
-		name();                                             \
-		STAY;                                               \
-	}
 
 TAIL(fault_sleep)
 TAIL(fault_pipe)
@@ -383,19 +371,11 @@ TAIL(fault_write)
 TAIL(fault_poll)
 TAIL(fault_fsync)
 TAIL(fault_cpu)
+TAIL(sleep_or_compute)
 TAIL(fault_condition)
 TAIL(fault_child)
-TAIL(fault_wants_lock)
-TAIL(fault_flock)
 TAIL(fault_saturate)
 TAIL(fault_fd_leak)
-
-struct fault {
-	const char *option;
-	const char *function; /* NULL: it notes by itself what it meets */
-	void (*call)(void), (*tail)(void);
-	int each; /* request */
-};
 
 static const struct fault faults[] = {
 	{"sleep", "fault_sleep", call_fault_sleep, tail_to_fault_sleep, 0},
@@ -404,13 +384,12 @@ static const struct fault faults[] = {
 	{"poll", "fault_poll", call_fault_poll, tail_to_fault_poll, 0},
 	{"fsync", NULL, call_fault_fsync, tail_to_fault_fsync, 0},
 	{"cpu", "fault_cpu", call_fault_cpu, tail_to_fault_cpu, 0},
+	{"mixed", NULL, call_sleep_or_compute, tail_to_sleep_or_compute, 0},
 	{"condition", "fault_condition", call_fault_condition, tail_to_fault_condition, 0},
 	{"child", NULL, call_fault_child, tail_to_fault_child, 0},
-	{"lock-sleep", NULL, call_fault_wants_lock, tail_to_fault_wants_lock, 1},
-	{"lock-cpu", NULL, call_fault_wants_lock, tail_to_fault_wants_lock, 1},
-	{"flock", NULL, call_fault_flock, tail_to_fault_flock, 1},
 	{"saturate", NULL, call_fault_saturate, tail_to_fault_saturate, 1},
 	{"fd-leak", NULL, call_fault_fd_leak, tail_to_fault_fd_leak, 1},
+	{NULL, NULL, NULL, NULL, 0},
 };
 
 /* Whether this thread is the one that meets it now. */
@@ -429,22 +408,33 @@ static int due(uint64_t now)
 
 static void run_due(const struct fault *f)
 {
-	uint64_t begin = now_ns(), end, pause, ran = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+	struct moment begin = begin_moment();
+	uint64_t pause;
 
 	(options.tail ? f->tail : f->call)();
-	ran = clock_ns(CLOCK_THREAD_CPUTIME_ID) - ran;
-	end = now_ns();
 	if (f->function)
-		note_ran(f->function, begin, end, ran);
+		note_between(f->function, begin, end_moment());
 	pause = options.period_ns > options.size_ns ? options.period_ns - options.size_ns : MS;
-	pause = pause * (700 + (begin / 1000 + options.seed) % 600) / 1000;
-	__atomic_store_n(&next_due, end + pause, __ATOMIC_RELAXED);
+	pause = pause * (700 + (begin.at / 1000 + options.seed) % 600) / 1000;
+	__atomic_store_n(&next_due, now_ns() + pause, __ATOMIC_RELAXED);
 }
 
 static __attribute__((noinline)) void healthy_work(void)
 {
 	COMPUTE(options.work_us * 1000);
 	STAY;
+}
+
+static void meet(const struct fault *all, uint64_t now)
+{
+	for (const struct fault *f = all; f->option; f++) {
+		if (!fault_is(f->option))
+			continue;
+		if (f->each)
+			(options.tail ? f->tail : f->call)();
+		else if (due(now))
+			run_due(f);
+	}
 }
 
 void serve_request(void)
@@ -456,14 +446,6 @@ void serve_request(void)
 	if (ends_badly() && now_ns() >= end_ns() &&
 	    !__atomic_exchange_n(&ended, 1, __ATOMIC_RELAXED))
 		end_fault();
-	for (unsigned i = 0; i < sizeof(faults) / sizeof(faults[0]); i++) {
-		const struct fault *f = &faults[i];
-
-		if (!fault_is(f->option))
-			continue;
-		if (f->each)
-			(options.tail ? f->tail : f->call)();
-		else if (due(begin))
-			run_due(f);
-	}
+	meet(faults, begin);
+	meet(lock_faults, begin);
 }

@@ -6,7 +6,7 @@ import re
 import shutil
 import subprocess
 
-from libdraw import Fault, log_uniform
+from libdraw import Family, Fault, contend, known_wrong, log_uniform, wanted
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 SHAPES = ('echo', 'children', 'handed', 'periodic')
@@ -76,9 +76,11 @@ KINDS = list(dict.fromkeys(f.kind for f in FAULTS.values()))
 class TokioDraw:
     """One service and its fault. Follows from the seed alone, but for what records it."""
 
+    maker = 'tokio'
+    family = Family('tokio', 0, ())
     quota = None
-    neighbours = 0
-    neighbour_cpu = -1
+    loops = processes = depth = 1
+    extra = 'none'
 
     def __init__(self, seed, mode='run'):
         self.seed = seed
@@ -99,6 +101,10 @@ class TokioDraw:
         self.many = 0
         self.threads = self.workers
         self.special(rng)
+        self.neighbours = 0
+        self.neighbour_cpu = self.cpu = -1
+        self.contended = rng.random() < 0.3
+        contend(self, rng)
         if self.alone:
             self.fault = self.fault.of_crate()
 
@@ -153,11 +159,19 @@ class TokioDraw:
     def visible(self):
         return self.mode in self.fault.modes
 
+    @property
+    def kind(self):
+        return self.fault.kind
+
+    @property
+    def known_wrong(self):
+        return known_wrong(self.names())
+
+    def names(self):
+        return {self.fault.name, self.fault.kind, self.shape, 'tokio', 'contended' if self.contended else 'alone'}
+
     def wanted(self, only):
-        names = [w for w in only if w not in SHAPES]
-        shapes = [w for w in only if w in SHAPES]
-        return (not names or self.fault.name in names or self.fault.kind in names) and \
-            (not shapes or self.shape in shapes)
+        return wanted(only, self.names(), (SHAPES, ('contended', 'alone'), ('tokio',)))
 
     def path(self, root):
         return os.path.join(root, folder(self.mode), 'release/truth-tokio')
@@ -166,14 +180,26 @@ class TokioDraw:
         return ['--shape', self.shape, '--fault', self.fault.name, '--style', self.style,
                 '--place', self.place, '--runtime', self.runtime, '--many', str(self.many),
                 '--size-ms', f'{self.size_ms:.4f}', '--period-ms', f'{self.period_ms:.3f}',
-                '--work-us', str(self.work_us), '--threads', str(self.threads),
+                '--work-us', str(self.work_us), '--threads', str(self.threads), '--cpu', str(self.cpu),
                 '--seconds', str(self.seconds), '--seed', str(self.seed)]
 
     def text(self):
         size = f'{self.size_ms:.3g} ms every {self.period_ms:.0f} ms, ' if self.fault.sized else ''
         many = f', {self.many} tasks' if self.many else ''
+        many += f', {self.neighbours} neighbours on its CPU' if self.neighbours else ''
         return f'{self.mode} {self.shape} {self.fault.name}: {size}{self.rate:.0f}/s of ' \
             f'{self.work_us} us, runtime {self.runtime}, {self.style}, {self.place}{many}'
+
+    def json(self):
+        return dict(vars(self), fault=self.fault.name)
+
+    @classmethod
+    def stored(cls, row):
+        draw = cls.__new__(cls)
+        draw.__dict__.update(row, fault=FAULTS[row['fault']])
+        if draw.alone:
+            draw.fault = draw.fault.of_crate()
+        return draw
 
 
 def folder(mode):

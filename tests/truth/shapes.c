@@ -28,14 +28,18 @@ static int serve(int fd)
 
 	if (n <= 0)
 		return n < 0 && errno == EAGAIN ? 1 : 0;
-	if (request >> 63)
+	if (request & FLOOD_BIT) {
 		flood_job();
-	else
-		serve_request();
-	if (!(request >> 63))
-		must(send(fd, &request, sizeof(request), MSG_NOSIGNAL) > 0 || errno == EPIPE ||
-			     errno == ECONNRESET,
-		     "send");
+		return 1;
+	}
+	if (request & FEED_BIT) {
+		feed_job();
+		return 1;
+	}
+	serve_request();
+	must(send(fd, &request, sizeof(request), MSG_NOSIGNAL) > 0 || errno == EPIPE ||
+		     errno == ECONNRESET,
+	     "send");
 	return 1;
 }
 
@@ -115,7 +119,10 @@ static void poll_shape(void)
 {
 	struct pollfd p[MAX_CONNECTIONS + 1] = {{.fd = listener, .events = POLLIN}};
 	nfds_t count = 1;
+	int unread = fault_is("unread") ? unread_fd() : -1;
 
+	if (unread >= 0)
+		p[count++] = (struct pollfd){.fd = unread, .events = POLLIN};
 	serving_thread();
 	while (!over()) {
 		int fd;
@@ -123,12 +130,90 @@ static void poll_shape(void)
 		if (poll(p, count, WAIT_MS) <= 0)
 			continue;
 		for (nfds_t i = 1; i < count; i++)
-			if (p[i].revents && !serve(p[i].fd)) {
+			if (p[i].revents && p[i].fd == unread) {
+				unread_job();
+			} else if (p[i].revents && !serve(p[i].fd)) {
 				close(p[i].fd);
 				p[i--] = p[--count];
 			}
 		while (p[0].revents && count <= MAX_CONNECTIONS && (fd = accepted(0)) >= 0)
 			p[count++] = (struct pollfd){.fd = fd, .events = POLLIN};
+	}
+}
+
+/* ------------------------------------------- a loop that knows nothing of its handlers */
+
+struct source {
+	int fd;
+	void (*handle)(struct source *s);
+};
+
+static void add_source(int fd, void (*handle)(struct source *s))
+{
+	struct source *s = malloc(sizeof(*s));
+	struct epoll_event e = {.events = EPOLLIN, .data.ptr = s};
+
+	must(s != NULL, "malloc");
+	*s = (struct source){fd, handle};
+	must(!epoll_ctl(epoll, EPOLL_CTL_ADD, fd, &e), "epoll_ctl");
+}
+
+static void remove_source(struct source *s)
+{
+	close(s->fd);
+	free(s);
+}
+
+static void on_flood(struct source *s)
+{
+	if (!flood_read_job(s->fd))
+		remove_source(s);
+}
+
+static void on_connection(struct source *s)
+{
+	uint64_t first;
+
+	/* The first message says what comes. */
+	if (recv(s->fd, &first, sizeof(first), MSG_PEEK) == sizeof(first) && first & FLOOD_BIT &&
+	    !(fault_is("flood")))
+		s->handle = on_flood;
+	else if (!serve(s->fd))
+		remove_source(s);
+}
+
+static void on_unread(struct source *s)
+{
+	(void)s;
+	unread_job();
+}
+
+static void on_listener(struct source *s)
+{
+	int fd;
+
+	(void)s;
+	while ((fd = accepted(0)) >= 0)
+		add_source(fd, on_connection);
+}
+
+static void generic_shape(void)
+{
+	struct epoll_event e[16];
+
+	leak_set = epoll = epoll_create1(EPOLL_CLOEXEC);
+	add_source(listener, on_listener);
+	if (fault_is("unread"))
+		add_source(unread_fd(), on_unread);
+	serving_thread();
+	while (!over()) {
+		int n = epoll_wait(epoll, e, 16, WAIT_MS);
+
+		for (int i = 0; i < n; i++) {
+			struct source *s = e[i].data.ptr;
+
+			s->handle(s);
+		}
 	}
 }
 
@@ -354,11 +439,14 @@ int main(int argc, char **argv)
 	parse(argc, argv);
 	shape = options.shape;
 	start_helpers();
+	start_supervisors();
 	listener = listen_and_tell();
 	if (!strcmp(shape, "epoll"))
 		epoll_shape(1);
-	else if (!strcmp(shape, "two-loops"))
-		epoll_shape(2);
+	else if (!strcmp(shape, "two-loops") || !strcmp(shape, "many-loops"))
+		epoll_shape(options.threads);
+	else if (!strcmp(shape, "generic"))
+		generic_shape();
 	else if (!strcmp(shape, "poll"))
 		poll_shape();
 	else if (!strcmp(shape, "shared"))

@@ -1,7 +1,7 @@
 /*
  * A server of tasks: a small runtime that records itself through tacho.h. One task for each
  * connection; workers share one queue; one of those that have nothing to do waits in epoll, the
- * others for a condition.
+ * others for a condition. Other tasks are woken again and again, by a thread or by a task.
  */
 #include "truth.h"
 
@@ -22,13 +22,19 @@
 
 struct task {
 	uint64_t id, request;
+	struct tacho_name *kind;
+	uint32_t (*poll)(struct task *t);
 	int fd;
 	int queued, running, woken; /* woken while it ran */
-	int answer;		    /* of the backend: 0 none, 1 waited for, 2 there */
+	int ended;
+	int answer; /* of the backend: 0 none, 1 waited for, 2 there */
 	struct task *next;
 };
 
 static struct tacho_name request_kind = TACHO_KIND("request");
+static struct tacho_name subscriber_kind = TACHO_KIND("subscriber");
+static struct tacho_name ticker_kind = TACHO_KIND("ticker");
+static struct tacho_name news_text = TACHO_TEXT("news");
 static struct tacho_name backend_text = TACHO_TEXT("the backend");
 static struct tacho_name input_text = TACHO_TEXT("a request");
 static struct tacho_name loops[] = {TACHO_LOOP("worker-0"), TACHO_LOOP("worker-1"),
@@ -39,6 +45,7 @@ static struct task *first, **last = &first;
 static int epoll, event, listener, driven, driver_waits, idle;
 static int backend[2];
 static unsigned asked;
+static struct task *subscribers[MAX_TASKS], *ticker;
 
 /* ------------------------------------------------------------------- the scheduler */
 
@@ -55,8 +62,12 @@ static void wake(struct task *t)
 	uint64_t one = 1;
 	int tell = 0;
 
-	tacho_wake(t->id);
 	pthread_mutex_lock(&lock);
+	if (t->ended) {
+		pthread_mutex_unlock(&lock);
+		return;
+	}
+	tacho_wake(t->id);
 	if (t->running)
 		t->woken = 1;
 	else if (!t->queued) {
@@ -78,15 +89,16 @@ static void watch(int fd, void *what, int how)
 	must(!epoll_ctl(epoll, how, fd, &e), "epoll_ctl");
 }
 
-static void spawn(int fd)
+static struct task *spawn(struct tacho_name *kind, uint32_t (*poll)(struct task *t))
 {
 	struct task *t = calloc(1, sizeof(*t));
 
 	must(t != NULL, "calloc");
 	t->id = tacho_task_new();
-	t->fd = fd;
-	tacho_task_spawn(t->id, &request_kind, 0, NULL);
-	watch(fd, t, EPOLL_CTL_ADD);
+	t->kind = kind;
+	t->poll = poll;
+	tacho_task_spawn(t->id, kind, 0, NULL);
+	return t;
 }
 
 /* --------------------------------------------------------------------- the tasks */
@@ -152,16 +164,93 @@ static uint32_t poll_request(struct task *t)
 	return TACHO_PENDING;
 }
 
+static void serve_connection(int fd)
+{
+	struct task *t = spawn(&request_kind, poll_request);
+
+	t->fd = fd;
+	watch(fd, t, EPOLL_CTL_ADD);
+}
+
+/* ------------------------------------------------------------ tasks that have a rhythm */
+
+static uint32_t poll_subscriber(struct task *t)
+{
+	COMPUTE(options.work_us * 1000 / 4);
+	if (fault_is("healthy-ends") && rhythm_stopped())
+		return TACHO_DONE;
+	/* Some runtimes tell what a task waits for, and where. */
+	if (options.seed & 1)
+		tacho_task_waits(t->id, &news_text, 0, options.seed & 2 ? TACHO_WITH_STACK : 0);
+	return TACHO_PENDING;
+}
+
+/* Whoever should wake them goes on, and does not wake them any more. */
+FAULT fault_stops_waking(void)
+{
+	uint64_t now = now_ns();
+
+	if (fault_is("rhythm") && rhythm_stopped())
+		return;
+	for (int i = 0; i < options.many; i++)
+		wake(subscribers[i]);
+	note("fault_stops_waking", now, now_ns());
+}
+
+static uint32_t poll_ticker(struct task *t)
+{
+	(void)t;
+	fault_stops_waking();
+	return TACHO_PENDING;
+}
+
+/* A thread, or a task that is woken by one. */
+static void *metronome(void *arg)
+{
+	uint64_t beat = options.seed;
+
+	pthread_setname_np(pthread_self(), "metronome");
+	while (!over()) {
+		beat = beat * 6364136223846793005u + 1442695040888963407u;
+		SLEEP(options.period_ns * (70 + (beat >> 33) % 60) / 100);
+		if (fault_is("healthy-ends") && rhythm_stopped())
+			break;
+		if (ticker)
+			wake(ticker);
+		else
+			fault_stops_waking();
+	}
+	/* The last time, they end. */
+	for (int i = 0; fault_is("healthy-ends") && i < options.many; i++)
+		wake(subscribers[i]);
+	return arg;
+}
+
+static void start_rhythm(void)
+{
+	pthread_t thread;
+
+	if (!fault_is("rhythm") && !fault_is("healthy-rhythm") && !fault_is("healthy-ends"))
+		return;
+	must(options.many <= MAX_TASKS, "--many");
+	for (int i = 0; i < options.many; i++)
+		subscribers[i] = spawn(&subscriber_kind, poll_subscriber);
+	if (!strcmp(options.queue, "task"))
+		ticker = spawn(&ticker_kind, poll_ticker);
+	must(!pthread_create(&thread, NULL, metronome, NULL), "pthread_create");
+}
+
 static void run(struct task *t)
 {
 	uint32_t result;
 
-	tacho_poll_begin(&request_kind, t->id);
-	result = poll_request(t);
+	tacho_poll_begin(t->kind, t->id);
+	result = t->poll(t);
 	tacho_poll_end(result);
 	pthread_mutex_lock(&lock);
 	t->running = 0;
-	if (result != TACHO_DONE && t->woken) {
+	t->ended = result == TACHO_DONE;
+	if (!t->ended && t->woken) {
 		t->woken = 0;
 		push(t);
 	}
@@ -184,7 +273,7 @@ static void on_ready(void *what)
 		watch(event, &event, EPOLL_CTL_MOD);
 	} else if (what == &listener) {
 		while ((fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK)) >= 0)
-			spawn(fd);
+			serve_connection(fd);
 		end_ns();
 		watch(listener, &listener, EPOLL_CTL_MOD);
 	} else {
@@ -287,6 +376,7 @@ int main(int argc, char **argv)
 	watch(listener, &listener, EPOLL_CTL_ADD);
 	for (intptr_t i = 0; i < options.threads; i++)
 		must(!pthread_create(&threads[i], NULL, worker, (void *)i), "pthread_create");
+	start_rhythm();
 	for (int i = 0; i < options.threads; i++)
 		pthread_join(threads[i], NULL);
 	write_truth();

@@ -2,8 +2,7 @@
 """Services of Tokio with planted faults, drawn at random, and whether the report is right about them.
 
     tokio.py [--seed N] [--draws N] [--only NAMES] [--mode run|stable|unstable|stable+run|unstable+run ...]
-    tokio.py --draw SEED [--keep FOLDER]
-    tokio.py --again FOLDER
+    tokio.py --draw SEED [--keep FOLDER]        what is kept is judged again by truth.py judge
     tokio.py --each N                           N draws of each fault
     tokio.py                                    what make test runs: a few, in two ways
     tokio.py --build                            builds what that needs, and runs nothing
@@ -14,11 +13,11 @@ As truth.py, for one program of Rust (tokio/) that is recorded in up to five way
 import argparse
 import contextlib
 import itertools
-import json
 import os
 import sys
 import time
 
+import libscore
 import libtokio
 import truth
 from libcases import BUILD, Place, Situation
@@ -47,16 +46,14 @@ def arguments():
     parser.add_argument('--unprivileged', action='store_true')
     parser.add_argument('--without-perf', action='store_true')
     parser.add_argument('--build', action='store_true', help='what it needs, and nothing else')
-    parser.add_argument('--keep', help='a folder for traces and truths, by mode')
-    parser.add_argument('--again', help='a folder of --keep: what is in it is judged again')
+    parser.add_argument('--keep', help='a folder for traces and truths, to be judged again')
     parser.add_argument('--json', help='a file for the results')
     options = parser.parse_args()
     if options.seed is None:
         options.seed = int(time.time() * 1000) % 1000000
     if os.environ.get('TACHO_SOAK') == '1' and not options.draws:
         options.each = options.each or 1
-    options.short = not (options.draws or options.each or options.draw or options.again
-                         or options.only)
+    options.short = not (options.draws or options.each or options.draw or options.only)
     options.mode = options.mode or list(SHORT_MODES if options.short else MODES)
     return options
 
@@ -65,10 +62,6 @@ def seeds(options, only):
     """Of the draws: the same for each mode."""
     if options.draw:
         return options.draw
-    if options.again:
-        return sorted({int(name) for mode in options.mode
-                       if os.path.isdir(os.path.join(options.again, mode))
-                       for name in os.listdir(os.path.join(options.again, mode))})
     numbers = itertools.count(options.seed * 10000)
     draws = (d for d in map(TokioDraw, numbers) if d.wanted(only))
     if options.draws:
@@ -113,34 +106,27 @@ def table(results, modes):
     for what, title in (('right', 'all that is due'), ('placed', 'its place'),
                         ('sized', 'its sizes')):
         lines.append(f'| **{title}** | ' + ' | '.join(
-            truth.share([r for r in counted if r.due and r.draw.mode == mode],
+            libscore.share([r for r in counted if r.due and r.draw.mode == mode],
                         what).replace('/', ' of ') for mode in modes) + ' |')
     return '\n'.join(lines) + f'\ndisturbed: {len(results) - len(counted)} of {len(results)}'
 
 
 def record_all(draws, situation, group, options):
     results = []
-    keep, again = options.keep, options.again
     for seed in draws:
         for mode in options.mode:
-            options.keep = keep and os.path.join(keep, mode)
-            options.again = again and os.path.join(again, mode)
-            if options.again and not os.path.isdir(os.path.join(options.again, str(seed))):
-                continue
             result = truth.judge(TokioDraw(seed, mode), situation, group, options)
             results.append(result)
             print(result.line(), flush=True)
             if options.json:
-                with open(options.json, 'w', encoding='utf-8') as f:
-                    json.dump([dict(r.json(), mode=r.draw.mode) for r in results], f, indent=1)
-    options.keep, options.again = keep, again
+                libscore.write_json(options.json, results)
     return results
 
 
 def main():
     options = arguments()
     only = [name for name in options.only.split(',') if name]
-    for mode in [] if options.again else list(options.mode):
+    for mode in list(options.mode):
         why = libtokio.build(mode, BUILD)
         if why:
             skip(f'services of Tokio, {mode}', why)

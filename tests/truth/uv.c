@@ -7,6 +7,7 @@
 #include <uv.h>
 
 #define TIMERS 8
+#define MANY_TIMERS 24 /* that leave the loop no time */
 
 struct connection {
 	uv_tcp_t tcp;
@@ -75,8 +76,12 @@ static void on_request(struct connection *c)
 {
 	struct reply *r;
 
-	if (c->request >> 63) {
+	if (c->request & FLOOD_BIT) {
 		flood_job();
+		return;
+	}
+	if (c->request & FEED_BIT) {
+		feed_job();
 		return;
 	}
 	r = malloc(sizeof(*r));
@@ -128,6 +133,9 @@ static void on_client(uv_stream_t *server, int status)
 	c->tcp.data = c;
 	must(!uv_accept(server, (uv_stream_t *)&c->tcp), "uv_accept");
 	uv_read_start((uv_stream_t *)&c->tcp, on_alloc, on_read);
+	/* One connection is all there is. */
+	if (!strcmp(options.shape, "single-uv"))
+		uv_close((uv_handle_t *)server, NULL);
 }
 
 static void on_time(uv_timer_t *t)
@@ -142,9 +150,49 @@ static void on_storm(uv_timer_t *t)
 	timer_job();
 }
 
+/* Asks for its next turn by itself. */
+static void on_rhythm(uv_timer_t *t)
+{
+	if (rhythm_job())
+		uv_timer_start(t, on_rhythm, options.period_ns / MS, 0);
+}
+
+static void on_unread(uv_poll_t *p, int status, int events)
+{
+	(void)p, (void)status, (void)events;
+	unread_job();
+}
+
+static int timers(void)
+{
+	if (fault_is("timers-full"))
+		return MANY_TIMERS;
+	return fault_is("timers") || fault_is("healthy-timers") ? TIMERS : 0;
+}
+
+static void start_others(void)
+{
+	static uv_timer_t storm[MANY_TIMERS], rhythm;
+	static uv_poll_t unread;
+	uint64_t ms = fault_is("healthy-timers") ? 10 : 1;
+
+	for (int i = 0; i < timers(); i++) {
+		uv_timer_init(loop, &storm[i]);
+		uv_timer_start(&storm[i], on_storm, ms, ms);
+	}
+	if (fault_is("timer-stops") || fault_is("healthy-rhythm")) {
+		uv_timer_init(loop, &rhythm);
+		uv_timer_start(&rhythm, on_rhythm, options.period_ns / MS, 0);
+	}
+	if (fault_is("unread")) {
+		uv_poll_init(loop, &unread, unread_fd());
+		uv_poll_start(&unread, UV_READABLE, on_unread);
+	}
+}
+
 int main(int argc, char **argv)
 {
-	static uv_timer_t watch, storm[TIMERS];
+	static uv_timer_t watch;
 	static uv_tcp_t server;
 
 	parse(argc, argv);
@@ -156,10 +204,7 @@ int main(int argc, char **argv)
 	must(!uv_listen((uv_stream_t *)&server, 128, on_client), "uv_listen");
 	uv_timer_init(loop, &watch);
 	uv_timer_start(&watch, on_time, 50, 50);
-	for (int i = 0; i < TIMERS && fault_is("timers"); i++) {
-		uv_timer_init(loop, &storm[i]);
-		uv_timer_start(&storm[i], on_storm, 1, 1);
-	}
+	start_others();
 	uv_run(loop, UV_RUN_DEFAULT);
 	write_truth();
 	_exit(0);

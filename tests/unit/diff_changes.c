@@ -19,6 +19,8 @@ struct shape {
 	uint64_t quick, slow;
 	uint32_t share;
 	uint32_t blocks; /* 0: all */
+	uint32_t polls;	 /* of a block; 0: all */
+	uint64_t wobble; /* ns: every second block takes so much more, the others less */
 	uint32_t kind;	 /* 0: KIND_A */
 };
 
@@ -31,10 +33,12 @@ static void side_make(struct side *s, const struct shape *shapes, uint32_t count
 	for (uint32_t i = 0; i < POLLS * TACHO__DIFF_BLOCKS; i++) {
 		for (uint32_t k = 0; k < count; k++) {
 			const struct shape *x = &shapes[k];
-			uint64_t ns = i % 8 < x->share ? x->quick : x->slow;
+			uint64_t ns = (i % 8 < x->share ? x->quick : x->slow) +
+				      (i / POLLS % 2 ? x->wobble : -x->wobble);
 			uint64_t at = (i + 1) * MS + k * MS / 4;
 
-			if (x->blocks && i / POLLS >= x->blocks)
+			if ((x->blocks && i / POLLS >= x->blocks) ||
+			    (x->polls && i % POLLS >= x->polls))
 				continue;
 			PUT(&s->m, at, POLL_BEGIN, x->kind ? x->kind : KIND_A, 7 + k);
 			PUT(&s->m, at + ns, POLL_END, 1);
@@ -90,8 +94,8 @@ static void a_tenth_is_a_change(void **state)
 	const struct shape a = {.slow = 100000}, b = {.slow = 125000};
 
 	(void)state;
-	assert_int_equal(from_to(100000, 109000), TACHO__CHANGE_NONE);
-	assert_int_equal(from_to(100000, 111000), TACHO__CHANGE_SLOWER);
+	assert_int_equal(from_to(100000, 109500), TACHO__CHANGE_NONE);
+	assert_int_equal(from_to(100000, 110500), TACHO__CHANGE_SLOWER);
 	assert_int_equal(from_to(100000, 91000), TACHO__CHANGE_NONE);
 	assert_int_equal(from_to(100000, 89000), TACHO__CHANGE_FASTER);
 	assert_int_equal(change(&a, 1, &b, 1, &(struct tacho__diff_options){.least = 0.26}),
@@ -150,6 +154,88 @@ static void what_kinds_have_in_common_is_taken_out(void **state)
 	assert_int_equal(change(before, 2, after, 2, NULL), TACHO__CHANGE_NONE);
 }
 
+/* Four blocks that are slower than so many before, beside two kinds that are as before. */
+static enum tacho__change after(uint32_t blocks)
+{
+	const struct shape before[] = {{.slow = 100000, .blocks = blocks},
+				       {.slow = 50000, .kind = KIND_B},
+				       {.slow = 60000, .kind = NAME}};
+	const struct shape now[] = {{.slow = 200000, .blocks = 4},
+				    {.slow = 50000, .kind = KIND_B},
+				    {.slow = 60000, .kind = NAME}};
+
+	return change(before, 3, now, 3, NULL);
+}
+
+/* One of three kinds does so once in 105 times, and once in 95 times. */
+static void what_chance_makes_is_no_change(void **state)
+{
+	(void)state;
+	assert_int_equal(after(15), TACHO__CHANGE_SLOWER);
+	assert_int_equal(after(14), TACHO__CHANGE_TOO_FEW);
+}
+
+static void a_block_has_several_values(void **state)
+{
+	const struct shape a = {.slow = 100000};
+
+	(void)state;
+	assert_int_equal(change(&a, 1, &(struct shape){.slow = 200000, .polls = 3}, 1, NULL),
+			 TACHO__CHANGE_SLOWER);
+	assert_int_equal(change(&a, 1, &(struct shape){.slow = 200000, .polls = 2}, 1, NULL),
+			 TACHO__CHANGE_TOO_FEW);
+}
+
+/* Its quartiles are 10 % apart: the logarithms of the ratios are 0.152 and 0.148. */
+static void a_change_is_larger_than_what_comes_and_goes_in_one_run(void **state)
+{
+	const struct shape a = {.slow = 100000, .wobble = 5000};
+
+	(void)state;
+	assert_int_equal(change(&a, 1, &(struct shape){.slow = 116420}, 1, NULL),
+			 TACHO__CHANGE_SLOWER);
+	assert_int_equal(change(&a, 1, &(struct shape){.slow = 115950}, 1, NULL),
+			 TACHO__CHANGE_NONE);
+}
+
+/* Of KIND_A, which takes as long as before, while two others go from `from` to these times. */
+static enum tacho__change beside(uint64_t from, uint64_t b, uint64_t name)
+{
+	const struct shape before[] = {
+		{.slow = 100000}, {.slow = from, .kind = KIND_B}, {.slow = from, .kind = NAME}};
+	const struct shape after[] = {
+		{.slow = 100000}, {.slow = b, .kind = KIND_B}, {.slow = name, .kind = NAME}};
+
+	return change(before, 3, after, 3, NULL);
+}
+
+static void kinds_that_change_nearly_alike_change_together(void **state)
+{
+	(void)state;
+	assert_int_equal(beside(100000, 125000, 131000), TACHO__CHANGE_FASTER);
+	assert_int_equal(beside(100000, 125000, 131500), TACHO__CHANGE_NONE);
+}
+
+static void what_is_short_has_nothing_in_common_with_others(void **state)
+{
+	(void)state;
+	assert_int_equal(beside(2050, 2560, 2560), TACHO__CHANGE_FASTER);
+	assert_int_equal(beside(1950, 2440, 2440), TACHO__CHANGE_NONE);
+}
+
+/* All are a quarter slower. */
+static void two_kinds_have_nothing_in_common(void **state)
+{
+	const struct shape before[] = {
+		{.slow = 100000}, {.slow = 50000, .kind = KIND_B}, {.slow = 60000, .kind = NAME}};
+	const struct shape after[] = {
+		{.slow = 125000}, {.slow = 62500, .kind = KIND_B}, {.slow = 75000, .kind = NAME}};
+
+	(void)state;
+	assert_int_equal(change(before, 3, after, 3, NULL), TACHO__CHANGE_NONE);
+	assert_int_equal(change(before, 2, after, 2, NULL), TACHO__CHANGE_SLOWER);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +244,12 @@ int main(void)
 		cmocka_unit_test(the_lower_quartile_has_to_change_too),
 		cmocka_unit_test(few_blocks_tell_nothing),
 		cmocka_unit_test(what_kinds_have_in_common_is_taken_out),
+		cmocka_unit_test(what_chance_makes_is_no_change),
+		cmocka_unit_test(a_block_has_several_values),
+		cmocka_unit_test(a_change_is_larger_than_what_comes_and_goes_in_one_run),
+		cmocka_unit_test(kinds_that_change_nearly_alike_change_together),
+		cmocka_unit_test(what_is_short_has_nothing_in_common_with_others),
+		cmocka_unit_test(two_kinds_have_nothing_in_common),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

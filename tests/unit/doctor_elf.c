@@ -1,4 +1,5 @@
 /* What `tacho doctor` reads from ELF files: of good ones, and of ones that lie. */
+#include <elf.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <setjmp.h>
@@ -14,6 +15,7 @@
 
 #include <cmocka.h>
 
+#include "doctor/libraries.h"
 #include "doctor/program_elf.h"
 
 /* One that this program defines, and one that it does not. */
@@ -49,6 +51,57 @@ static void what_is_no_program_is_refused(void **state)
 	assert_int_equal(f.functions, 0);
 }
 
+struct seen {
+	unsigned found, missing;
+	bool libc;
+};
+
+static void see(void *arg, const char *name, const char *path)
+{
+	struct seen *s = arg;
+
+	s->found += path != NULL;
+	s->missing += !path;
+	s->libc |= path && strstr(name, "libc.so") != NULL;
+}
+
+/* The linker of this program, as its file names it. */
+static const char *own_linker(void)
+{
+	static char text[256];
+	int fd = open("/proc/self/exe", O_RDONLY | O_CLOEXEC);
+	uint8_t head[4096];
+	ssize_t n = pread(fd, head, sizeof(head), 0);
+
+	close(fd);
+	for (ssize_t i = 0; i + 8 < n; i++)
+		if (!memcmp(head + i, "/lib", 4)) {
+			snprintf(text, sizeof(text), "%.255s", (char *)head + i);
+			break;
+		}
+	return text;
+}
+
+static void libraries_of_a_program_are_found(void **state)
+{
+	struct seen seen = {0};
+	const struct tacho__libraries to = {.see = see, .arg = &seen};
+
+	const char *under = getenv("TACHO_TEST_UNDER");
+
+	(void)state;
+	if (!own_linker()[0] || (under && !strcmp(under, "arm64"))) {
+		puts("reason: the libraries of this program are not those of the host");
+		skip();
+	}
+	assert_true(tacho__libraries("/proc/self/exe", own_linker(), &to));
+	assert_true(seen.libc);
+	assert_int_equal(seen.missing, 0);
+	assert_false(tacho__libraries("/dev/null", own_linker(), &to));
+	assert_false(tacho__libraries("/nowhere", own_linker(), &to));
+	assert_false(tacho__libraries("/proc/self/exe", "", &to));
+}
+
 static uint64_t next_random(uint64_t *x)
 {
 	*x ^= *x << 13;
@@ -81,11 +134,25 @@ static uint8_t *small_file(size_t *size)
 	return NULL;
 }
 
+static uint64_t dynamic_section(const uint8_t *file)
+{
+	Elf64_Ehdr head;
+	Elf64_Phdr segment;
+
+	memcpy(&head, file, sizeof(head));
+	for (unsigned i = 0; i < head.e_phnum; i++) {
+		memcpy(&segment, file + head.e_phoff + i * sizeof(segment), sizeof(segment));
+		if (segment.p_type == PT_DYNAMIC)
+			return segment.p_offset;
+	}
+	return 64;
+}
+
 static void damage_is_survived(void **state)
 {
 	size_t size, shown;
 	uint8_t *good = small_file(&size), *bad = malloc(size);
-	uint64_t x = 88172645463325252u, headers;
+	uint64_t x = 88172645463325252u, headers, dynamic;
 	int fd = memfd_create("elf", MFD_CLOEXEC), refused = 0, taken = 0;
 	char path[64];
 
@@ -93,15 +160,19 @@ static void damage_is_survived(void **state)
 	assert_true(fd >= 0);
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	memcpy(&headers, good + 40, sizeof(headers)); /* e_shoff */
+	dynamic = dynamic_section(good);
 	for (int round = 0; round < 1500; round++) {
+		struct seen seen = {0};
+		const struct tacho__libraries to = {.see = see, .arg = &seen};
 		struct tacho__elf_facts f;
 
 		memcpy(bad, good, size);
 		shown = round % 5 ? size : next_random(&x) % (round % 10 ? size : 200);
 		for (uint64_t n = next_random(&x) % 6; n; n--) {
-			uint64_t where = next_random(&x) % 3;
+			uint64_t where = next_random(&x) % 4;
 			uint64_t at = where == 0   ? 16 + next_random(&x) % 800
 				      : where == 1 ? headers + next_random(&x) % 1500
+				      : where == 2 ? dynamic + next_random(&x) % 512
 						   : next_random(&x) % size;
 			uint64_t value = next_random(&x) >> (next_random(&x) % 64);
 
@@ -114,6 +185,8 @@ static void damage_is_survived(void **state)
 			refused++;
 		else
 			taken++;
+		tacho__libraries(path, "/lib/ld-linux.so", &to);
+		tacho__libraries(path, "/lib/ld-musl-any.so.1", &to);
 		assert_true(f.build_id_size <= sizeof(f.build_id) && f.framed <= f.functions);
 	}
 	assert_true(refused > 50 && taken > 50);
@@ -127,6 +200,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_program_tells_what_it_is),
 		cmocka_unit_test(what_is_no_program_is_refused),
+		cmocka_unit_test(libraries_of_a_program_are_found),
 		cmocka_unit_test(damage_is_survived),
 	};
 

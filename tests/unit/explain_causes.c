@@ -199,7 +199,7 @@ static void a_loop_that_is_full_comes_before_what_was_long_once(void **state)
 	put_full(&x.m, 990 * MS, 100 * MS);
 	explain(&x);
 	assert_non_null(found(x.e, "long-callback", 0));
-	assert_string_equal(x.e->findings[0].rule, "loop-saturated");
+	assert_int_equal(x.e->findings[0].rule, TACHO__RULE_LOOP_SATURATED);
 	end(&x);
 }
 
@@ -368,6 +368,36 @@ static void who_oversleeps_was_stopped(void **state)
 	end(&x);
 }
 
+/* Turns of 30 ms, so many of which have a sample that says that all of it ran. */
+static int is_seen(uint32_t samples)
+{
+	struct explained x;
+	int is;
+
+	begin_sampled(&x.m);
+	trace_stream(&x.m, 1, 0);
+	PUT(&x.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 4; i++) {
+		PUT(&x.m, (200 * i + 100) * MS, UNPARK, 2);
+		if (i < samples)
+			PUT(&x.m, (200 * i + 105) * MS, SAMPLE_FRAMES, 0, 0, 30 * MS, CODE + 0x1000,
+			    CODE + 0x5000);
+		PUT(&x.m, (200 * i + 130) * MS, PARK, LOOP_1);
+	}
+	PUT(&x.m, 1000 * MS, UNPARK, 0);
+	explain(&x);
+	is = found(x.e, "long-callback", 0) != NULL;
+	end(&x);
+	return is;
+}
+
+static void few_samples_do_not_show_that_code_ran(void **state)
+{
+	(void)state;
+	assert_true(is_seen(3));
+	assert_false(is_seen(2));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -381,6 +411,7 @@ int main(void)
 		cmocka_unit_test(functions_that_take_turns_in_the_same_callbacks_are_one_cause),
 		cmocka_unit_test(locks_that_are_held_in_one_place_are_one_cause),
 		cmocka_unit_test(who_oversleeps_was_stopped),
+		cmocka_unit_test(few_samples_do_not_show_that_code_ran),
 		cmocka_unit_test(
 			polls_that_are_far_longer_than_their_like_count_by_what_waits_in_the_kernel),
 	};

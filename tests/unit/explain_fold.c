@@ -1,115 +1,151 @@
-/* Which finding explains which (explain/fold.c): each condition on both sides. */
+/* Which finding explains which, and which comes first (explain/fold.c): each condition on both sides. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
-#include <stdint.h>
-#include <string.h>
-
 #include <cmocka.h>
 
-#include "explain/rules.h"
-
-#define CAUSE(name) \
-	.rule = name, .severity = TACHO__SEVERITY_WARNING, .cost_ns = 100, .rank_ns = 100
-#define SYMPTOM(name) \
-	.rule = name, .severity = TACHO__SEVERITY_WARNING, .cost_ns = 50, .rank_ns = 50
+#include "explain_drawn.h"
 
 /* Whether the first explains the second. */
-static int explains(struct tacho__finding cause, struct tacho__finding symptom)
+static int explains(const char *cause, const char *symptom)
 {
-	struct tacho__finding findings[2] = {cause, symptom};
-	struct tacho__explained processes[2] = {{.events = 1}, {.events = 1}};
-	struct tacho__explanation out = {
-		.findings = findings, .count = 2, .processes = processes, .process_count = 2};
-	struct tacho__explaining x = {.out = &out};
+	char lines[512];
+	struct drawing *d;
+	int is;
 
-	findings[0].folded_into = findings[1].folded_into = -1;
-	tacho__fold(&x);
+	snprintf(lines, sizeof(lines), "%s cost 100 waiting 100\n%s cost 50 waiting 50", cause,
+		 symptom);
+	d = draw(lines, 0);
+	is = d->e.count == 2 && d->e.findings[1].folded_into == 0;
 	/* What is folded stands behind what it is folded into. */
-	if (findings[1].folded_into == 0)
-		assert_string_equal(findings[1].rule, symptom.rule);
-	return findings[1].folded_into == 0;
+	if (is)
+		assert_non_null(strstr(symptom, tacho__rules[d->e.findings[1].rule].id));
+	undraw(d);
+	return is;
 }
 
 static void what_happens_in_another_process_explains_nothing(void **state)
 {
 	(void)state;
-	assert_true(explains((struct tacho__finding){CAUSE("blocking-call"), .process = 1},
-			     (struct tacho__finding){SYMPTOM("wake-latency"), .process = 1}));
-	assert_false(explains((struct tacho__finding){CAUSE("blocking-call"), .process = 0},
-			      (struct tacho__finding){SYMPTOM("wake-latency"), .process = 1}));
+	assert_true(explains("1 warning blocking-call", "1 warning wake-latency"));
+	assert_false(explains("0 warning blocking-call", "1 warning wake-latency"));
 }
 
 static void what_happens_on_another_loop_explains_nothing(void **state)
 {
 	(void)state;
-	assert_true(explains((struct tacho__finding){CAUSE("blocking-call"), .loop = 3},
-			     (struct tacho__finding){SYMPTOM("timer-late"), .loop = 3}));
-	assert_false(explains((struct tacho__finding){CAUSE("blocking-call"), .loop = 4},
-			      (struct tacho__finding){SYMPTOM("timer-late"), .loop = 3}));
+	assert_true(explains("0 warning blocking-call loop 3", "0 warning timer-late loop 3"));
+	assert_false(explains("0 warning blocking-call loop 4", "0 warning timer-late loop 3"));
 	/* Where one of the two is not known it does. */
-	assert_true(explains((struct tacho__finding){CAUSE("blocking-call")},
-			     (struct tacho__finding){SYMPTOM("timer-late"), .loop = 3}));
-	assert_true(explains((struct tacho__finding){CAUSE("blocking-call"), .loop = 4},
-			     (struct tacho__finding){SYMPTOM("timer-late")}));
+	assert_true(explains("0 warning blocking-call", "0 warning timer-late loop 3"));
+	assert_true(explains("0 warning blocking-call loop 4", "0 warning timer-late"));
 	/* A pool is every loop's. */
-	assert_true(explains((struct tacho__finding){CAUSE("pool-exhausted"), .loop = 4},
-			     (struct tacho__finding){SYMPTOM("timer-late"), .loop = 3}));
+	assert_true(explains("0 warning pool-exhausted loop 4", "0 warning timer-late loop 3"));
 }
 
 static void a_loop_that_lacks_a_cpu_does_not_ask_for_nothing(void **state)
 {
 	(void)state;
-	assert_true(explains((struct tacho__finding){CAUSE("timer-storm")},
-			     (struct tacho__finding){SYMPTOM("futile-wakeups")}));
-	assert_false(explains((struct tacho__finding){CAUSE("kernel-scheduling-delay")},
-			      (struct tacho__finding){SYMPTOM("futile-wakeups")}));
-	assert_false(explains((struct tacho__finding){CAUSE("cpu-throttled")},
-			      (struct tacho__finding){SYMPTOM("futile-wakeups")}));
+	assert_true(explains("0 warning timer-storm", "0 warning futile-wakeups"));
+	assert_false(explains("0 warning kernel-scheduling-delay", "0 warning futile-wakeups"));
+	assert_false(explains("0 warning cpu-throttled", "0 warning futile-wakeups"));
 }
 
 static void a_wait_for_room_is_explained_by_its_pool_alone(void **state)
 {
-	struct tacho__finding waits = {SYMPTOM("blocking-call"), .pool = 1};
+	const char *waits = "0 warning blocking-call pool 1";
 
 	(void)state;
-	assert_true(explains((struct tacho__finding){CAUSE("pool-exhausted"), .pool = 1}, waits));
-	assert_false(explains((struct tacho__finding){CAUSE("pool-exhausted"), .pool = 2}, waits));
-	assert_false(explains((struct tacho__finding){CAUSE("pool-exhausted")}, waits));
-	assert_false(explains((struct tacho__finding){CAUSE("lock-contention")}, waits));
+	assert_true(explains("0 warning pool-exhausted pool 1", waits));
+	assert_false(explains("0 warning pool-exhausted pool 2", waits));
+	assert_false(explains("0 warning pool-exhausted", waits));
+	assert_false(explains("0 warning lock-contention", waits));
 }
 
-static void a_full_loop_is_explained_by_half_of_what_fills_it(void **state)
+static void a_full_loop_is_explained_by_a_quarter_of_what_fills_it(void **state)
 {
-	struct tacho__finding cause = {CAUSE("long-callback"), .loop = 3};
-	struct tacho__finding full = {SYMPTOM("loop-saturated"), .loop = 3};
-
 	(void)state;
-	full.cost_ns = 200;
-	assert_true(explains(cause, full));
-	full.cost_ns = 202;
-	assert_false(explains(cause, full));
-	full.cost_ns = 200;
-	cause.loop = 4;
-	assert_false(explains(cause, full));
+	becomes("0 warning long-callback loop 3 cost 100 waiting 9\n"
+		"0 warning loop-saturated loop 3 cost 400 waiting 10",
+		"warning long-callback in 1 of 1\n"
+		"warning loop-saturated in 1 of 1, explained by 0\n");
+	becomes("0 warning long-callback loop 3 cost 100 waiting 9\n"
+		"0 warning loop-saturated loop 3 cost 404 waiting 10",
+		"warning loop-saturated in 1 of 1\n"
+		"warning long-callback in 1 of 1\n");
+	becomes("0 warning long-callback loop 4 cost 100 waiting 9\n"
+		"0 warning loop-saturated loop 3 cost 400 waiting 10",
+		"warning loop-saturated in 1 of 1\n"
+		"warning long-callback in 1 of 1\n");
 }
 
 static void a_note_or_a_symptom_explains_nothing(void **state)
 {
-	struct tacho__finding note = {CAUSE("blocking-call")};
-
 	(void)state;
-	note.severity = TACHO__SEVERITY_INFO;
-	assert_false(explains(note, (struct tacho__finding){SYMPTOM("wake-latency")}));
-	assert_false(explains((struct tacho__finding){CAUSE("timer-late")},
-			      (struct tacho__finding){SYMPTOM("wake-latency")}));
+	assert_false(explains("0 info blocking-call", "0 warning wake-latency"));
+	assert_false(explains("0 warning timer-late", "0 warning wake-latency"));
 	/* Nor does a cause explain a cause, but a quota the want of a CPU. */
-	assert_false(explains((struct tacho__finding){CAUSE("blocking-call")},
-			      (struct tacho__finding){SYMPTOM("lock-contention")}));
-	assert_false(explains((struct tacho__finding){CAUSE("blocking-call")},
-			      (struct tacho__finding){SYMPTOM("kernel-scheduling-delay")}));
-	assert_true(explains((struct tacho__finding){CAUSE("cpu-throttled")},
-			     (struct tacho__finding){SYMPTOM("kernel-scheduling-delay")}));
+	assert_false(explains("0 warning blocking-call", "0 warning lock-contention"));
+	assert_false(explains("0 warning blocking-call", "0 warning kernel-scheduling-delay"));
+	assert_true(explains("0 warning cpu-throttled", "0 warning kernel-scheduling-delay"));
+}
+
+/* ----------------------------------------------------------------------- the order */
+
+static void a_critical_finding_stands_above_a_warning_and_that_above_a_note(void **state)
+{
+	(void)state;
+	becomes("0 info end at a waiting 900\n"
+		"0 warning blocking-call at b waiting 800\n"
+		"0 critical kernel-scheduling-delay waiting 20\n"
+		"0 critical write-backlog\n",
+		"critical kernel-scheduling-delay in 1 of 1\n"
+		"critical write-backlog in 1 of 1, a condition\n"
+		"warning blocking-call at b in 1 of 1\n"
+		"info end at a in 1 of 1\n");
+}
+
+static void waiting_ranks_and_time_does_not(void **state)
+{
+	(void)state;
+	becomes("0 warning blocking-call at a waiting 30 cost 500\n"
+		"0 warning kernel-scheduling-delay waiting 31 cost 1\n"
+		"0 warning long-callback at b waiting 32\n",
+		"warning long-callback at b in 1 of 1\n"
+		"warning kernel-scheduling-delay in 1 of 1\n"
+		"warning blocking-call at a in 1 of 1\n");
+}
+
+static void what_nobody_waits_for_is_a_condition_behind_those_of_its_severity(void **state)
+{
+	(void)state;
+	becomes("0 warning handle-leak at a cost 900\n"
+		"0 warning blocking-call at b waiting 1\n",
+		"warning blocking-call at b in 1 of 1\n"
+		"warning handle-leak at a in 1 of 1, a condition\n");
+	/* Conditions have no rank: causes first, in the order of the table. */
+	becomes("0 warning downstream-wait at a cost 900\n"
+		"0 warning handle-leak at b\n"
+		"0 warning task-leak at c\n",
+		"warning task-leak at c in 1 of 1, a condition\n"
+		"warning handle-leak at b in 1 of 1, a condition\n"
+		"warning downstream-wait at a in 1 of 1, a condition\n");
+}
+
+static void ends_and_hangs_come_first_whatever_waited(void **state)
+{
+	(void)state;
+	becomes("0 critical blocking-call at a waiting 900\n"
+		"0 critical hang at b\n"
+		"0 critical crash at c\n",
+		"critical crash at c in 1 of 1\n"
+		"critical hang at b in 1 of 1\n"
+		"critical blocking-call at a in 1 of 1\n");
+	/* A crash that the program survived is a note. */
+	becomes("0 warning blocking-call at a waiting 900\n"
+		"0 info crash at c\n",
+		"warning blocking-call at a in 1 of 1\n"
+		"info crash at c in 1 of 1, a condition\n");
 }
 
 int main(void)
@@ -119,8 +155,12 @@ int main(void)
 		cmocka_unit_test(what_happens_on_another_loop_explains_nothing),
 		cmocka_unit_test(a_loop_that_lacks_a_cpu_does_not_ask_for_nothing),
 		cmocka_unit_test(a_wait_for_room_is_explained_by_its_pool_alone),
-		cmocka_unit_test(a_full_loop_is_explained_by_half_of_what_fills_it),
+		cmocka_unit_test(a_full_loop_is_explained_by_a_quarter_of_what_fills_it),
 		cmocka_unit_test(a_note_or_a_symptom_explains_nothing),
+		cmocka_unit_test(a_critical_finding_stands_above_a_warning_and_that_above_a_note),
+		cmocka_unit_test(waiting_ranks_and_time_does_not),
+		cmocka_unit_test(what_nobody_waits_for_is_a_condition_behind_those_of_its_severity),
+		cmocka_unit_test(ends_and_hangs_come_first_whatever_waited),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -47,8 +47,9 @@ static const struct tacho__finding *hang(struct hung *h, enum inside in, const c
 	h->e = tacho__explain(h->reader, NULL, &error);
 	assert_non_null(h->e);
 	for (uint32_t i = 0; i < h->e->count; i++) {
-		print_message("%s: %s\n", h->e->findings[i].rule, h->e->findings[i].summary);
-		if (strcmp(h->e->findings[i].rule, rule) == 0)
+		print_message("%s: %s\n", tacho__rules[h->e->findings[i].rule].id,
+			      h->e->findings[i].summary);
+		if (strcmp(tacho__rules[h->e->findings[i].rule].id, rule) == 0)
 			return &h->e->findings[i];
 	}
 	fail();

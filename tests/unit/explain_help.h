@@ -16,7 +16,7 @@ struct explained {
 };
 
 /* In the state `state`: 2 it records, 4 it has ended in order. */
-static inline void begin(struct trace *m, uint64_t state)
+static inline void begin_process(struct trace *m, uint64_t state, uint32_t pid)
 {
 	static const uint8_t boot[16] = {9, 9, 9};
 	static const char path[] = "/bin/server";
@@ -28,7 +28,7 @@ static inline void begin(struct trace *m, uint64_t state)
 
 	memset(m, 0, sizeof(*m));
 	tb_init(&m->t);
-	tb_meta_u64(&p, TACHO_META_PID, 1);
+	tb_meta_u64(&p, TACHO_META_PID, pid);
 	tb_meta_u64(&p, TACHO_META_START_TIME, 5);
 	tb_meta_put(&p, TACHO_META_BOOT_ID, boot, 16);
 	tb_meta_u64(&p, TACHO_META_CREATED_MONO, 500);
@@ -49,6 +49,11 @@ static inline void begin(struct trace *m, uint64_t state)
 	free(p.data);
 }
 
+static inline void begin(struct trace *m, uint64_t state)
+{
+	begin_process(m, state, 1);
+}
+
 static inline struct tacho__explanation *explain(struct explained *x)
 {
 	int error;
@@ -58,7 +63,8 @@ static inline struct tacho__explanation *explain(struct explained *x)
 	assert_non_null(x->e);
 	assert_int_equal(tacho_read_problem_count(x->reader), 0);
 	for (uint32_t i = 0; i < x->e->count; i++)
-		print_message("%s: %s\n", x->e->findings[i].rule, x->e->findings[i].summary);
+		print_message("%s: %s\n", tacho__rules[x->e->findings[i].rule].id,
+			      x->e->findings[i].summary);
 	print_message("%s: %s\n", x->e->verdict.category, x->e->verdict.summary);
 	return x->e;
 }
@@ -75,7 +81,7 @@ static inline const struct tacho__finding *found(const struct tacho__explanation
 						 const char *rule, uint32_t n)
 {
 	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, rule) == 0 && !n--)
+		if (strcmp(tacho__rules[e->findings[i].rule].id, rule) == 0 && !n--)
 			return &e->findings[i];
 	return NULL;
 }

@@ -43,7 +43,7 @@ static void round_of(struct trace *m, uint64_t at, uint32_t tasks, uint32_t othe
 static int has(const struct tacho__explanation *e, const char *rule)
 {
 	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, rule) == 0)
+		if (strcmp(tacho__rules[e->findings[i].rule].id, rule) == 0)
 			return 1;
 	return 0;
 }
@@ -69,14 +69,14 @@ static int storms(uint32_t tasks, uint32_t other)
 	for (uint32_t i = 0; i < e->count; i++) {
 		const struct tacho__finding *f = &e->findings[i];
 
-		if (strcmp(f->rule, "wake-storm") != 0)
+		if (f->rule != TACHO__RULE_WAKE_STORM)
 			continue;
 		found = 1;
 		assert_non_null(
 			strstr(f->summary, "kind b wakes up to 200 tasks at once (kind a)"));
 		assert_string_equal(f->where[0].function, "kind a");
 		/* From the wake of the other to its poll, but for the last of the tasks' polls. */
-		assert_in_range((uint64_t)f->cost_ns, TIMES * 9 * MS, TIMES * 10 * MS);
+		assert_in_range((uint64_t)f->waiting_ns, TIMES * 9 * MS, TIMES * 10 * MS);
 	}
 	assert_int_equal(has(e, "wake-latency"), other && tasks == 200);
 	tacho__explanation_free(e);

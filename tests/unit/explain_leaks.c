@@ -133,17 +133,14 @@ static struct tacho__explanation *explain(struct trace *m, struct tacho_reader *
 static const struct tacho__finding *found(const struct tacho__explanation *e, const char *rule)
 {
 	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, rule) == 0)
+		if (strcmp(tacho__rules[e->findings[i].rule].id, rule) == 0)
 			return &e->findings[i];
 	return NULL;
 }
 
 static const char *why(const struct tacho__explanation *e)
 {
-	for (uint32_t i = 0; i < e->coverage_count; i++)
-		if (strcmp(e->coverage[i].rule, "handle-leak") == 0)
-			return e->coverage[i].why;
-	return "";
+	return e->coverage[TACHO__RULE_HANDLE_LEAK].why;
 }
 
 static uint32_t count_of(const struct tacho__explanation *e, const char *rule)
@@ -151,7 +148,7 @@ static uint32_t count_of(const struct tacho__explanation *e, const char *rule)
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < e->count; i++)
-		n += strcmp(e->findings[i].rule, rule) == 0;
+		n += strcmp(tacho__rules[e->findings[i].rule].id, rule) == 0;
 	return n;
 }
 
@@ -299,6 +296,79 @@ static void threads_are_no_tasks_that_never_end(void **state)
 	}
 }
 
+/* How many handles there are when so many turns of all were done. */
+static int64_t after(uint64_t turns, uint64_t all)
+{
+	return (int64_t)(20 + 1000 * turns / all);
+}
+
+/* Handles that pile up evenly by work, in turns of which half are in the last tenth of the time; from
+   begin to end it takes `ns`, in a window that is half as long again. */
+static int leaks_in(uint64_t turns, uint64_t ns, int even)
+{
+	struct tacho__explanation *e;
+	struct tacho_reader *reader;
+	struct trace m;
+	int is;
+
+	trace_begin(&m);
+	define(&m);
+	trace_stream(&m, 1, 0);
+	PUT(&m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < turns; i++) {
+		uint64_t half = turns / 2, at = i * ns / (turns - 1);
+
+		if (!even)
+			at = i < half ? i * ns * 9 / 10 / half
+				      : ns * 9 / 10 + (i - half) * ns / 10 / (turns - half - 1);
+		PUT(&m, at + 1000, UNPARK, 1);
+		put_level(&m, at + 1000, TIMERS, after(i, turns));
+		PUT(&m, at + 2000, PARK, LOOP_1);
+	}
+	PUT(&m, ns * 3 / 2, UNPARK, 0);
+	e = explain(&m, &reader);
+	is = found(e, "handle-leak") != NULL;
+	tacho__explanation_free(e);
+	tacho_read_close(reader);
+	tb_free(&m.t);
+	return is;
+}
+
+static void what_grows_for_a_moment_is_no_leak(void **state)
+{
+	(void)state;
+	assert_true(leaks_in(100, 1050 * MS, 1));
+	assert_false(leaks_in(100, 970 * MS, 1));
+}
+
+/* In the last wait of the window nothing is done either. */
+static void with_few_turns_work_is_told_by_time(void **state)
+{
+	(void)state;
+	assert_true(leaks_in(64, 3000 * MS, 0));
+	assert_false(leaks_in(63, 3000 * MS, 0));
+}
+
+static int64_t connects(int64_t step)
+{
+	return 5 + 26 * step / 10;
+}
+
+static int64_t connects_less(int64_t step)
+{
+	return 5 + 24 * step / 10;
+}
+
+/* 10 for each step. */
+static void a_connection_has_a_few_handles(void **state)
+{
+	(void)state;
+	assert_false(judge(&(struct told){leaks, leaks, connects, TIMERS, 0, 0, NULL},
+			   "as the open connections do", ""));
+	assert_true(judge(&(struct told){leaks, leaks, connects_less, TIMERS, 0, 0, NULL},
+			  "pile up", ""));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -310,6 +380,9 @@ int main(void)
 		cmocka_unit_test(what_waits_for_a_full_loop_is_no_leak),
 		cmocka_unit_test(connections_and_gauges_of_the_program_are_no_leaks),
 		cmocka_unit_test(threads_are_no_tasks_that_never_end),
+		cmocka_unit_test(what_grows_for_a_moment_is_no_leak),
+		cmocka_unit_test(with_few_turns_work_is_told_by_time),
+		cmocka_unit_test(a_connection_has_a_few_handles),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

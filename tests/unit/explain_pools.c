@@ -111,16 +111,17 @@ static void a_pool_with_a_thread_that_waits_for_work_is_not_full(void **state)
 static const struct tacho__finding *find(const struct tacho__explanation *e)
 {
 	for (uint32_t i = 0; i < e->count; i++) {
-		print_message("%s: %s\n", e->findings[i].rule, e->findings[i].summary);
-		if (strcmp(e->findings[i].rule, "pool-exhausted") == 0)
+		print_message("%s: %s\n", tacho__rules[e->findings[i].rule].id,
+			      e->findings[i].summary);
+		if (e->findings[i].rule == TACHO__RULE_POOL_EXHAUSTED)
 			return &e->findings[i];
 	}
 	return NULL;
 }
 
-/* 20 pieces of work at a pool of one thread, which computes for 10 ms (`code`) or sleeps for 30 ms for
-   each: 10 or 20 wait at the end. */
-static struct tacho__explanation *explain_full(struct booked *b, int sleeps, int is_sampled)
+/* 20 pieces of work at a pool of one thread, which sleeps or computes for 30 ms for each; three samples see
+   so much of that run each. */
+static struct tacho__explanation *explain_full(struct booked *b, int sleeps, uint64_t sample_ns)
 {
 	uint32_t given = 0;
 	int error;
@@ -133,8 +134,9 @@ static struct tacho__explanation *explain_full(struct booked *b, int sleeps, int
 		given = at < 220 ? (uint32_t)(at - 10) / 10 : 20;
 		if (sleeps)
 			put_call(&b->m, (at + 30) * MS, SLEEP, 30 * MS);
-		for (uint64_t i = 5; is_sampled && i < 30; i += 10)
-			PUT(&b->m, (at + i) * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x10);
+		for (uint64_t i = 5; sample_ns && i < 30; i += 10)
+			PUT(&b->m, (at + i) * MS, SAMPLE_FRAMES, 0, 0, sample_ns,
+			    SERVER_CODE + 0x10);
 		QUEUE(&b->m, (at + 30) * MS, 0, given, 5);
 	}
 	b->reader = trace_reader(&b->m);
@@ -215,7 +217,7 @@ static void a_lock_that_a_pool_waits_for_is_the_cause(void **state)
 	e = tacho__explain(b.reader, NULL, &error);
 	assert_null(find(e));
 	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, "lock-contention") == 0)
+		if (e->findings[i].rule == TACHO__RULE_LOCK_CONTENTION)
 			f = &e->findings[i];
 	assert_non_null(f);
 	assert_non_null(strstr(f->summary, "work of a pool waits up to 29.0 ms for a lock"));
@@ -274,9 +276,9 @@ static void who_waits_for_room_in_its_queue_waits_for_the_pool(void **state)
 		for (uint32_t i = 0; i < e->count; i++) {
 			const struct tacho__finding *f = &e->findings[i];
 
-			print_message("%s: %s\n", f->rule, f->summary);
-			pool = strcmp(f->rule, "pool-exhausted") == 0 ? i : pool;
-			call = strcmp(f->rule, "blocking-call") == 0 ? i : call;
+			print_message("%s: %s\n", tacho__rules[f->rule].id, f->summary);
+			pool = f->rule == TACHO__RULE_POOL_EXHAUSTED ? i : pool;
+			call = f->rule == TACHO__RULE_BLOCKING_CALL ? i : call;
 		}
 		assert_true(pool < e->count && call < e->count);
 		assert_int_equal(e->findings[call].folded_into, room ? (int)pool : -1);
@@ -314,7 +316,7 @@ static void a_burst_is_no_full_pool(void **state)
 static void code_keeps_a_pool_if_it_runs(void **state)
 {
 	struct booked b;
-	struct tacho__explanation *e = explain_full(&b, 0, 1);
+	struct tacho__explanation *e = explain_full(&b, 0, 10 * MS);
 	const struct tacho__finding *f = find(e);
 
 	(void)state;
@@ -329,6 +331,92 @@ static void code_keeps_a_pool_if_it_runs(void **state)
 	book_end(&b);
 }
 
+static int is_kept_by_code(uint64_t sample_ns)
+{
+	struct booked b;
+	struct tacho__explanation *e = explain_full(&b, 0, sample_ns);
+	int is = find(e) != NULL;
+
+	tacho__explanation_free(e);
+	book_end(&b);
+	return is;
+}
+
+static void code_that_keeps_a_pool_runs_for_most_of_the_time(void **state)
+{
+	(void)state;
+	/* Of 680 ms, 60 times 8.1 and 7.7 ms. */
+	assert_true(is_kept_by_code(81 * MS / 10));
+	assert_false(is_kept_by_code(77 * MS / 10));
+}
+
+/* Work of libuv, six pieces at once in each of ten rounds, for four threads. It takes `ns`; the last two
+   pieces begin after `wait_ns`, or are done after that where begins are not seen. */
+struct libuv {
+	uint64_t ns, wait_ns;
+	int is_seen; /* when work begins */
+};
+
+static int waits_for_libuv(const struct libuv *w)
+{
+	struct tacho__explanation *e;
+	struct booked b;
+	int error, is;
+
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 0; i < 10; i++) {
+		uint64_t at = (100 * i + 10) * MS;
+
+		PUT(&b.m, at, UNPARK, 1);
+		for (uint64_t k = 0; k < 6; k++)
+			PUT(&b.m, at + k, WORK_SUBMIT, KIND_B, 0x100 * (i + 1) + k);
+		PUT(&b.m, at + 10, PARK, LOOP_1);
+		for (uint64_t k = 0; !w->is_seen && k < 6; k++) {
+			uint64_t done = at + (k < 4 ? w->ns : w->wait_ns) + k * 1000;
+
+			PUT(&b.m, done, UNPARK, 1);
+			PUT(&b.m, done, POLL_BEGIN, KIND_A, 0x100 * (i + 1) + k);
+			PUT(&b.m, done + 100, POLL_END, 1);
+			PUT(&b.m, done + 200, PARK, LOOP_1);
+		}
+	}
+	PUT(&b.m, 1000 * MS, UNPARK, 0);
+	for (uint32_t t = 0; w->is_seen && t < 4; t++) {
+		trace_stream(&b.m, 2 + t, 0);
+		for (uint64_t i = 0; i < 10; i++)
+			for (uint64_t k = t; k < 6; k += 4) {
+				uint64_t from = (100 * i + 10) * MS + (k < 4 ? 100 : w->wait_ns);
+
+				PUT(&b.m, from, WORK_BEGIN, KIND_B, 0x100 * (i + 1) + k);
+				PUT(&b.m, from + w->ns, WORK_END, 0, 0x100 * (i + 1) + k);
+			}
+	}
+	b.reader = trace_reader(&b.m);
+	b.l = NULL;
+	e = tacho__explain(b.reader, NULL, &error);
+	is = find(e) != NULL;
+	tacho__explanation_free(e);
+	book_end(&b);
+	return is;
+}
+
+static void a_pool_keeps_work_waiting_that_has_enough_to_do(void **state)
+{
+	(void)state;
+	/* All of it together takes four threads 10 x 6 x 1 ms / 4 = 15 ms. */
+	assert_true(waits_for_libuv(&(struct libuv){MS, 29 * MS, 1}));
+	assert_false(waits_for_libuv(&(struct libuv){MS, 31 * MS, 1}));
+}
+
+static void where_its_begin_is_not_seen_work_waits_that_takes_far_longer(void **state)
+{
+	(void)state;
+	assert_true(waits_for_libuv(&(struct libuv){3 * MS, 19 * MS, 0}));
+	assert_false(waits_for_libuv(&(struct libuv){3 * MS, 17 * MS, 0}));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -341,6 +429,9 @@ int main(void)
 		cmocka_unit_test(who_waits_for_room_in_its_queue_waits_for_the_pool),
 		cmocka_unit_test(a_burst_is_no_full_pool),
 		cmocka_unit_test(code_keeps_a_pool_if_it_runs),
+		cmocka_unit_test(code_that_keeps_a_pool_runs_for_most_of_the_time),
+		cmocka_unit_test(a_pool_keeps_work_waiting_that_has_enough_to_do),
+		cmocka_unit_test(where_its_begin_is_not_seen_work_waits_that_takes_far_longer),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -113,7 +113,7 @@ static struct tacho__explanation *explain(struct made *t, struct tacho_reader **
 static const struct tacho__finding *found(const struct tacho__explanation *e, const char *rule)
 {
 	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, rule) == 0)
+		if (strcmp(tacho__rules[e->findings[i].rule].id, rule) == 0)
 			return &e->findings[i];
 	return NULL;
 }
@@ -284,6 +284,36 @@ static void what_the_collector_takes_is_told(void **state)
 	check_busy("stop the world: stop trace", MS, 0, "stop-the-world", 0);
 }
 
+/* Stops of so many ms, three in ten seconds. */
+static int stops(uint64_t ms)
+{
+	struct tacho__explanation *e;
+	struct tacho_reader *reader;
+	struct made t;
+	int is;
+
+	begin(&t);
+	for (uint64_t i = 0; i < 100; i++) {
+		put(&t, TACHO_REC_UNPARK, 1, 0);
+		if (i % 33 == 1)
+			span(&t, "stop the world: GC mark termination", i + 1, ms * MS);
+		put(&t, TACHO_REC_PARK, t.loop, 0);
+		t.ns += 100 * MS;
+	}
+	e = explain(&t, &reader);
+	is = found(e, "stop-the-world") != NULL;
+	tacho__explanation_free(e);
+	tacho_read_close(reader);
+	return is;
+}
+
+static void a_few_stops_that_are_felt_are_told(void **state)
+{
+	(void)state;
+	assert_true(stops(52));
+	assert_false(stops(48));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -291,6 +321,7 @@ int main(void)
 		cmocka_unit_test(threads_of_a_pool_idle_in_functions_with_such_names),
 		cmocka_unit_test(who_holds_a_lock_of_tasks_for_most_of_the_time_is_named),
 		cmocka_unit_test(what_the_collector_takes_is_told),
+		cmocka_unit_test(a_few_stops_that_are_felt_are_told),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

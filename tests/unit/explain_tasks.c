@@ -124,7 +124,7 @@ static int is_stuck(const struct server *s)
 	e = tacho__explain(reader, NULL, &error);
 	assert_non_null(e);
 	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, "stuck-task") == 0)
+		if (e->findings[i].rule == TACHO__RULE_STUCK_TASK)
 			f = &e->findings[i];
 	print_message("%s\n", f ? f->summary : "none");
 	stuck = f != NULL;
@@ -191,7 +191,8 @@ static void tells_of_tasks(const char *thread, uint32_t loop, const char *text)
 	struct tacho_box_thread row = {
 		.state = TACHO_THREAD_LIVE, .number = 1, .tid = 1001, .start_ticks = T0};
 	struct trace m;
-	int error, seen = 0;
+	const struct tacho__coverage *c;
+	int error;
 
 	trace_begin(&m);
 	strcpy(row.name, thread);
@@ -204,13 +205,10 @@ static void tells_of_tasks(const char *thread, uint32_t loop, const char *text)
 	reader = trace_reader(&m);
 	e = tacho__explain(reader, NULL, &error);
 	assert_non_null(e);
-	for (uint32_t i = 0; i < e->coverage_count; i++)
-		if (strcmp(e->coverage[i].rule, "stuck-task") == 0) {
-			assert_int_equal(e->coverage[i].checked, !text[0]);
-			assert_non_null(strstr(e->coverage[i].why, text));
-			seen++;
-		}
-	assert_int_equal(seen, 1);
+	c = &e->coverage[TACHO__RULE_STUCK_TASK];
+	assert_true(c->is_known);
+	assert_int_equal(c->checked, !text[0]);
+	assert_non_null(strstr(c->why, text));
 	tacho__explanation_free(e);
 	tacho_read_close(reader);
 	tb_free(&m.t);
@@ -273,7 +271,7 @@ static int is_forsaken(int what)
 	e = tacho__explain(reader, NULL, &error);
 	assert_non_null(e);
 	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, "stuck-task") == 0) {
+		if (e->findings[i].rule == TACHO__RULE_STUCK_TASK) {
 			assert_non_null(strstr(e->findings[i].summary, "nobody can wake it"));
 			assert_string_equal(e->findings[i].where[0].function, "kind a");
 			assert_int_equal(e->findings[i].task, 7);
@@ -322,7 +320,7 @@ static void of_a_woken_task_it_is_not_told_where_it_waited(void **state)
 	for (uint32_t i = 0; i < e->count; i++) {
 		const struct tacho__finding *f = &e->findings[i];
 
-		if (strcmp(f->rule, "stuck-task") != 0)
+		if (f->rule != TACHO__RULE_STUCK_TASK)
 			continue;
 		found = 1;
 		assert_non_null(strstr(f->summary, "kind a was woken 3.00 s ago and has not run"));

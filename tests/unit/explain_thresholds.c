@@ -10,7 +10,6 @@
 
 #define SECOND (1000 * MS)
 #define US 1000ull
-#define MANY 64u
 #define STRETCH 60u /* rounds between two stretches: their records fit */
 
 /* The severity of a rule's finding, with one threshold set; 0: there is none. */
@@ -19,11 +18,10 @@ static int severity(struct tacho_reader *reader, const char *rule, const char *t
 {
 	struct tacho__explain_options options = {0};
 	struct tacho__explanation *e;
-	double thresholds[MANY];
+	double thresholds[TACHO__LIMIT_COUNT];
 	int error, found = 0, set = 0;
 
-	assert_in_range(tacho__threshold_count, 1, MANY);
-	for (uint32_t i = 0; i < tacho__threshold_count; i++) {
+	for (uint32_t i = 0; i < TACHO__LIMIT_COUNT; i++) {
 		int is = strcmp(tacho__thresholds[i].name, threshold) == 0;
 
 		thresholds[i] = is ? value : tacho__thresholds[i].value;
@@ -35,7 +33,7 @@ static int severity(struct tacho_reader *reader, const char *rule, const char *t
 	e = tacho__explain(reader, &options, &error);
 	assert_non_null(e);
 	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(e->findings[i].rule, rule) == 0)
+		if (strcmp(tacho__rules[e->findings[i].rule].id, rule) == 0)
 			found = (int)e->findings[i].severity;
 	tacho__explanation_free(e);
 	return found;

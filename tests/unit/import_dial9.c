@@ -170,11 +170,22 @@ static void polls_wakes_and_parks_are_on_the_thread_of_their_batch(void **state)
 	close_opened(&o);
 }
 
+/* Of the wait until `ns`; begin 0: not known. */
+static void expect_wait(struct opened *o, uint64_t ns, uint64_t runnable, uint64_t begin)
+{
+	const struct tacho_event *e = next(o, TACHO_EV_SCHED_INTERVAL);
+
+	assert_int_equal(e->ns, ns);
+	assert_int_equal(TACHO_GET(e, SCHED_INTERVAL, subject), TACHO_SCHED_WAIT);
+	assert_int_equal(TACHO_GET(e, SCHED_INTERVAL, runnable_ns), runnable);
+	assert_int_equal(TACHO_GET(e, SCHED_INTERVAL, begin_ns), begin);
+}
+
 /* Delays are kept until they are 100 us, CPU time is told each 10 ms. */
 static void delays_and_cpu_time_of_workers_are_told_now_and_then(void **state)
 {
-	static const uint64_t waits[] = {60000, 50000, 99999, 1, 40000};
-	static const uint64_t parks[] = {1000000, 10999999, 11000000, 20000000, 21000000};
+	static const uint64_t waits[] = {60000, 50000, 99999, 1, 40000, 300000};
+	static const uint64_t parks[] = {1000000, 10999999, 11000000, 20000000, 21000000, 21500000};
 	static struct wire w;
 	const struct tacho_event *e;
 	struct opened o;
@@ -182,7 +193,7 @@ static void delays_and_cpu_time_of_workers_are_told_now_and_then(void **state)
 	(void)state;
 	w.size = 0;
 	wire_header(&w);
-	for (uint64_t i = 0; i < 5; i++) {
+	for (uint64_t i = 0; i < 6; i++) {
 		wire_numbers(&w, "WorkerUnparkEvent", T + parks[i] - 100,
 			     WIRE_NAMES("worker_id", "tid", "sched_wait_ns"),
 			     WIRE_VALUES(3, 77, waits[i]));
@@ -191,13 +202,11 @@ static void delays_and_cpu_time_of_workers_are_told_now_and_then(void **state)
 			     WIRE_VALUES(3, 77, 1000 * (i + 1)));
 	}
 	o = open_wire(&w);
-	assert_int_equal(count(&o, TACHO_EV_SCHED), 2);
-	e = next(&o, TACHO_EV_SCHED);
-	assert_int_equal(e->ns, T + parks[1] - 100);
-	assert_int_equal(TACHO_GET(e, SCHED, runnable_ns), 110000);
-	e = next(&o, TACHO_EV_SCHED);
-	assert_int_equal(e->ns, T + parks[3] - 100);
-	assert_int_equal(TACHO_GET(e, SCHED, runnable_ns), 100000);
+	assert_int_equal(count(&o, TACHO_EV_SCHED_INTERVAL), 3);
+	expect_wait(&o, T + parks[1] - 100, 110000, 0);
+	expect_wait(&o, T + parks[3] - 100, 100000, T + parks[1]);
+	/* A large one has its own interval, without the small one before. */
+	expect_wait(&o, T + parks[5] - 100, 300000, T + parks[4]);
 	assert_int_equal(count(&o, TACHO_EV_COUNTER), 3);
 	for (uint64_t i = 0; i < 5; i += 2) {
 		e = next(&o, TACHO_EV_COUNTER);

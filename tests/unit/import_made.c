@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "format/record.h"
 #include "import/made.h"
+#include "read/records.h"
 
 #define BEGIN_NS 5000000000ull
 
@@ -202,6 +203,26 @@ static void many_events_keep_their_order_across_blocks(void **state)
 	close_made(&o);
 }
 
+/* 100 bytes, from which gzip unpacks events without end. */
+static void no_more_events_than_its_bytes_can_hold(void **state)
+{
+	const uint64_t most = TACHO__EVENTS_FREE + 100 * TACHO__EVENTS_PER_BYTE;
+	struct tacho__made *m = tacho__made_new();
+	uint32_t thread = tacho__made_thread(m, 11, "a");
+
+	(void)state;
+	tacho__made_bytes(m, 100);
+	for (uint64_t i = 0; i < most + 1000; i++)
+		tacho__made_put(m, thread, BEGIN_NS + i, TACHO_REC_UNPARK, 1, NULL, 0);
+	assert_int_equal(tacho__made_events(m), most);
+	/* More bytes hold more. */
+	tacho__made_bytes(m, 1);
+	for (uint64_t i = 0; i < 1000; i++)
+		tacho__made_put(m, thread, BEGIN_NS + most, TACHO_REC_UNPARK, 1, NULL, 0);
+	assert_int_equal(tacho__made_events(m), most + TACHO__EVENTS_PER_BYTE);
+	tacho__made_free(m);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -210,6 +231,7 @@ int main(void)
 		cmocka_unit_test(what_is_no_record_is_counted_as_lost),
 		cmocka_unit_test(a_trace_of_nothing_opens),
 		cmocka_unit_test(many_events_keep_their_order_across_blocks),
+		cmocka_unit_test(no_more_events_than_its_bytes_can_hold),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

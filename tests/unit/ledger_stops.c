@@ -16,7 +16,7 @@ static void put_stop(struct booked *b, uint64_t from, uint64_t seen, uint64_t un
 /* In size of all stops that something waited in. */
 static struct tacho__size costly(const struct booked *b)
 {
-	struct tacho__size sum = {0, 0, 0};
+	struct tacho__size sum = {.count = 0};
 
 	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&b->l->owned, o));)
 		for (uint32_t i = 0; o->owns == TACHO__OWNS_STOPPED && i < TACHO__SIZES; i++) {

@@ -285,6 +285,33 @@ static void triggers_and_crashes_are_listed(void **state)
 	bb_free(&b);
 }
 
+/* To the ns as the record of what it begins with. */
+static void the_begin_of_an_interval_becomes_ns(void **state)
+{
+	struct bb b;
+	struct tacho_reader *r;
+	const struct tacho_event *e;
+	uint64_t w[4] = {4 | (uint64_t)TACHO_SCHED_POLL << 16, 50, 30000130, 0};
+
+	(void)state;
+	bb_init(&b);
+	struct tacho_chunk *c = bb_chunk(&b, 1, 0, 30000000);
+
+	bb_record(c, 30000300, TACHO_REC_SCHED_INTERVAL, 4, w, 4);
+	w[2] = 0;
+	bb_record(c, 30000400, TACHO_REC_SCHED_INTERVAL, 4, w, 4);
+	bb_thread(&b, 1);
+	r = open_bytes(b.data, b.size, NULL);
+	expect(r, &e, TACHO_EV_RESUME, 1, bb_ns(30000300));
+	expect(r, &e, TACHO_EV_SCHED_INTERVAL, 1, bb_ns(30000300));
+	assert_int_equal(TACHO_GET(e, SCHED_INTERVAL, begin_ns), bb_ns(30000130));
+	assert_int_equal(TACHO_GET(e, SCHED_INTERVAL, runnable_ns), 50);
+	expect(r, &e, TACHO_EV_SCHED_INTERVAL, 1, bb_ns(30000400));
+	assert_int_equal(TACHO_GET(e, SCHED_INTERVAL, begin_ns), 0);
+	tacho_read_close(r);
+	bb_free(&b);
+}
+
 static void open_counts_and_pending_polls_become_events(void **state)
 {
 	struct bb b;
@@ -503,6 +530,7 @@ int main(void)
 		cmocka_unit_test(fields_and_texts_are_taken_from_payloads),
 		cmocka_unit_test(facts_of_the_process_are_there),
 		cmocka_unit_test(triggers_and_crashes_are_listed),
+		cmocka_unit_test(the_begin_of_an_interval_becomes_ns),
 		cmocka_unit_test(open_counts_and_pending_polls_become_events),
 		cmocka_unit_test(what_is_under_way_is_told_last),
 		cmocka_unit_test(what_is_no_box_is_refused_with_a_sentence),

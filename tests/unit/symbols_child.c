@@ -21,6 +21,8 @@ enum { READS = 0x7000, MANY = 0x8000, SLOW = 0x9000 };
 
 static const struct tacho_definition good = {.name = "/good"}, bad = {.name = "/bad"};
 static struct tacho_process process;
+static const struct tacho__rights another = {64101, 64101, UINT64_MAX}, root = {0, 0, UINT64_MAX};
+static struct tacho__rights ours = {0, 0, UINT64_MAX};
 static char secret[64] = "/tmp/tacho-secret-XXXXXX";
 
 /* Four times what it may have, of which it uses nothing: the limit must hold, and not the host. */
@@ -88,7 +90,7 @@ static void meets(uint64_t worst, const char *why)
 {
 	const struct tacho__asked asked[] = {
 		{&good, FINE}, {&bad, worst}, {&bad, FINE + 1}, {&good, FINE + 2}};
-	struct tacho__child *c = tacho__child_new(&process, getuid(), getgid(), asked, 4);
+	struct tacho__child *c = tacho__child_new(&process, &ours, asked, 4);
 	struct tacho__resolved found[TACHO__INLINED_MAX];
 
 	assert_non_null(c);
@@ -121,7 +123,7 @@ static int hangs_after(uint64_t ns)
 	int in_time;
 
 	tacho__child_time_ns = ns;
-	c = tacho__child_new(&process, getuid(), getgid(), asked, 2);
+	c = tacho__child_new(&process, &ours, asked, 2);
 	assert_non_null(c);
 	in_time = tacho__child_next(c, found) == 1;
 	if (in_time) {
@@ -163,7 +165,7 @@ static void lies(void **state)
 static void long_names_are_cut(void **state)
 {
 	const struct tacho__asked asked[] = {{&good, LONG}, {&good, MANY}};
-	struct tacho__child *c = tacho__child_new(&process, getuid(), getgid(), asked, 2);
+	struct tacho__child *c = tacho__child_new(&process, &ours, asked, 2);
 	struct tacho__resolved found[TACHO__INLINED_MAX];
 
 	(void)state;
@@ -190,7 +192,7 @@ static void rights(void **state)
 	}
 	for (int other = 0; other <= 1; other++) {
 		struct tacho__child *c =
-			tacho__child_new(&process, other ? 64101 : 0, other ? 64101 : 0, &asked, 1);
+			tacho__child_new(&process, other ? &another : &root, &asked, 1);
 
 		assert_non_null(c);
 		assert_int_equal(tacho__child_next(c, found), 1);
@@ -203,7 +205,8 @@ static int is_served(uint32_t uid, uint64_t address)
 {
 	const struct tacho__asked asked = {&good, address};
 	struct tacho__resolved found[TACHO__INLINED_MAX];
-	struct tacho__child *c = tacho__child_new(&process, uid, uid, &asked, 1);
+	struct tacho__rights rights = {uid, uid, UINT64_MAX};
+	struct tacho__child *c = tacho__child_new(&process, &rights, &asked, 1);
 	int served;
 
 	assert_non_null(c);
@@ -250,7 +253,7 @@ static void an_end_to_it(void **state)
 		modules[i] = (struct tacho_definition){.name = "/bad"};
 		asked[i] = (struct tacho__asked){&modules[i], i == 8 ? FINE : CUT};
 	}
-	c = tacho__child_new(&process, getuid(), getgid(), asked, 9);
+	c = tacho__child_new(&process, &ours, asked, 9);
 	assert_non_null(c);
 	for (unsigned i = 0; i < 9; i++)
 		sum += tacho__child_next(c, found);

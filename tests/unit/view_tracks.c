@@ -135,6 +135,9 @@ static void check_picture(uint64_t from, uint64_t to, uint32_t columns)
 		assert_true((double)(all[i - 1].begin_ns + all[i - 1].ns - ORIGIN) ==
 			    boxes[b].begin + boxes[b].ns);
 		assert_int_equal(all[boxes[b].index].ns, longest);
+		assert_true(boxes[b].longest_ns == (double)longest);
+		assert_true(boxes[b].longest_begin ==
+			    (double)(int64_t)(all[boxes[b].index].begin_ns - ORIGIN));
 		assert_int_equal(all[boxes[b].index].what, boxes[b].what);
 		assert_true(boxes[b].count == 1 || boxes[b].ns <= (double)column);
 		assert_true(!boxes[b].ns || boxes[b].busy == (float)((double)busy / boxes[b].ns));

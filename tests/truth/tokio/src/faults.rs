@@ -1,6 +1,9 @@
 //! The faults, each in a function of its own, whose name is what a report has to say.
 use crate::record;
-use crate::truth::{compute, cpu_ns, end_ns, fault_is, note, now_ns, options, pause, size, MS};
+use crate::truth::{
+    begin_moment, compute, end_moment, end_ns, fault_is, helper_thread, note, note_between, now_ns, options, pause,
+    size, MS,
+};
 use std::io::{Read, Write};
 use std::os::fd::FromRawFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
@@ -97,27 +100,27 @@ fault!(fault_herd, {
 // In each request ---------------------------------------------------------------------------
 
 fault!(fault_wants_lock, {
-    let begin = now_ns();
+    let begin = begin_moment();
     *TABLE.lock().expect("table") += 1;
-    let got = now_ns();
-    if got - begin > MS / 10 && !fault_is("lock-task") {
-        note("fault_wants_lock", begin, got, 0);
+    let got = end_moment();
+    if got.at - begin.at > MS / 10 && !fault_is("lock-task") {
+        note_between("fault_wants_lock", begin, got);
     }
 });
 
 fault!(fault_reads, {
-    let begin = now_ns();
+    let begin = begin_moment();
     std::hint::black_box(*SHARED.read().expect("shared"));
-    let got = now_ns();
-    if got - begin > MS / 10 {
-        note("fault_reads", begin, got, 0);
+    let got = end_moment();
+    if got.at - begin.at > MS / 10 {
+        note_between("fault_reads", begin, got);
     }
 });
 
 fault!(fault_saturate, {
     let begin = now_ns();
     compute!(options().size_ns);
-    note("fault_saturate", begin, now_ns(), 0);
+    note("fault_saturate", begin, now_ns());
 });
 
 fault!(fault_leak, {
@@ -125,7 +128,7 @@ fault!(fault_leak, {
         let (_kept, never) = oneshot::channel::<()>();
         never.await.ok();
     });
-    note("fault_leak", now_ns(), now_ns(), 0);
+    note("fault_leak", now_ns(), now_ns());
 });
 
 fault!(fault_channel, {
@@ -133,14 +136,14 @@ fault!(fault_channel, {
         LINES.get().expect("channel").send([1; 256]).expect("channel");
         record::lines_wait(IN_CHANNEL.fetch_add(1, Relaxed) + 1);
     }
-    note("fault_channel", now_ns(), now_ns(), 0);
+    note("fault_channel", now_ns(), now_ns());
 });
 
 /// The backend wakes whoever asked it; the one in the middle it forgets.
 async fn fault_lost_wake() {
     let (sender, receiver) = oneshot::channel();
     if WAITERS.fetch_add(1, Relaxed) == 19 {
-        note("fault_lost_wake", now_ns(), end_ns(), 0);
+        note("fault_lost_wake", now_ns(), end_ns());
         std::mem::forget(sender);
     } else {
         BACKEND.get().expect("backend").send(sender).expect("backend");
@@ -153,14 +156,14 @@ async fn fault_wants_async_lock() {
     *ASYNC_TABLE.lock().await += 1;
     let got = now_ns();
     if got - begin > MS {
-        note("fault_wants_async_lock", begin, got, 0);
+        note("fault_wants_async_lock", begin, got);
     }
 }
 
 fn fault_pool() {
     let begin = now_ns();
     std::thread::sleep(size());
-    note("fault_pool", begin, now_ns(), 0);
+    note("fault_pool", begin, now_ns());
 }
 
 // At the end --------------------------------------------------------------------------------
@@ -213,6 +216,7 @@ fn keeps_lock_computing() {
 
 /// A thread that Tokio does not know.
 fn keeper() {
+    helper_thread();
     std::thread::sleep(pause() / 2);
     loop {
         match options().fault.as_str() {
@@ -325,7 +329,7 @@ pub fn start_helpers() {
 // Who meets them -------------------------------------------------------------------------------
 
 async fn meet_due() {
-    let (begin, ran) = (now_ns(), cpu_ns());
+    let begin = begin_moment();
     let function = match options().fault.as_str() {
         "sleep" => { fault_sleep::meet().await; "fault_sleep" }
         "file" => { fault_file::meet().await; "fault_file" }
@@ -337,7 +341,7 @@ async fn meet_due() {
         "herd" => { fault_herd::meet().await; "fault_herd" }
         _ => return,
     };
-    note(function, begin, now_ns(), cpu_ns() - ran);
+    note_between(function, begin, end_moment());
 }
 
 /// A task that has nothing to do with requests.
@@ -371,7 +375,7 @@ pub async fn request(begin: u64) {
         "channel" => fault_channel::meet().await,
         "pool" => record::spawn_blocking(fault_pool).await.expect("pool"),
         "spin" if now_ns() >= end_ns() && !ENDED.swap(true, Relaxed) => {
-            note("fault_spin", now_ns(), now_ns(), 0);
+            note("fault_spin", now_ns(), now_ns());
             crate::truth::write_truth().expect("truth");
             fault_spin::meet().await;
         }

@@ -25,6 +25,7 @@ pub struct Options {
     pub work_us: u64,
     pub many: usize, // tasks beside those that serve
     pub threads: usize,
+    pub cpu: i32, // that all threads run on; negative: any
     pub seed: u64,
 }
 
@@ -49,6 +50,7 @@ pub fn parse() {
         work_us: 50,
         many: 0,
         threads: 2,
+        cpu: -1,
         seed: 1,
     };
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -69,12 +71,29 @@ pub fn parse() {
             "--work-us" => o.work_us = value.parse().expect("us"),
             "--many" => o.many = value.parse().expect("a number"),
             "--threads" => o.threads = value.parse().expect("a number"),
+            "--cpu" => o.cpu = value.parse().expect("a number"),
             "--seed" => o.seed = value.parse().expect("a number"),
             other => panic!("there is no option {other}"),
         }
     }
+    pin(o.cpu);
     OPTIONS.set(o).expect("once");
     calibrate();
+}
+
+/// Before there are threads, which inherit it.
+fn pin(cpu: i32) {
+    if cpu < 0 {
+        return;
+    }
+    // SAFETY: a set of zeroes is a set.
+    let mut set: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+    // SAFETY: the set is ours, and as large as its size says.
+    let failed = unsafe {
+        libc::CPU_SET(cpu as usize, &mut set);
+        libc::sched_setaffinity(0, std::mem::size_of_val(&set), &set)
+    };
+    assert_eq!(failed, 0, "sched_setaffinity");
 }
 
 pub fn fault_is(name: &str) -> bool {
@@ -103,6 +122,41 @@ pub fn now_ns() -> u64 {
 
 pub fn cpu_ns() -> u64 {
     clock_ns(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+/// This thread now: wall clock, CPU time, and how long it waited for a CPU so far. Reading the CPU time invites
+/// the kernel to run others, so a begin has its wall clock last, and an end first.
+#[derive(Clone, Copy)]
+pub struct Moment {
+    pub at: u64,
+    ran: u64,
+    delayed: u64,
+}
+
+pub fn begin_moment() -> Moment {
+    let (ran, delayed) = (cpu_ns(), run_delay_ns());
+    Moment { at: now_ns(), ran, delayed }
+}
+
+pub fn end_moment() -> Moment {
+    let at = now_ns();
+    let delayed = run_delay_ns();
+    Moment { at, ran: cpu_ns(), delayed }
+}
+
+/// By raw calls: hooks must not see them.
+fn run_delay_ns() -> u64 {
+    let mut text = [0u8; 128];
+    let path = c"/proc/thread-self/schedstat".as_ptr();
+    // SAFETY: the path ends with 0, and the buffer is ours.
+    let count = unsafe {
+        let fd = libc::syscall(libc::SYS_openat, libc::AT_FDCWD, path, libc::O_RDONLY | libc::O_CLOEXEC);
+        let count = libc::syscall(libc::SYS_read, fd, text.as_mut_ptr(), text.len());
+        libc::syscall(libc::SYS_close, fd);
+        count.max(0) as usize
+    };
+    let text = std::str::from_utf8(&text[..count]).unwrap_or_default();
+    text.split_whitespace().nth(1).and_then(|n| n.parse().ok()).unwrap_or(0)
 }
 
 // Work, in CPU time ---------------------------------------------------------------------
@@ -142,6 +196,7 @@ struct Note {
     begin: u64,
     end: u64,
     ran: u64,
+    delayed: u64,
 }
 
 struct Notes(UnsafeCell<Vec<Note>>);
@@ -154,21 +209,36 @@ static END: AtomicU64 = AtomicU64::new(0);
 static LONGEST_HEALTHY: AtomicU64 = AtomicU64::new(0);
 static REQUESTS: AtomicU64 = AtomicU64::new(0);
 static SERVERS: AtomicUsize = AtomicUsize::new(0);
-static SERVING: [[AtomicU64; 3]; MAX_THREADS] =
-    [const { [const { AtomicU64::new(0) }; 3] }; MAX_THREADS];
+static SERVING: [[AtomicU64; 4]; MAX_THREADS] =
+    [const { [const { AtomicU64::new(0) }; 4] }; MAX_THREADS];
 
 pub fn make_room() {
-    let none = Note { function: "", begin: 0, end: 0, ran: 0 };
+    let none = Note { function: "", begin: 0, end: 0, ran: 0, delayed: 0 };
     let _ = NOTES.set(Notes(UnsafeCell::new(vec![none; MAX_NOTES])));
 }
 
-/// One occurrence of the fault. Any thread.
-pub fn note(function: &'static str, begin: u64, end: u64, ran: u64) {
+fn keep(note: Note) {
     let i = NOTED.fetch_add(1, Relaxed);
     if i < MAX_NOTES {
         // SAFETY: see Notes.
-        unsafe { (&mut *NOTES.get().expect("room").0.get())[i] = Note { function, begin, end, ran } };
+        unsafe { (&mut *NOTES.get().expect("room").0.get())[i] = note };
     }
+}
+
+/// One occurrence of the fault. Any thread.
+pub fn note(function: &'static str, begin: u64, end: u64) {
+    keep(Note { function, begin, end, ran: 0, delayed: 0 });
+}
+
+/// One that began and ended on the same thread.
+pub fn note_between(function: &'static str, begin: Moment, end: Moment) {
+    keep(Note {
+        function,
+        begin: begin.at,
+        end: end.at,
+        ran: end.ran.saturating_sub(begin.ran),
+        delayed: end.delayed.saturating_sub(begin.delayed),
+    });
 }
 
 pub fn note_healthy(ns: u64) {
@@ -186,6 +256,15 @@ thread_local!(static SERVES: Cell<bool> = const { Cell::new(false) });
 
 /// A thread that serves requests: what the kernel let it wait for a CPU is in the truth.
 pub fn serving_thread() {
+    count_thread(0);
+}
+
+/// The same for a thread that requests wait for now and then, such as the holder of a lock.
+pub fn helper_thread() {
+    count_thread(1);
+}
+
+fn count_thread(helper: u64) {
     if SERVES.replace(true) {
         return;
     }
@@ -197,6 +276,7 @@ pub fn serving_thread() {
         SERVING[i][0].store(tid, Relaxed);
         SERVING[i][1].store(ran, Relaxed);
         SERVING[i][2].store(waited, Relaxed);
+        SERVING[i][3].store(helper, Relaxed);
     }
 }
 
@@ -232,7 +312,8 @@ pub fn write_truth() -> std::io::Result<()> {
         let (ran, waited) = schedstat(tid);
         writeln!(
             f,
-            r#"{{"thread":{tid},"ran":{},"runnable":{}}}"#,
+            r#"{{"thread":{tid},"helper":{},"ran":{},"runnable":{}}}"#,
+            s[3].load(Relaxed),
             ran.saturating_sub(s[1].load(Relaxed)),
             waited.saturating_sub(s[2].load(Relaxed))
         )?;
@@ -242,8 +323,8 @@ pub fn write_truth() -> std::io::Result<()> {
     for n in notes[..NOTED.load(Relaxed).min(MAX_NOTES)].iter().filter(|n| n.end > 0) {
         writeln!(
             f,
-            r#"{{"function":"{}","begin":{},"end":{},"ran":{}}}"#,
-            n.function, n.begin, n.end, n.ran
+            r#"{{"function":"{}","begin":{},"end":{},"ran":{},"delayed":{}}}"#,
+            n.function, n.begin, n.end, n.ran, n.delayed
         )?;
     }
     f.into_inner()?.sync_all().ok();
