@@ -26,6 +26,10 @@ def own_start_time():
         return int(f.read().rpartition(")")[2].split()[19])
 
 
+EVENTS = full_recording().count  # a millisecond apart
+WINDOW = f"{EVENTS - 1}.000 ms"
+
+
 def dead_recording(pid=4194300, **more):
     r = full_recording()
     r.pid, r.boot_id = pid, boot_id()
@@ -88,19 +92,19 @@ def test_ls():
         put(b.folder, note, 1, note.note(b"no room in /dev/shm."))
         p = b.run("ls")
         check("ls_succeeds", p.returncode == 0, said(p))
-        check("ls_tells_the_crash", "dead: killed by SIGSEGV after 39.000 ms" in row(p, 4194301), said(p))
+        check("ls_tells_the_crash", f"dead: killed by SIGSEGV after {WINDOW}" in row(p, 4194301), said(p))
         check("ls_tells_dead", row(p, 4194302).rstrip().endswith("dead: ended, how is not known"), said(p))
         check("ls_tells_why_off", "off: " in row(p, os.getpid()) and
               "no room in /dev/shm" in row(p, os.getpid()), said(p))
         check("ls_shows_program_service_window", "demo" in row(p, 4194301) and
-              "web" in row(p, 4194301) and "39.000 ms" in row(p, 4194301), said(p))
+              "web" in row(p, 4194301) and WINDOW in row(p, 4194301), said(p))
         check("ls_escapes_names", cli_trace.safe_for_terminals(p.stdout), said(p))
         p = b.run("ls", "--paths")
         check("ls_paths", crashed in row(p, 4194301), said(p))
         data, p = b.json("ls")
         boxes = {x["pid"]: x for x in data["boxes"]} if data else {}
         check("ls_json", boxes.get(4194301, {}).get("crash") == "SIGSEGV" and
-              boxes[4194301]["state"] == "dead" and boxes[4194301]["window_ns"] == 39_000_000 and
+              boxes[4194301]["state"] == "dead" and boxes[4194301]["window_ns"] == (EVENTS - 1) * 10**6 and
               boxes[os.getpid()]["state"] == "off", said(p))
     with Boxes() as b:
         path, keep = live_box(b.folder)
@@ -118,14 +122,14 @@ def test_status():
         check("status_of_pid_takes_the_newest", r.box_name(1) in p.stdout, said(p))
         p = b.run("status", path)
         check("status_succeeds", p.returncode == 0, said(p))
-        for name, words in {"gone": "gone", "crash": "SIGSEGV", "events": "40 in the window",
-                            "window": "39.000 ms", "source_on": "on",
+        for name, words in {"gone": "gone", "crash": "SIGSEGV", "events": f"{EVENTS} in the window",
+                            "window": WINDOW, "source_on": "on",
                             "source_refused": "refused: Operation not permitted",
                             "loss": "no_chunk", "count": "counted     overwritten_records",
                             "threads": "threads"}.items():
             check(f"status_shows_{name}", words in p.stdout, said(p))
         data, p = b.json("status", path)
-        check("status_json", data and data["recording"] is False and data["events"] == 40 and
+        check("status_json", data and data["recording"] is False and data["events"] == EVENTS and
               data["alive"] is False, said(p))
         check("status_has_nothing_to_warn_of", p.stderr == "", said(p))
         damaged = bytearray(r.box())
@@ -171,7 +175,7 @@ def test_dump():
         out = os.path.join(b.out, "x.tacho")
         p = b.run("dump", str(r.pid), "-o", out)
         check("dump_succeeds", p.returncode == 0 and out in p.stdout and
-              "40 events" in p.stdout, said(p))
+              f"{EVENTS} events" in p.stdout, said(p))
         check("dump_is_private", os.path.exists(out) and
               stat.S_IMODE(os.stat(out).st_mode) == 0o600)
         p = tacho("cat", out, "--json")
@@ -190,7 +194,7 @@ def test_dump():
         check("dump_default_names_never_collide", len(names) == 2, said(first) + said(second))
         p = b.run("dump", path, "-o", "-", text=False)
         check("dump_to_a_pipe", p.returncode == 0 and p.stdout[:8] == b"TACHOTRC" and
-              b"40 events" in p.stderr, said(p)[:300])
+              f"{EVENTS} events".encode() in p.stderr, said(p)[:300])
         p = b.run("dump", path, "--last", "1ms", "-o", "last.tacho")
         check("dump_last", p.returncode == 0 and "2 events" in p.stdout, said(p))
         check("dump_leaves_no_temporary_files", leftovers(b.out) == [])
@@ -227,7 +231,7 @@ def test_recover():
         check("recover_deletes_the_box_when_done", p.returncode == 0 and
               not os.path.exists(path), said(p))
         check("recover_json", data and data["recovered"] == 1 and
-              data["boxes"][0]["result"] == "recovered" and data["boxes"][0]["events"] == 40 and
+              data["boxes"][0]["result"] == "recovered" and data["boxes"][0]["events"] == EVENTS and
               data["boxes"][0]["message"] is None and
               os.path.exists(os.path.join(b.out, data["boxes"][0]["file"])), said(p))
         p = b.run("info", os.path.join(b.out, data["boxes"][0]["file"])) if data else p

@@ -143,6 +143,7 @@ def followed(tmp, program):
                              env=environment(LD_PRELOAD=hooks, TACHO_SERVICE=service))
         try:
             until(lambda: any(f"/{p.pid}-" in link for link in links(follower.pid)))
+            until(lambda: sleeps(follower.pid))
             time.sleep(0.2 if "--continuous" in options else 0)
             p.kill()
             p.wait()
@@ -157,6 +158,17 @@ def followed(tmp, program):
         text = str(out) + "".join(told(trace) for trace in found)
         check(f"{name}: whether the secret is in it", (SECRET in text) == ("--no-redact" in options),
               [line_of(t) for t in found])
+
+
+def sleeps(pid):
+    """Whether all threads of it have slept for a while: it has read what it reads of a new process."""
+    for _ in range(5):
+        states = [open(path).read().rsplit(")", 1)[1].split()[0]
+                  for path in glob.glob(f"/proc/{pid}/task/*/stat")]
+        if set(states) != {"S"}:
+            return False
+        time.sleep(0.01)
+    return True
 
 
 def links(pid):
