@@ -9,6 +9,8 @@
  * - Waits for "all signals" wait for all but this one.
  * - Handlers of crashes run with it blocked. They do what nothing may come in between of:
  *   redis's tests all memory, ours included, by changing it and changing it back.
+ * - So do handlers on an alternate stack: the frame of a second signal, 3 KiB with AVX-512, may not fit on
+ *   it, and then the kernel ends the program.
  *
  * So do the handlers of ours that note crashes (crashes.c): after each call that may have changed
  * the action of such a signal, crashes.c sees what it is now, and what a call tells of the action
@@ -135,16 +137,25 @@ static int has_handler(const struct sigaction *act)
 	       (act->sa_handler != SIG_DFL && act->sa_handler != SIG_IGN);
 }
 
-/* ---------------------------------------------------------- handlers of crashes */
+/* ----------------------------------------------- handlers that run with it blocked */
 
-/* What was added to the mask of the handler in place, for each of these signals; 0: nothing. */
-static int added[TACHO__CRASH_SIGNALS];
+/* What was added to the mask of the handler in place, by signal; 0: nothing. */
+static int added[_NSIG];
 
+/* NULL: there is no such signal. */
 static int *added_for(int sig)
 {
-	int index = tacho__crash_index(sig);
+	return sig > 0 && sig < _NSIG ? &added[sig] : NULL;
+}
 
-	return index < 0 ? NULL : &added[index];
+static int is_crash(int sig)
+{
+	return tacho__crash_index(sig) >= 0;
+}
+
+static int runs_blocked(int sig, uint64_t flags)
+{
+	return flags & SA_ONSTACK || is_crash(sig);
 }
 
 /* The action as the kernel has it, which a sanitizer keeps from libc's functions. */
@@ -168,7 +179,7 @@ static void block_in_handler(int sig, int *mark)
 		return;
 	for (int tries = 0; tries < 4; tries++) {
 		/* SIG_DFL, SIG_IGN. */
-		if (now.handler <= 1 || now.mask & bit_of(ours))
+		if (now.handler <= 1 || now.mask & bit_of(ours) || !runs_blocked(sig, now.flags))
 			return;
 		was = now;
 		if (tacho__load(mark))
@@ -185,26 +196,30 @@ static void block_in_handler(int sig, int *mark)
 
 void tacho__samples_chosen(void)
 {
-	/* With the one in crash_action: of two threads, one that has set a handler and one that
+	int ours = tacho__samples_signal();
+
+	/* With the one in set_marked: of two threads, one that has set a handler and one that
 	   has chosen, at least one sees what the other did. */
 	__atomic_thread_fence(__ATOMIC_SEQ_CST);
-	for (int i = 0; i < TACHO__CRASH_SIGNALS; i++)
-		block_in_handler(tacho__crash_signals[i], &added[i]);
+	for (int sig = 1; sig <= SIGRTMAX; sig++)
+		if (sig != ours && (sig < 32 || sig >= SIGRTMIN))
+			block_in_handler(sig, &added[sig]);
 }
 
-/* Of a crash: as the program means it, and as it shall be. */
-static int crash_action(int sig, int *mark, const struct sigaction *act, struct sigaction *old)
+/* As the program means it, and as it shall be. */
+static int set_marked(int sig, int *mark, const struct sigaction *act, struct sigaction *old)
 {
 	int before = tacho__load(mark), ours = tacho__samples_signal(), add, result;
 	struct sigaction changed;
 
-	add = act && ours && has_handler(act) && sigismember(&act->sa_mask, ours) != 1;
+	add = act && ours && has_handler(act) && runs_blocked(sig, (uint64_t)act->sa_flags) &&
+	      sigismember(&act->sa_mask, ours) != 1;
 	if (add) {
 		changed = *act;
 		sigaddset(&changed.sa_mask, ours);
 	}
 	result = FIND(sigaction)(sig, add ? &changed : act, old);
-	if (!result && old)
+	if (!result && old && is_crash(sig))
 		tacho__crash_believed(sig, old);
 	if (!result && old && before && has_handler(old))
 		sigdelset(&old->sa_mask, before);
@@ -216,7 +231,7 @@ static int crash_action(int sig, int *mark, const struct sigaction *act, struct 
 		__atomic_thread_fence(__ATOMIC_SEQ_CST);
 		block_in_handler(sig, mark);
 	}
-	if (!result && act)
+	if (!result && act && is_crash(sig))
 		tacho__crash_settle(sig);
 	return result;
 }
@@ -234,7 +249,7 @@ static int set_action(int sig, const struct sigaction *act, struct sigaction *ol
 		}
 		tacho__samples_yield(sig);
 	}
-	return mark ? crash_action(sig, mark, act, old) : FIND(sigaction)(sig, act, old);
+	return mark ? set_marked(sig, mark, act, old) : FIND(sigaction)(sig, act, old);
 }
 
 TACHO_HOOK int sigaction(int sig, const struct sigaction *act, struct sigaction *old)
@@ -278,8 +293,10 @@ static sighandler_t was_set(int sig, sighandler_t before)
 	}
 	memset(&action, 0, sizeof(action));
 	action.sa_handler = before;
-	tacho__crash_believed(sig, &action);
-	tacho__crash_settle(sig);
+	if (is_crash(sig)) {
+		tacho__crash_believed(sig, &action);
+		tacho__crash_settle(sig);
+	}
 	errno = saved;
 	return action.sa_handler;
 }

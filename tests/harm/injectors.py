@@ -11,13 +11,15 @@ import tempfile
 from libharm import failures, skip
 from libplaces import BUILD, HABITS, PYTHON, SERVER, each, job, thrice
 
+HERE = os.path.dirname(os.path.abspath(__file__))
 SERVE = [PYTHON, "-S", "-c", SERVER]
 LIBRARIES = {  # situation: file, further variables
     "jemalloc preloaded": ("libjemalloc.so.2", {}),
     "tcmalloc preloaded": ("libtcmalloc.so.4", {}),
     "libeatmydata preloaded": ("libeatmydata.so", {}),
     "tsocks preloaded": ("libtsocks.so", {}),
-    "proxychains preloaded, which has a thread": ("libproxychains.so.4", {}),
+    "proxychains preloaded, which has a thread": (
+        "libproxychains.so.4", {"PROXYCHAINS_CONF_FILE": f"{HERE}/proxychains.conf"}),
     "libfaketime preloaded, a clock five times as fast": (
         "faketime/libfaketimeMT.so.1", {"FAKETIME": "-15d x5"}),
     "libstdbuf preloaded": ("/usr/libexec/coreutils/libstdbuf.so", {}),
@@ -106,7 +108,7 @@ def linked():
 def sanitized():
     with tempfile.TemporaryDirectory(prefix="tacho-harm-") as tmp:
         for kind in ("address", "thread", "undefined"):
-            source = os.path.join(os.path.dirname(os.path.abspath(__file__)), "linked.c")
+            source = os.path.join(HERE, "linked.c")
             program = f"{tmp}/{kind}"
             if subprocess.run(["gcc", "-D_GNU_SOURCE", f"-fsanitize={kind}", source, "-o", program],
                               capture_output=True).returncode:
