@@ -31,9 +31,9 @@ const char *tacho__script_function(const char *function);
 /* A thread of Tokio, by the name that it has unless the program chose one. */
 int tacho__is_tokio(const char *thread_name);
 /* What its crate would add to what is seen from outside, as the end of a sentence. */
-#define TACHO__TOKIO_HOW                                                                          \
-	"with the crate tacho-tokio in the program its tasks are recorded: polls, wakes and who " \
-	"woke them, and where they were spawned"
+#define TACHO__TOKIO_HOW                                                                           \
+	("with the crate tacho-tokio in the program its tasks are recorded: polls, wakes and who " \
+	 "woke them, and where they were spawned")
 
 /* "These frames are those of Python: ...": what to do to see the functions of the script
    instead. `out` is "" when no place is an interpreter's, or one is a script's. */
