@@ -101,9 +101,11 @@ static int explains(const struct tacho__finding *cause, const struct tacho__find
 		return 0;
 	if (symptom->rule == TACHO__RULE_KERNEL_SCHEDULING_DELAY)
 		return cause->rule == TACHO__RULE_CPU_THROTTLED;
-	/* A loop that is full is explained by what fills it, not by a wait here and there. */
+	/* A loop that is full is explained by what fills it, not by a wait here and there. Tasks of a
+	   kind run on whichever loop comes. */
 	if (symptom->rule == TACHO__RULE_LOOP_SATURATED)
-		return cause->cost_ns >= symptom->cost_ns / FILLS && cause->loop == symptom->loop;
+		return cause->cost_ns >= symptom->cost_ns / FILLS &&
+		       (cause->loop == symptom->loop || (!cause->loop && cause->kind));
 	if (cause->loop && symptom->loop && cause->loop != symptom->loop)
 		return cause->rule == TACHO__RULE_POOL_EXHAUSTED;
 	return 1;

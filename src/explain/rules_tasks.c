@@ -3,9 +3,21 @@
 
 #include "explain/rules.h"
 
+/* What waited while polls of the kind ran. */
+static double waiting_for(const struct tacho__explaining *x, uint32_t process, uint32_t kind)
+{
+	double sum = 0;
+
+	for (const struct tacho__owned *o = NULL;
+	     (o = tacho__table_next(&x->out->ledger->owned, o));)
+		if (o->process == process && o->owns == TACHO__OWNS_CODE && o->kind == kind)
+			sum += (double)o->waiting_ns;
+	return sum;
+}
+
 static void find_self_wake(struct tacho__explaining *x, const struct tacho__task_sum *k)
 {
-	double rate = (double)k->self_wakes / tacho__seconds(x), share;
+	double rate = (double)k->self_wakes / tacho__seconds(x), share, waiting;
 	struct tacho__finding *f;
 	char name[TACHO__TEXT];
 
@@ -18,8 +30,10 @@ static void find_self_wake(struct tacho__explaining *x, const struct tacho__task
 	    tacho__below(x, TACHO__RULE_SELF_WAKE, name, (double)k->busy.sum, share,
 			 TACHO__LIMIT_SELF_WAKE_SHARE))
 		return;
-	f = tacho__find(x, TACHO__RULE_SELF_WAKE, TACHO__SEVERITY_WARNING, k->process,
-			(double)k->busy.sum);
+	waiting = waiting_for(x, k->process, k->kind);
+	f = tacho__find(x, TACHO__RULE_SELF_WAKE, tacho__severity_of_waiting(x, waiting),
+			k->process, (double)k->busy.sum);
+	f->waiting_ns = waiting;
 	f->kind = k->kind;
 	f->task = k->self.task;
 	tacho__where_id(x, f, k->kind, x->sum->last_ns);

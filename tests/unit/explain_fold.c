@@ -77,6 +77,11 @@ static void a_full_loop_is_explained_by_a_quarter_of_what_fills_it(void **state)
 		"0 warning loop-saturated loop 3 cost 400 waiting 10",
 		"warning loop-saturated in 1 of 1\n"
 		"warning long-callback in 1 of 1\n");
+	/* A kind of task fills whichever loop runs it. */
+	becomes("0 warning self-wake kind 5 cost 100 waiting 9\n"
+		"0 warning loop-saturated loop 3 cost 400 waiting 10",
+		"warning self-wake in 1 of 1\n"
+		"warning loop-saturated in 1 of 1, explained by 0\n");
 }
 
 static void a_note_or_a_symptom_explains_nothing(void **state)
