@@ -231,7 +231,7 @@ void answer_report(struct json *j, const struct tacho_reader *reader,
 		   const struct tacho__explanation *e, bool ledger)
 {
 	json_object(j);
-	json_put_u64(j, "version", 1);
+	json_put_u64(j, "version", 2);
 	put_trace_json(j, reader, e);
 	put_processes_json(j, reader, e);
 	put_verdict_json(j, reader, e);
