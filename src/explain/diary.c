@@ -79,34 +79,46 @@ void tacho__book_write(struct tacho__ledger_book *b, const struct tacho__worker 
 	*last = d->count;
 }
 
-/* Of the newest that `from` has, so much is of `to`. */
-void tacho__book_rewrite(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns)
+/* Divides stretch `i` of a thread, after which comes `next` (0: none), at `ns`. The number of the later part;
+   0: no room. */
+static uint32_t divide(struct tacho__ledger_book *b, uint32_t line, uint32_t i, uint32_t next,
+		       uint64_t ns)
+{
+	struct tacho__diary *d = b->diary;
+	struct tacho__passage *later = add(b);
+
+	if (!later)
+		return 0;
+	*later = d->at[i - 1];
+	later->from = d->at[i - 1].to = ns;
+	later->before = i;
+	*(next ? &d->at[next - 1].before : &d->last[line]) = d->count;
+	return d->count;
+}
+
+/* Of what `from` has, the newest before `until`, so much is of `to`. If there is less, the newest of all. */
+void tacho__book_rewrite(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
+			 uint64_t until)
 {
 	struct tacho__diary *d = b->diary;
 	uint32_t line = tacho__owned_at(b->l, from)->thread;
 	uint32_t i = line < d->last_count ? d->last[line] : 0, next = 0;
 
 	for (; i && ns; next = i, i = d->at[i - 1].before) {
-		struct tacho__passage *s = &d->at[i - 1], *rest;
-		uint64_t length = s->to - s->from;
+		uint32_t part = i;
 
-		if (s->owned != from)
+		if (d->at[i - 1].owned != from || d->at[i - 1].from >= until)
 			continue;
-		if (length > ns) {
-			rest = add(b);
-			if (!rest)
-				return;
-			s = &d->at[i - 1];
-			*rest = *s;
-			rest->from = s->to = s->to - ns;
-			rest->before = i;
-			*(next ? &d->at[next - 1].before : &d->last[line]) = d->count;
-			s = rest;
-			length = ns;
-		}
-		s->owned = to;
-		ns -= length;
+		if (d->at[i - 1].to > until && !(next = divide(b, line, i, next, until)))
+			return;
+		if (d->at[i - 1].to - d->at[i - 1].from > ns &&
+		    !(part = divide(b, line, i, next, d->at[i - 1].to - ns)))
+			return;
+		d->at[part - 1].owned = to;
+		ns -= d->at[part - 1].to - d->at[part - 1].from;
 	}
+	if (ns && until != UINT64_MAX)
+		tacho__book_rewrite(b, from, to, ns, UINT64_MAX);
 }
 
 void tacho__book_write_sample(struct tacho__ledger_book *b, const struct tacho__worker *w,

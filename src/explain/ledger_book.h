@@ -38,6 +38,7 @@
 #define TACHO__BOOK_KINDS 8u
 #define TACHO__BOOK_KEPT 8u
 #define TACHO__BOOK_STRETCHES 32u
+#define TACHO__BOOK_SILENT 8u
 
 /* Where the slope of what a queue costs changes. */
 struct tacho__point {
@@ -189,6 +190,11 @@ struct tacho__worker {
 		uint64_t from, to;
 		enum tacho__owns_reason stopped; /* why; 0: others ran */
 	} offs[TACHO__BOOK_OFFS];
+	/* Of code that is not counted yet: nothing of the process was seen meanwhile. */
+	uint32_t silent_count;
+	struct {
+		uint64_t from, to;
+	} silent[TACHO__BOOK_SILENT];
 	/* Its time lately: who had it, until when. */
 	struct {
 		uint64_t to;
@@ -483,6 +489,9 @@ void tacho__book_unsampled(struct tacho__ledger_book *b, struct tacho__worker *w
 /* Part of what one had belongs to another. */
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
 		       uint64_t waiting_ns);
+/* The same where it is known until when the other had it. */
+void tacho__book_shift_at(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
+			  uint64_t waiting_ns, uint64_t until);
 /* `amount` is waiting of the time from..to, which is past; or was taken to be, and is not. */
 enum tacho__charge { TACHO__EXACT, TACHO__ESTIMATED, TACHO__RELIEVED };
 void tacho__book_charge(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
@@ -498,10 +507,11 @@ uint32_t tacho__book_did(const struct tacho__ledger_book *b, const struct tacho_
 uint32_t tacho__book_code(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_t kind);
 
 /* diary.c: if one is kept. The worker's time until `to` is of `owned`; of what `from` has, the last
-   `ns` are of `to`; a function was sampled. */
+   `ns` before `until` are of `to`; a function was sampled. */
 void tacho__book_write(struct tacho__ledger_book *b, const struct tacho__worker *w, uint32_t owned,
 		       uint64_t to);
-void tacho__book_rewrite(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns);
+void tacho__book_rewrite(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
+			 uint64_t until);
 void tacho__book_write_sample(struct tacho__ledger_book *b, const struct tacho__worker *w,
 			      const struct tacho__recent_sample *sample);
 
@@ -526,7 +536,11 @@ void tacho__size_less(struct tacho__size *sizes, uint64_t ns, uint64_t waiting_n
 void tacho__book_sample_costs(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t from,
 			      uint64_t to, double each);
 
-/* ledger_kernel.c: a step that tells for how long the kernel ran others. */
+/* ledger_kernel.c: all is known of code that is over, or cut. What of it neither ran nor was ready to run while
+   nothing of the process was seen is a stop. */
+void tacho__book_silent(struct tacho__ledger_book *b, struct tacho__worker *w,
+			struct tacho__paid *p, int is_cut);
+/* A step that tells for how long the kernel ran others. */
 void tacho__book_delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 			 const struct tacho__step *s);
 /* The last wait outlasted its time-out by so much. */

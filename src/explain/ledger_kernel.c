@@ -239,28 +239,61 @@ static void faulted(struct tacho__ledger_book *b, struct tacho__worker *w, uint6
 	e->waiting_ns -= tacho__least(waiting, e->waiting_ns);
 }
 
-static int is_guessed_stop(const struct tacho__ledger_book *b, const struct tacho__blocked *block)
+/* `ns` of the code of `p` were a stop, until `to`. */
+static void stop_code(struct tacho__ledger_book *b, struct tacho__worker *w, struct tacho__paid *p,
+		      uint64_t ns, uint64_t to, int is_cut)
 {
-	const struct tacho__owned *o =
-		block->owned == TACHO__NONE ? NULL : tacho__owned_at(b->l, block->owned);
+	uint32_t stopped = tacho__book_owned(b, w, TACHO__OWNS_STOPPED, 0, 0);
+	uint64_t cost = (uint64_t)((double)p->waiting_ns * ((double)ns / (double)p->ns));
+	struct tacho__owned *o;
 
-	return o && o->owns == TACHO__OWNS_STOPPED && !o->reason;
+	if (stopped == TACHO__NONE || p->owned == TACHO__NONE)
+		return;
+	cost = tacho__least(cost, p->waiting_ns);
+	tacho__book_shift_at(b, p->owned, stopped, ns, cost, to);
+	repiece(w, p->owned, stopped, ns);
+	p->ns -= ns;
+	p->waiting_ns -= cost;
+	o = tacho__owned_at(b->l, stopped);
+	/* The only client of a thread waits as long. */
+	if (w->own) {
+		cost = tacho__add(cost, ns);
+		o->waiting_ns = tacho__add(o->waiting_ns, ns);
+		b->waited = tacho__add(b->waited, ns);
+	}
+	if (!is_cut)
+		tacho__book_note(o, ns, cost, to);
+}
+
+void tacho__book_silent(struct tacho__ledger_book *b, struct tacho__worker *w,
+			struct tacho__paid *p, int is_cut)
+{
+	uint32_t kept = 0;
+
+	for (uint32_t i = 0; i < w->silent_count; i++) {
+		uint64_t room = p->ns > p->sample_ns ? p->ns - p->sample_ns : 0;
+		uint64_t ns = tacho__least(w->silent[i].to - w->silent[i].from, room);
+
+		/* Of one around it, or after it. */
+		if (w->silent[i].from < p->begin_ns || (!is_cut && w->silent[i].from >= p->end_ns))
+			w->silent[kept++] = w->silent[i];
+		else if (ns >= TACHO__QUIET_NS)
+			stop_code(b, w, p, ns, w->silent[i].to, is_cut);
+	}
+	w->silent_count = kept;
 }
 
 /*
  * Of a delay that the kernel tells of the poll or turn which ended last, the part that was in its
- * largest block: the end of a wait for what was there already; while nothing was seen to run; and
- * where it is told neither of a call nor when a wait should have ended, what its length has of both.
+ * largest block: the end of a wait for what was there already; and where it is told neither of a call nor
+ * when a wait should have ended, what its length has of both.
  */
-static uint64_t part_of_block(const struct tacho__ledger_book *b, const struct tacho__paid *e,
-			      uint64_t delay)
+static uint64_t part_of_block(const struct tacho__paid *e, uint64_t delay)
 {
 	uint64_t woken = tacho__least(delay, e->block.woken_ns);
 
 	if (e->block.owned == TACHO__NONE || !e->block.ns)
 		return 0;
-	if (is_guessed_stop(b, &e->block))
-		return tacho__least(delay, e->block.ns);
 	if (!e->block.is_told)
 		woken = (uint64_t)((double)delay *
 				   ((double)e->block.ns / (double)(e->ns + e->block.ns)));
@@ -270,35 +303,9 @@ static uint64_t part_of_block(const struct tacho__ledger_book *b, const struct t
 	return tacho__least(woken, e->block.ns);
 }
 
-/* A stop that was guessed because nothing was seen to run was none if the kernel ran others for most of
-   it: the rest ran. */
-static void unguess_stop(struct tacho__ledger_book *b, struct tacho__worker *w,
-			 struct tacho__paid *e, const struct tacho__blocked *left)
-{
-	if (left->ns)
-		tacho__book_unnote(tacho__owned_at(b->l, left->owned), left->ns, left->waiting_ns);
-	tacho__book_shift(b, left->owned, e->owned, left->ns, left->waiting_ns);
-	repiece(w, left->owned, e->owned, left->ns);
-	e->ns += left->ns;
-	e->waiting_ns = tacho__add(e->waiting_ns, left->waiting_ns);
-}
-
-/* A block of the poll or turn that ended last, in which the kernel ran others for `ns`. */
-static void off_ended(struct tacho__ledger_book *b, struct tacho__worker *w, struct tacho__paid *e,
-		      struct tacho__blocked *block, uint64_t ns, uint64_t end_ns)
-{
-	int is_guess = is_guessed_stop(b, block);
-
-	if (is_guess)
-		block->is_told = 1;
-	off_block(b, w, block, ns, end_ns);
-	if (is_guess && ns >= block->ns)
-		unguess_stop(b, w, e, block);
-}
-
 /* What neither its largest block nor its code has room for was in the others. What is left of it. */
 static uint64_t off_others(struct tacho__ledger_book *b, struct tacho__worker *w,
-			   struct tacho__paid *e, uint64_t ns, uint64_t end_ns)
+			   const struct tacho__paid *e, uint64_t ns, uint64_t end_ns)
 {
 	uint64_t from = e->kind ? e->begin_ns : w->turn_from, largest = e->block.end_ns;
 	uint32_t count = w->block_count ? w->block_count : w->ended_blocks;
@@ -311,7 +318,7 @@ static uint64_t off_others(struct tacho__ledger_book *b, struct tacho__worker *w
 		    block->end_ns == largest)
 			continue;
 		block->is_told = 1;
-		off_ended(b, w, e, block, part, end_ns);
+		off_block(b, w, block, part, end_ns);
 		ns -= part;
 	}
 	return ns;
@@ -326,11 +333,11 @@ static void delayed(struct tacho__ledger_book *b, struct tacho__worker *w,
 
 	if (e->kind == TACHO__NONE || e->owned == TACHO__NONE)
 		return;
-	of_block = part_of_block(b, e, delay);
+	of_block = part_of_block(e, delay);
 	of_code = tacho__least(delay - of_block, e->ns);
 	tacho__book_lacked(b, w, e->kind ? e->begin_ns : w->turn_from, s->ns, of_block + of_code);
 	off_code(b, w, e, of_code);
-	off_ended(b, w, e, &e->block, of_block, s->ns);
+	off_block(b, w, &e->block, of_block, s->ns);
 	rest = off_others(b, w, e, delay - of_block - of_code, s->ns);
 	if (!w->depth)
 		wait_delayed(b, w, rest);

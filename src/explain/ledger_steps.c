@@ -104,9 +104,12 @@ static uint32_t things_of_others(const struct tacho__ledger_book *b, const struc
 
 void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w)
 {
-	const struct tacho__paid *e = &w->ended;
-	uint64_t size = e->ns;
+	struct tacho__paid *e = &w->ended;
+	uint64_t size;
 
+	if (w->silent_count && e->kind != TACHO__NONE)
+		tacho__book_silent(b, w, e, 0);
+	size = e->ns;
 	if (e->kind != TACHO__NONE && e->owned != TACHO__NONE && e->ns) {
 		if (!e->kind)
 			w->turn_size = size = size_of_turn(w, e);
@@ -404,9 +407,14 @@ static void cut(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t 
 	if (w->doing == TACHO__UNBORN)
 		return;
 	/* How long what is cut took is not known. */
+	if (w->silent_count && w->ended.kind != TACHO__NONE)
+		tacho__book_silent(b, w, &w->ended, w->ended.end_ns == ns);
 	tacho__book_count(b, w);
 	tacho__book_unblock(b, w->blocks, w->block_count);
 	w->block_count = 0;
+	for (uint32_t i = w->depth + 1; w->silent_count && i--;)
+		tacho__book_silent(b, w, &w->open[i], 1);
+	w->silent_count = 0;
 	w->depth = 0;
 	close_frame(b, w, ns);
 	w->ended.kind = TACHO__NONE;

@@ -4,7 +4,6 @@
 
 #define MS UINT64_C(1000000)
 #define UNSAMPLED_NS (20 * MS) /* that runs longer has been sampled */
-#define STOPPED_NS (50 * MS)
 
 /* ------------------------------------------------------------------- owners */
 
@@ -185,6 +184,12 @@ void tacho__book_unblock(struct tacho__ledger_book *b, const struct tacho__block
 void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
 		       uint64_t waiting)
 {
+	tacho__book_shift_at(b, from, to, ns, waiting, UINT64_MAX);
+}
+
+void tacho__book_shift_at(struct tacho__ledger_book *b, uint32_t from, uint32_t to, uint64_t ns,
+			  uint64_t waiting, uint64_t until)
+{
 	struct tacho__owned *f, *t;
 
 	if (from == TACHO__NONE || to == TACHO__NONE || from == to)
@@ -208,7 +213,7 @@ void tacho__book_shift(struct tacho__ledger_book *b, uint32_t from, uint32_t to,
 	t->ns += ns;
 	t->waiting_ns = tacho__add(t->waiting_ns, waiting);
 	if (b->diary)
-		tacho__book_rewrite(b, from, to, ns);
+		tacho__book_rewrite(b, from, to, ns, until);
 }
 
 /* ---------------------------------------------------------------- what it does */
@@ -320,9 +325,9 @@ static void give_code(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	p->waiting_ns = tacho__add(p->waiting_ns, waiting);
 }
 
-/* Nothing of the process was seen meanwhile, and it was sampled: it did not run. Before a thread has a
-   loop it is not sampled, and its calls are not seen. */
-static void give_stopped(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
+/* Nothing of the process was seen meanwhile, and it was sampled: it did not run. Whether it was ready to
+   run is known later. Before a thread has a loop it is not sampled, and its calls are not seen. */
+static void note_silent(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t to)
 {
 	const struct tacho__book_process *p = w->of;
 	uint32_t kept = p->gap_count < TACHO__BOOK_GAPS ? p->gap_count : TACHO__BOOK_GAPS;
@@ -333,10 +338,11 @@ static void give_stopped(struct tacho__ledger_book *b, struct tacho__worker *w, 
 
 		end = end < to ? end : to;
 		from = from > w->at ? from : w->at;
-		if (end <= from || end - from < STOPPED_NS)
+		if (end <= from || end - from < TACHO__QUIET_NS ||
+		    w->silent_count == TACHO__BOOK_SILENT)
 			continue;
-		give_code(b, w, from);
-		tacho__book_block(b, w, tacho__book_owned(b, w, TACHO__OWNS_STOPPED, 0, 0), end);
+		w->silent[w->silent_count].from = from;
+		w->silent[w->silent_count++].to = end;
 	}
 }
 
@@ -410,9 +416,9 @@ void tacho__book_settle(struct tacho__ledger_book *b, struct tacho__worker *w, u
 		if (to - w->at >= UNSAMPLED_NS && !w->off_count) {
 			give_unseen(b, w, to);
 			/* Where hooks are not known to see its calls, it may be in one. */
-			if (to - w->at >= STOPPED_NS &&
+			if (to - w->at >= TACHO__QUIET_NS &&
 			    (w->level != TACHO_LEVEL_API || w->of->sees_calls))
-				give_stopped(b, w, to);
+				note_silent(b, w, to);
 		}
 		give_code(b, w, to);
 		break;

@@ -293,6 +293,37 @@ static void a_stop_that_was_guessed_is_none_if_it_was_ready_to_run(void **state)
 	book_end(&b);
 }
 
+/* A computation on a busy CPU: each of its samples is far from the next, and the kernel ran others in between.
+   `told`: of how much of that. What it does not tell was a stop. */
+static void computes_beside_others(uint64_t told, uint64_t stopped)
+{
+	struct booked b;
+
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	for (uint64_t i = 1; i <= 10; i++)
+		PUT(&b.m, (10 + 80 * i) * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x10);
+	PUT(&b.m, 810 * MS, PARK, LOOP_1);
+	PUT(&b.m, 810 * MS, SCHED, 0, told * MS, 0);
+	PUT(&b.m, 820 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, DESCHEDULED, told);
+	ALL_MS(&b, 1, STOPPED, stopped);
+	ALL_MS(&b, 1, CODE, 800 - told - stopped);
+	book_end(&b);
+}
+
+static void time_on_the_run_queue_is_no_stop(void **state)
+{
+	(void)state;
+	computes_beside_others(700, 0);
+	computes_beside_others(660, 0);
+	/* Too little is left of the last for one to be told. */
+	computes_beside_others(500, 2 * 80);
+}
+
 /* What it did before its first wait is not seen: it may have slept, or waited for its peers. */
 static void a_thread_that_has_no_loop_yet_was_not_stopped(void **state)
 {
@@ -322,6 +353,7 @@ int main(void)
 		cmocka_unit_test(a_thread_that_has_no_loop_yet_was_not_stopped),
 		cmocka_unit_test(code_of_the_process_that_has_the_cpus_keeps_its_threads_waiting),
 		cmocka_unit_test(a_stop_that_was_guessed_is_none_if_it_was_ready_to_run),
+		cmocka_unit_test(time_on_the_run_queue_is_no_stop),
 		cmocka_unit_test(a_call_that_was_preempted_did_not_block),
 		cmocka_unit_test(a_delay_that_a_turn_has_no_room_for_was_in_the_wait_before),
 		cmocka_unit_test(a_turn_is_delayed_outside_of_its_polls),
