@@ -13,6 +13,7 @@
 #define THREADS 4096u
 #define TASK_LOCKS 4096u
 #define STACKS 65536u
+#define PACES 65536u
 
 struct recent_sample {
 	uint64_t ns, poll_ns;
@@ -45,6 +46,7 @@ void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *re
 	tacho__herds_init(&g->herding, late_ns);
 	tacho__table_init(&g->task_locks, sizeof(struct tacho__task_lock), TASK_LOCKS);
 	tacho__table_init(&g->outside, sizeof(struct tacho__outside), STACKS);
+	tacho__table_init(&g->paces, sizeof(struct tacho__pace), PACES);
 }
 
 void tacho__gather_free(struct tacho__gathered *g)
@@ -59,6 +61,7 @@ void tacho__gather_free(struct tacho__gathered *g)
 	for (struct tacho__outside *o = NULL; (o = tacho__table_next(&g->outside, o));)
 		tacho__hist_free(&o->ns);
 	tacho__table_free(&g->outside);
+	tacho__table_free(&g->paces);
 }
 
 static struct recent *recent_of(struct tacho__gathered *g, const struct tacho__at *at)
@@ -321,7 +324,7 @@ static uint64_t place_of(const struct tacho__gathered *g, const struct tacho__ta
 /* The program called what asks another service and waits for its answer. */
 static int is_client(const struct tacho__gathered *g, const struct tacho__task_wait *w)
 {
-	static const char *const clients[] = {"net/http.(*persistConn).roundTrip",
+	static const char *const clients[] = {"net/http.(*persistConn).",
 					      "net/http.(*Transport).getConn", "net.(*Dialer).",
 					      "net.(*Resolver).", "database/sql."};
 	struct tacho__place places[TACHO__PLACES_MAX];
@@ -336,6 +339,29 @@ static int is_client(const struct tacho__gathered *g, const struct tacho__task_w
 	return 0;
 }
 
+static void pace(struct tacho__gathered *g, const struct tacho__task_wait *w)
+{
+	struct tacho__pace *p = tacho__table_get(&g->paces, w->process, w->task, &g->error);
+	const struct tacho_definition *d = tacho_read_definition(g->reader, w->process, w->what);
+
+	if (!p)
+		return;
+	/* What no task wakes it from is a descriptor or a timer. */
+	if (d && strcmp(d->name, "network") == 0)
+		p->descriptors += p->descriptors < UINT32_MAX;
+	else if (w->by_loop && !w->by.task)
+		p->timers += p->timers < UINT32_MAX;
+	else
+		p->others += p->others < UINT32_MAX;
+}
+
+int tacho__is_own_pace(const struct tacho__gathered *g, const struct tacho__task_wait *w)
+{
+	const struct tacho__pace *p = tacho__table_find(&g->paces, w->process, w->task);
+
+	return p && !p->descriptors && p->timers > p->others && p->timers >= tacho__several;
+}
+
 static void add_outside(struct tacho__gathered *g, const struct tacho__task_wait *w)
 {
 	struct tacho__outside *o = tacho__table_get(&g->outside, w->process, w->stack, &g->error);
@@ -348,8 +374,10 @@ static void add_outside(struct tacho__gathered *g, const struct tacho__task_wait
 		o->process = w->process;
 		o->is_client = is_client(g, w) != 0;
 	}
-	if (!o->is_client)
+	if (!o->is_client) {
+		pace(g, w);
 		return;
+	}
 	if (tacho__hist_add(&o->ns, ns))
 		g->error = -ENOMEM;
 	if (ns >= o->longest.end_ns - o->longest.begin_ns)

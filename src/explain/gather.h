@@ -73,6 +73,13 @@ struct tacho__task_lock {
 	struct tacho__task_wait longest;
 };
 
+/* What a task waits for beside clients of other services. Mostly timers, and never a descriptor: it works at its
+   own pace, and nobody waits for it. */
+struct tacho__pace {
+	struct tacho__entry entry; /* key: process, task */
+	uint32_t timers, descriptors, others;
+};
+
 /* Waits of tasks, of one stack, in a client of another service. */
 struct tacho__outside {
 	struct tacho__entry entry; /* key: process, stack */
@@ -97,12 +104,15 @@ struct tacho__gathered {
 	struct tacho__herding herding;
 	struct tacho__table task_locks;
 	struct tacho__table outside; /* also of stacks that are no clients */
+	struct tacho__table paces;   /* struct tacho__pace */
 	struct tacho__lock stuck[TACHO__STUCK];
 	uint32_t stuck_count;
 	struct tacho__at_ends *at_ends; /* to which threads are added at the end */
 	int error;
 };
 
+/* Whether the task of the wait works at its own pace, so that nobody waits for it. */
+int tacho__is_own_pace(const struct tacho__gathered *g, const struct tacho__task_wait *w);
 /* Whether a text of what tasks wait for names a lock. */
 int tacho__is_lock(const struct tacho_definition *d);
 

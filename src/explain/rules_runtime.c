@@ -222,6 +222,7 @@ static void find_slow_answers(struct tacho__explaining *x, const struct tacho__o
 	double p99 = (double)tacho__hist_at(&k->ns, tacho__tail), sum = (double)k->ns.sum;
 	char kind[TACHO__TEXT], most[TACHO__TEXT], where[2 * TACHO__TEXT];
 	struct tacho__finding *f;
+	int is_own;
 
 	if (k->ns.count < tacho__several)
 		return;
@@ -234,17 +235,20 @@ static void find_slow_answers(struct tacho__explaining *x, const struct tacho__o
 				"the loops were busy meanwhile");
 		return;
 	}
-	f = tacho__find(x, TACHO__RULE_DOWNSTREAM_WAIT, TACHO__SEVERITY_WARNING, k->process, sum);
-	f->waiting_ns = sum;
+	is_own = tacho__is_own_pace(&x->gathered, w);
+	f = tacho__find(x, TACHO__RULE_DOWNSTREAM_WAIT,
+			is_own ? TACHO__SEVERITY_INFO : TACHO__SEVERITY_WARNING, k->process, sum);
+	f->waiting_ns = is_own ? 0 : sum;
 	f->kind = w->kind;
 	f->task = w->task;
 	tacho__where_id(x, f, w->stack, w->end_ns);
 	tacho__say_summary(f,
 			   "%s waits up to %s for the answer of another service while the loops "
-			   "idle, %llu times, asked in %s",
+			   "idle, %llu times, asked in %s%s",
 			   kind, tacho__ns_text(most, (double)k->ns.most),
 			   (unsigned long long)k->ns.count,
-			   f->where_count ? tacho__where_text(where, f) : "(not known)");
+			   f->where_count ? tacho__where_text(where, f) : "(not known)",
+			   is_own ? "; it works at its own pace, and nobody waits for it" : "");
 	tacho__say_advice(f,
 			  "Look at the service that it asks. Give the request a time-out, or ask "
 			  "for several things at the same time.");

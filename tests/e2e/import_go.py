@@ -108,7 +108,7 @@ def facts():
 # What is first in the report of each, and the line of ../golden-import/record/faults.go.
 FAULTS = {"leak": ("task-leak", "leak"), "downstream": ("downstream-wait", "http.Get("),
           "stops": ("stop-the-world", "ReadMemStats("),
-          "oversubscribe": ("wake-latency", None), "healthy": (None, None)}
+          "oversubscribe": ("wake-latency", None), "healthy": (None, None), "background": (None, None)}
 
 
 def late(name):

@@ -99,3 +99,22 @@ func healthy() {
 		ask(address)
 	}
 }
+
+// What follows came later: the lines above are those of the traces.
+func init() {
+	faults["background"] = background
+}
+
+// background asks a slow service now and then, by itself, while others are served at once.
+func background() {
+	slow := serve(func(w http.ResponseWriter, r *http.Request) {
+		time.Sleep(102 * time.Millisecond)
+	})
+	go func() {
+		for {
+			ask(slow)
+			time.Sleep(10 * time.Millisecond)
+		}
+	}()
+	healthy()
+}
