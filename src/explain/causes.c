@@ -182,8 +182,8 @@ static void count_running(const struct tacho__explaining *x, struct counted *c)
 }
 
 /*
- * Whether the thread works for one client alone. What was ready tells: of all that was ready in the
- * process, one nearly always; where that is not told, one at a time.
+ * Whether the thread works for one client alone, who waits for each answer. What was ready tells: of all
+ * that was ready in the process, one nearly always; where that is not told, one at a time.
  */
 static int has_one_client(const struct tacho__explaining *x, const struct counted *c,
 			  const struct tacho__owned *o)
@@ -192,8 +192,8 @@ static int has_one_client(const struct tacho__explaining *x, const struct counte
 	const struct tacho__loop_sum *l =
 		tacho__table_find(&x->sum->loops, (uint64_t)t->process << 32 | t->loop, t->thread);
 
-	/* Others wait where connections come in. */
-	if (l && l->listens)
+	/* Others wait where connections come in, and behind what comes by itself. */
+	if ((l && l->listens) || tacho__arrive_by_themselves(&t->arrivals))
 		return 0;
 	return tacho__table_find(&c->told, t->loop, 0)
 		       ? c->clients <= 1

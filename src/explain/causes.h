@@ -6,8 +6,8 @@
  * waiting. An owner matters when what waited because of it sums up to a share of the window, or when
  * it stalled a loop for long several times. Where threads are blocked in the middle of work, the
  * capacity that is lost matters by itself, whatever waited; less of it is a note, where what those
- * threads serve waited for a share of the window. A process that has one client has its
- * time told, and nobody is to blame.
+ * threads serve waited for a share of the window. A process that has one client,
+ * who waits for each answer (ledger_arrivals.c), has its time told, and nobody is to blame.
  */
 #ifndef TACHO_EXPLAIN_CAUSES_H
 #define TACHO_EXPLAIN_CAUSES_H

@@ -184,6 +184,16 @@ struct tacho__ledger_pool {
 	} points[TACHO__POOL_POINTS];
 };
 
+/* What came for a thread, after turns in which it could have been kept waiting and after all others
+   (ledger_arrivals.c). */
+struct tacho__arrivals {
+	uint64_t kept, kept_polls; /* turns of a millisecond and more; callbacks in these */
+	uint64_t found; /* that the waits after these returned at once, one after the other */
+	uint64_t brief, brief_polls; /* all other turns */
+	uint64_t
+		soon; /* of these: the next wait was no longer than a client's who has its answer */
+};
+
 struct tacho__ledger_thread {
 	uint32_t process, thread;
 	uint32_t loop, level;	    /* that it waited on last; 0 */
@@ -192,10 +202,14 @@ struct tacho__ledger_thread {
 	uint64_t first_ns, last_ns; /* its owners add up to what is between */
 	uint64_t turns, works;
 	uint64_t idle_ns;
-	uint32_t most_ready;	  /* that a wait of it reported */
-	uint64_t waiting_ns;	  /* cost of all its owners */
+	uint32_t most_ready; /* that a wait of it reported */
+	uint64_t waiting_ns; /* cost of all its owners */
+	struct tacho__arrivals arrivals;
 	struct tacho__owned rest; /* of those that found no room */
 };
+
+/* Whether things come for a thread while it is busy: nobody waits for its answers before. */
+int tacho__arrive_by_themselves(const struct tacho__arrivals *a);
 
 static inline int tacho__is_of_interest(const struct tacho__ledger_thread *t)
 {

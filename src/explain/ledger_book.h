@@ -10,6 +10,7 @@
  *   ledger_cpus.c    who had the CPUs meanwhile
  *   ledger_stops.c   when the whole process is stopped
  *   ledger_pools.c   pools of threads of the program's own
+ *   ledger_arrivals.c whether what they serve comes by itself
  *   ledger_queue.c   queues of work: what waits, who serves
  *   ledger_code.c    samples: which functions code is
  *   ledger_text.c    names and places of owners
@@ -160,6 +161,7 @@ struct tacho__worker {
 	uint8_t is_cut;	   /* what it is blocked in has not ended: it is no occurrence yet */
 	uint8_t perf;	   /* it has samples of the kernel */
 	uint8_t own;	   /* it serves one client, and no queue */
+	uint8_t is_behind; /* since a turn that took long, each wait has returned at once */
 	uint32_t cpus;	   /* that it may run on; 0: not known */
 	struct tacho__queue_stop stop;			  /* then; else that of its queue counts */
 	uint64_t wait_from, wait_to, wait_late, wait_off; /* its last wait */
@@ -172,6 +174,7 @@ struct tacho__worker {
 	uint64_t turn_before;	/* begin of the one before */
 	uint64_t turn_size;	/* what the last one counts as */
 	uint64_t turn_reported; /* of its queue, when it began */
+	uint32_t turn_polls;	/* callbacks in it, but for timers */
 	uint64_t turn_parked_then, turn_parked; /* others were parked until then, and in it */
 	uint64_t late_next;
 	uint64_t empty_turns, calls;
@@ -571,6 +574,13 @@ void tacho__book_stop_cost(struct tacho__worker *w, struct tacho__owned *o, uint
 /* A worker comes out of a wait. */
 void tacho__book_stop_waited(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
 			     uint64_t ns);
+
+/* ledger_arrivals.c: whether the wait that ends had something to return when it began: it was short by itself,
+   or beside the turn before, in which there was far more time for things to become ready. */
+int tacho__was_at_once(const struct tacho__worker *w, uint64_t ns);
+/* A worker comes out of a wait that it began after a turn. */
+void tacho__book_arrives(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready,
+			 uint64_t ns);
 
 /* ledger_workers.c: looked up by what the tracker calls it, or by its number. NULL: no room. */
 struct tacho__worker *tacho__book_worker_of(struct tacho__ledger_book *b,

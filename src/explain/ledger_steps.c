@@ -207,6 +207,7 @@ static void begins(struct tacho__ledger_book *b, struct tacho__worker *w,
 		w->halves -= is_timer(b, w->process, s->kind) ? 0 : 2;
 		tacho__own_waits(b, w, ns);
 	}
+	w->turn_polls += !w->depth && !is_timer(b, w->process, s->kind);
 	open_frame(w, s->kind, ns);
 }
 
@@ -303,15 +304,6 @@ static void parks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	w->wait_woke = 0;
 }
 
-/* Whether a wait had something to return when it began: it was short by itself, or beside the turn
-   before, in which there was far more time for things to become ready. */
-static int was_at_once(const struct tacho__worker *w, uint64_t ns)
-{
-	uint64_t turn = (w->wait_from - w->turn_from) / 50, waited = ns - w->wait_from;
-
-	return waited < TACHO__AT_ONCE_NS || (waited < turn && waited < 10 * TACHO__AT_ONCE_NS);
-}
-
 /* What the wait returned at once became ready in the turn before. */
 static void at_once(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ready)
 {
@@ -357,6 +349,8 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	/* It only asked: it has something left to do, as asyncio has after it took what there was. */
 	w->left_ready = waited && ns - w->wait_from < TACHO__AT_ONCE_NS ? w->ready : 0;
 	tacho__book_count(b, w);
+	if (waited)
+		tacho__book_arrives(b, w, ready, ns);
 	w->wait_to = ns;
 	w->ready = (uint32_t)ready;
 	w->accepted = 0;
@@ -376,9 +370,10 @@ static void unparks(struct tacho__ledger_book *b, struct tacho__worker *w,
 	}
 	w->woken_late = 0;
 	serve(b, w, s, TACHO__BUSY, ns);
-	/* Its only client asks for one thing after the other. */
-	if (waited && ready && !w->own && w->turn_from && w->wait_from > w->turn_from &&
-	    was_at_once(w, ns))
+	/* An only client that waits for its answers asks for one thing after the other. */
+	if (waited && ready && w->turn_from && w->wait_from > w->turn_from &&
+	    tacho__was_at_once(w, ns) &&
+	    (!w->own || tacho__arrive_by_themselves(&b->l->threads[w->thread].arrivals)))
 		at_once(b, w, ready);
 	q = tacho__queue_at(b, w);
 	if (waited && w->of->stop_ns)
