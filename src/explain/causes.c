@@ -423,13 +423,19 @@ void tacho__cause_add(struct tacho__cause *to, struct tacho__cause *from)
 	memset(from->size, 0, sizeof(from->size));
 }
 
-/* What threads of a pool do may take long: that is what they are for. They are not there to wait for what
-   others hold. */
+/*
+ * What threads of a pool compute may take long: that is what they are for. They are not there to wait for
+ * what others hold. Those of libuv's pool are there to be blocked; those of the program's own are its
+ * workers, and lost to it meanwhile.
+ */
 int tacho__may_be_cause(const struct tacho__ledger *l, const struct tacho__owned *o)
 {
 	const struct tacho__ledger_thread *t = &l->threads[o->thread];
 
-	return t->is_loop || (t->is_pool && o->owns == TACHO__OWNS_LOCK && !o->is_signal);
+	if (t->is_loop || !t->is_pool)
+		return t->is_loop;
+	return (o->owns == TACHO__OWNS_LOCK && (t->pool || !o->is_signal)) ||
+	       (o->owns == TACHO__OWNS_CALL && t->pool);
 }
 
 /* Whether there are long ones of which no function had most. */

@@ -165,7 +165,7 @@ struct tacho__beside {
 };
 
 /*
- * Threads that wait for work at a condition of the program's own, and what loops gave them while all
+ * Threads that wait for work at a condition of the program's own, and what others gave them while all
  * of them were busy, counted from the first time that something waited.
  */
 #define TACHO__POOL_POINTS 32u
@@ -173,6 +173,7 @@ struct tacho__ledger_pool {
 	uint32_t process, threads;
 	uint32_t place;		 /* where work was given last; 0 */
 	uint32_t given, waiting; /* as the last record has it */
+	uint8_t is_told;	 /* there was one */
 	uint64_t lock;
 	uint64_t count;			    /* that had to wait */
 	struct tacho__hist wait;	    /* of all that began, and at the end of the rest */

@@ -58,6 +58,7 @@ struct tacho__queue {
 	uint32_t serving, parked, idle; /* threads; of these parked at it, idle elsewhere */
 	uint32_t most_serving;
 	uint32_t pool;	       /* index in `pools` + 1, which are told what waits; 0 */
+	uint8_t is_no_pool;    /* loops wait for that condition as well */
 	uint32_t waiting;      /* things */
 	uint64_t reported;     /* by waits of all its threads, ever */
 	uint32_t last_worker;  /* that served; TACHO__NONE */
@@ -150,6 +151,7 @@ struct tacho__worker {
 	uint32_t blocked_on; /* a loop that it waits on in the middle of a turn of another; 0 */
 	uint32_t main_loop, main_waits, other_waits;
 	uint32_t home_waits; /* for the condition that most are for, less those for others */
+	uint32_t home_fed;   /* how many of these a loop or a thread of a pool ended */
 	uint64_t home, waits_for;
 	uint32_t turn_loop;				/* that it came from */
 	uint32_t block_count;				/* of `blocks` */
@@ -640,6 +642,9 @@ int tacho__book_idled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 /* It was one, at `ns`, after which it may belong to another pool. */
 void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t lock,
 		      uint64_t ns);
+/* How that wait ended: who is handed work there belongs to a pool. */
+void tacho__book_fed(struct tacho__ledger_book *b, struct tacho__worker *w,
+		     const struct tacho__lock *l);
 
 /* ledger_waits.c */
 /* From `from` to `to` the kernel ran others for `off`. */

@@ -1,11 +1,15 @@
 /*
- * Pools of threads that are the program's own: they wait at a condition for what loops give them, and
- * records tell what waits meanwhile.
+ * Pools of threads that are the program's own: they wait at a condition for what others give them.
+ *
+ * Where most of a thread's waits are, it waits for work, if loops or threads of a pool end these waits. A
+ * condition that loops wait at as well is no such place: a lock may be made of it. Records of what waits
+ * meanwhile tell of a pool, too, and how much it has to do.
  */
 #include <errno.h>
 #include <string.h>
 
 #include "explain/ledger_book.h"
+#include "model/judgement.h"
 #include "read/memory.h"
 
 /* ------------------------------------------------------------- what waits, how long */
@@ -54,7 +58,7 @@ void tacho__book_end_pool(struct tacho__ledger_book *b, const struct tacho__queu
 }
 
 static struct tacho__ledger_pool *pool_of(struct tacho__ledger_book *b, struct tacho__queue *q,
-					  const struct tacho__step *s)
+					  uint32_t process, uint64_t lock)
 {
 	struct tacho__ledger *l = b->l;
 
@@ -64,8 +68,8 @@ static struct tacho__ledger_pool *pool_of(struct tacho__ledger_book *b, struct t
 			return NULL;
 		}
 		memset(&l->pools[l->pool_count], 0, sizeof(l->pools[0]));
-		l->pools[l->pool_count].process = s->process;
-		l->pools[l->pool_count].lock = s->lock;
+		l->pools[l->pool_count].process = process;
+		l->pools[l->pool_count].lock = lock;
 		q->pool = ++l->pool_count;
 	}
 	return &l->pools[q->pool - 1];
@@ -73,13 +77,21 @@ static struct tacho__ledger_pool *pool_of(struct tacho__ledger_book *b, struct t
 
 /* ------------------------------------------------------------------- its threads */
 
+static void idle(struct tacho__worker *w, uint64_t since)
+{
+	w->doing = TACHO__WAITING;
+	w->wait_from = since;
+	w->in_lock = 0;
+	w->block_count = 0;
+}
+
 /* From here on it is known to serve the queue. */
 static void enrol(struct tacho__ledger_book *b, struct tacho__worker *w, struct tacho__queue *q,
 		  uint64_t ns)
 {
 	struct tacho__ledger_thread *t = &b->l->threads[w->thread];
 
-	if (t->is_loop || t->works || w->doing == TACHO__UNBORN || !q->pool)
+	if (t->is_loop || t->works || w->doing == TACHO__UNBORN || !q->pool || q->is_no_pool)
 		return;
 	if (t->pool != q->pool) {
 		b->l->pools[q->pool - 1].threads++;
@@ -87,21 +99,34 @@ static void enrol(struct tacho__ledger_book *b, struct tacho__worker *w, struct 
 	}
 	t->is_pool = 1;
 	t->pool = q->pool;
+	/* What it waits for already is work. */
+	if (w->waits_for == w->home && w->doing == TACHO__RUNNING)
+		idle(w, w->at);
 	tacho__queue_stand(b, w, q, w->waits_for == w->home ? TACHO__PARKED : TACHO__BUSY, ns);
+}
+
+/* Whose home it is belongs to its pool, which is new. */
+static void enrol_all(struct tacho__ledger_book *b, struct tacho__queue *q, uint32_t process,
+		      uint64_t lock, uint64_t ns)
+{
+	for (struct tacho__worker *w = NULL; (w = tacho__table_next(&b->workers, w));)
+		if (w->process == process && w->home == lock)
+			enrol(b, w, q, ns);
 }
 
 void tacho__book_queued(struct tacho__ledger_book *b, const struct tacho__step *s)
 {
 	struct tacho__queue *q = tacho__queue_at_condition(b, s->process, s->lock, 1);
 	uint32_t waiting = (uint32_t)s->value, given = (uint32_t)(s->value >> 32);
-	int is_new = q && !q->pool;
-	struct tacho__ledger_pool *p = q ? pool_of(b, q, s) : NULL;
+	int is_made = q && !q->pool, is_new;
+	struct tacho__ledger_pool *p = q ? pool_of(b, q, s->process, s->lock) : NULL;
 
 	if (!p)
 		return;
-	for (struct tacho__worker *w = NULL; is_new && (w = tacho__table_next(&b->workers, w));)
-		if (w->process == s->process && w->home == s->lock)
-			enrol(b, w, q, s->ns);
+	if (is_made)
+		enrol_all(b, q, s->process, s->lock, s->ns);
+	is_new = !p->is_told;
+	p->is_told = 1;
 	/* Nobody takes several at once: that a thread finds nothing says that what it was told is wrong. */
 	if (p->waiting && (waiting || p->waiting == 1)) {
 		uint32_t begun = given - waiting - (p->given - p->waiting);
@@ -133,9 +158,7 @@ int tacho__book_idles(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 {
 	if (w->doing != TACHO__RUNNING || !is_home(b, w, lock))
 		return 0;
-	w->doing = TACHO__WAITING;
-	w->wait_from = ns;
-	w->block_count = 0;
+	idle(w, ns);
 	tacho__queue_stand(b, w, tacho__queue_at(b, w), TACHO__PARKED, ns);
 	return 1;
 }
@@ -155,13 +178,36 @@ int tacho__book_idled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	return 1;
 }
 
+/* Threads that were taken to wait for work there did not. */
+static void dissolve(struct tacho__ledger_book *b, struct tacho__queue *q, uint64_t ns)
+{
+	q->is_no_pool = 1;
+	for (struct tacho__worker *w = NULL; q->pool && (w = tacho__table_next(&b->workers, w));) {
+		struct tacho__ledger_thread *t = &b->l->threads[w->thread];
+
+		if (t->pool != q->pool)
+			continue;
+		t->is_pool = 0;
+		t->pool = 0;
+		b->l->pools[q->pool - 1].threads--;
+		tacho__queue_stand(b, w, NULL, TACHO__OUT, ns);
+	}
+}
+
 /* A thread belongs to the condition that most of its waits are for. */
 void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t lock,
 		      uint64_t ns)
 {
 	struct tacho__queue *q;
 
+	if (b->l->threads[w->thread].is_loop) {
+		q = tacho__queue_at_condition(b, w->process, lock, 1);
+		if (q && !q->is_no_pool)
+			dissolve(b, q, ns);
+		return;
+	}
 	if (w->home == lock || !w->home_waits) {
+		w->home_fed = w->home == lock ? w->home_fed : 0;
 		w->home = lock;
 		w->home_waits++;
 	} else {
@@ -172,4 +218,23 @@ void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	q = tacho__queue_at_condition(b, w->process, lock, 0);
 	if (q)
 		enrol(b, w, q, ns);
+}
+
+void tacho__book_fed(struct tacho__ledger_book *b, struct tacho__worker *w,
+		     const struct tacho__lock *l)
+{
+	const struct tacho__worker *by =
+		l->release_ns
+			? tacho__table_find(&b->workers, l->releaser.process, l->releaser.thread)
+			: NULL;
+	const struct tacho__ledger_thread *t = by && by != w ? &b->l->threads[by->thread] : NULL;
+	struct tacho__queue *q;
+
+	if (!t || (!t->is_loop && !t->is_pool) || l->lock != w->home ||
+	    b->l->threads[w->thread].is_loop || ++w->home_fed < (uint32_t)tacho__fed_waits)
+		return;
+	q = tacho__queue_at_condition(b, w->process, l->lock, 1);
+	if (!q || q->pool || q->is_no_pool || !pool_of(b, q, w->process, l->lock))
+		return;
+	enrol_all(b, q, w->process, l->lock, l->end_ns);
 }

@@ -53,11 +53,11 @@ void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
 	struct tacho__queue *q = tacho__queue_at(b, w);
 
 	w->waits_for = s->lock;
+	w->signal_owned = TACHO__NONE;
 	if (s->value && tacho__book_idles(b, w, s->lock, ns))
 		return;
 	w->in_lock = 1;
 	w->signal_guess = s->value != 0;
-	w->signal_owned = TACHO__NONE;
 	if (s->value && q && q->serving > 1 && !w->depth && w->standing == TACHO__BUSY)
 		tacho__queue_stand(b, w, q, TACHO__IDLING, ns);
 }
@@ -196,6 +196,8 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 		signalled(b, w, l->place, l->end_ns);
 	}
 	if (!w->in_lock) {
+		if (l->is_signal)
+			tacho__book_fed(b, w, l);
 		if (l->is_signal && w->signal_owned != TACHO__NONE)
 			tacho__book_inside(b, w, l);
 		if (l->is_signal && w->signal_owned != TACHO__NONE)

@@ -26,6 +26,12 @@ static int is_stop(const struct tacho__cause *g)
 	return g->worst->owns == TACHO__OWNS_STOPPED && g->worst->reason;
 }
 
+/* It happens on a thread of a pool, which has no loop. */
+static int is_of_pool(const struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	return !x->out->ledger->threads[g->worst->thread].is_loop;
+}
+
 static struct tacho__finding *begin(struct tacho__explaining *x, const struct tacho__cause *g,
 				    enum tacho__rule_id rule)
 {
@@ -42,6 +48,8 @@ static struct tacho__finding *begin(struct tacho__explaining *x, const struct ta
 	else
 		f->subject = is_stop(g) ? STOPPED_BY + g->worst->reason : g->owns;
 	f->thread = x->out->ledger->threads[g->worst->thread].thread;
+	if (is_of_pool(x, g))
+		f->pool = x->out->ledger->threads[g->worst->thread].pool;
 	tacho__measured(x, f,
 			&(struct tacho__measure){.count = g->count,
 						 .longest_ns = g->longest_ns,
@@ -67,7 +75,7 @@ static const char *callback(const struct tacho__explaining *x, char out[TACHO__T
 
 	if (tacho__serves_one(tacho_read_definition(x->reader, x->process, g->worst->loop)))
 		return strcpy(out, "a request");
-	if (!x->out->ledger->threads[g->worst->thread].is_loop && !g->worst->kind)
+	if (is_of_pool(x, g) && !g->worst->kind)
 		return strcpy(out, "work of a pool");
 	return tacho__callback_text(x, out, &p);
 }
@@ -152,9 +160,21 @@ static void find_code(struct tacho__explaining *x, const struct tacho__cause *ca
 	show(f, g, name);
 }
 
-/* A note says who waited; there is nothing to do about it. */
-static void say_who_waits(struct tacho__finding *f, const struct tacho__cause *g)
+/* What is blocked: its loop, or a thread that has none. */
+static const char *blocked_text(const struct tacho__explaining *x, const struct tacho__cause *g)
 {
+	return is_of_pool(x, g) ? "its thread" : "its loop";
+}
+
+/* A note says who waited; there is nothing to do about it. A thread of a pool has no loop to go back to. */
+static void say_who_waits(const struct tacho__explaining *x, struct tacho__finding *f,
+			  const struct tacho__cause *g)
+{
+	if (is_of_pool(x, g))
+		tacho__say_advice(
+			f, "Each thread that is blocked there is one less for all other work: "
+			   "make it wait for less, with a time-out, or give such work a "
+			   "pool of its own.");
 	if (g->severity == TACHO__SEVERITY_INFO)
 		tacho__say_advice(f, g->several
 					     ? "Other threads serve the rest meanwhile: only what "
@@ -188,13 +208,13 @@ static void find_call(struct tacho__explaining *x, const struct tacho__cause *g)
 	if (!f->where_count && o->kind)
 		tacho__where_id(x, f, o->kind, o->last_ns);
 	call_text(x, call, o->name);
-	tacho__say_summary(f, "%s blocks its loop for up to %s in %s%s%s", callback(x, name, g),
-			   tacho__ns_text(ns, (double)f->measure.longest_ns), call,
-			   f->where_count ? ", called by " : "",
+	tacho__say_summary(f, "%s blocks %s for up to %s in %s%s%s", callback(x, name, g),
+			   blocked_text(x, g), tacho__ns_text(ns, (double)f->measure.longest_ns),
+			   call, f->where_count ? ", called by " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_many(f, "%s blocks %c for up to %s in %s", f->where_count ? where : name,
 			TACHO__WHO, ns, call);
-	say_who_waits(f, g);
+	say_who_waits(x, f, g);
 	show(f, g, call);
 }
 
@@ -243,11 +263,12 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__cause *
 
 	/* That it was not for work is known from what other threads did. */
 	f->rests = TACHO__RESTS_ON_ALL;
-	f->pool = 2 * o->room_ns > o->ns ? o->room_of : 0;
+	if (2 * o->room_ns > o->ns)
+		f->pool = o->room_of;
 	tacho__where_id(x, f, o->place, o->last_ns);
-	tacho__say_summary(f, "%s blocks its loop for up to %s, %s%s%s", callback(x, name, g),
-			   tacho__ns_text(ns, (double)f->measure.longest_ns), how,
-			   f->where_count ? ", in " : "",
+	tacho__say_summary(f, "%s blocks %s for up to %s, %s%s%s", callback(x, name, g),
+			   blocked_text(x, g), tacho__ns_text(ns, (double)f->measure.longest_ns),
+			   how, f->where_count ? ", in " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_many(f, "%s blocks %c for up to %s, %s", f->where_count ? where : name,
 			TACHO__WHO, ns, how);
@@ -256,7 +277,7 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__cause *
 				    : "Return to the loop, and let the other thread tell it when "
 				      "it is done (uv_async_send, event_active, an eventfd): while "
 				      "it waits, nothing else on this loop runs.");
-	say_who_waits(f, g);
+	say_who_waits(x, f, g);
 	show(f, g, "the longest wait");
 }
 

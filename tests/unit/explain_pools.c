@@ -278,7 +278,8 @@ static void who_waits_for_room_in_its_queue_waits_for_the_pool(void **state)
 
 			print_message("%s: %s\n", tacho__rules[f->rule].id, f->summary);
 			pool = f->rule == TACHO__RULE_POOL_EXHAUSTED ? i : pool;
-			call = f->rule == TACHO__RULE_BLOCKING_CALL ? i : call;
+			if (f->rule == TACHO__RULE_BLOCKING_CALL && strstr(f->summary, "its loop"))
+				call = i;
 		}
 		assert_true(pool < e->count && call < e->count);
 		assert_int_equal(e->findings[call].folded_into, room ? (int)pool : -1);
@@ -417,6 +418,118 @@ static void where_its_begin_is_not_seen_work_waits_that_takes_far_longer(void **
 	assert_false(waits_for_libuv(&(struct libuv){3 * MS, 17 * MS, 0}));
 }
 
+/*
+ * A loop, or a thread that has none, hands something to a worker each 100 ms, which sleeps for 30 ms each time.
+ * `shared`: the loop waits for that condition as well.
+ */
+struct handing {
+	uint32_t times;
+	int by_loop, shared;
+};
+
+static uint32_t blocks_worker(const struct handing *h)
+{
+	struct tacho__explanation *e;
+	struct booked b;
+	uint32_t n = 0;
+	int error;
+
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	if (h->by_loop)
+		PUT(&b.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 1; i <= h->times; i++) {
+		if (h->by_loop)
+			PUT(&b.m, 100 * i * MS, UNPARK, 1);
+		if (h->shared)
+			waits(&b.m, 100 * i * MS, (100 * i + 1) * MS, CONDITION);
+		PUT(&b.m, (100 * i + 2) * MS, LOCK_RELEASE, PLACE, CONDITION, 1);
+		if (h->by_loop)
+			PUT(&b.m, (100 * i + 3) * MS, PARK, LOOP_1);
+	}
+	PUT(&b.m, 990 * MS, UNPARK, 1);
+	trace_stream(&b.m, 2, 0);
+	for (uint64_t i = 1; i <= h->times; i++) {
+		PUT(&b.m, (100 * i - 65) * MS, LOCK_WAIT, PLACE, CONDITION);
+		PUT(&b.m, (100 * i + 3) * MS, LOCK_WAITED, 3, CONDITION);
+		put_call(&b.m, (100 * i + 34) * MS, SLEEP, 30 * MS);
+	}
+	b.reader = trace_reader(&b.m);
+	b.l = NULL;
+	e = tacho__explain(b.reader, NULL, &error);
+	for (uint32_t i = 0; i < e->count; i++) {
+		print_message("%s: %s\n", tacho__rules[e->findings[i].rule].id,
+			      e->findings[i].summary);
+		n += e->findings[i].rule == TACHO__RULE_BLOCKING_CALL &&
+		     strstr(e->findings[i].summary,
+			    "work of a pool blocks its thread for up to 30.0 ms") &&
+		     strstr(e->findings[i].advice, "pool of its own");
+	}
+	tacho__explanation_free(e);
+	book_end(&b);
+	return n;
+}
+
+static void who_is_handed_work_is_a_pool(void **state)
+{
+	(void)state;
+	assert_int_equal(blocks_worker(&(struct handing){4, 1, 0}), 1);
+	/* How the last wait ended is known when the next begins. */
+	assert_int_equal(blocks_worker(&(struct handing){3, 1, 0}), 0);
+}
+
+static void who_is_handed_nothing_by_loops_is_none(void **state)
+{
+	(void)state;
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0}), 1);
+	assert_int_equal(blocks_worker(&(struct handing){9, 0, 0}), 0);
+}
+
+static void a_condition_that_loops_wait_for_is_no_place_of_work(void **state)
+{
+	(void)state;
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 1}), 0);
+}
+
+/* The longest wait for work is under way when it becomes known for what it is; another condition in the middle
+   of work is none. */
+static void where_a_worker_waits_for_work_it_is_idle(void **state)
+{
+	const struct tacho__ledger_line *line;
+	uint64_t idle = 0, blocked = 0;
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 1; i <= 6; i++) {
+		PUT(&b.m, 100 * i * MS, UNPARK, 1);
+		PUT(&b.m, 100 * i * MS, LOCK_RELEASE, PLACE, CONDITION, 1);
+		PUT(&b.m, 100 * i * MS, PARK, LOOP_1);
+	}
+	trace_stream(&b.m, 2, 0);
+	for (uint64_t i = 1; i <= 6; i++) {
+		waits(&b.m, (100 * i - 50) * MS, 100 * i * MS, CONDITION);
+		if (i == 5)
+			waits(&b.m, (100 * i + 5) * MS, (100 * i + 25) * MS, OTHER);
+	}
+	trace_stream(&b.m, 3, 0);
+	waits(&b.m, 10 * MS, 100 * MS, CONDITION);
+	waits(&b.m, 101 * MS, 650 * MS, CONDITION);
+	book_make(&b);
+	for (uint32_t i = 0; i < b.l->line_count; i++) {
+		line = &b.l->lines[i];
+		idle += line->owns == TACHO__OWNS_IDLE && b.l->threads[line->thread].thread == 3
+				? line->ns
+				: 0;
+		blocked += line->owns == TACHO__OWNS_LOCK ? line->ns : 0;
+	}
+	assert_int_equal(blocked, 20 * MS);
+	assert_int_equal(idle, 90 * MS + 549 * MS);
+	book_end(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -428,6 +541,10 @@ int main(void)
 		cmocka_unit_test(a_lock_that_a_pool_waits_for_is_the_cause),
 		cmocka_unit_test(who_waits_for_room_in_its_queue_waits_for_the_pool),
 		cmocka_unit_test(a_burst_is_no_full_pool),
+		cmocka_unit_test(who_is_handed_work_is_a_pool),
+		cmocka_unit_test(who_is_handed_nothing_by_loops_is_none),
+		cmocka_unit_test(a_condition_that_loops_wait_for_is_no_place_of_work),
+		cmocka_unit_test(where_a_worker_waits_for_work_it_is_idle),
 		cmocka_unit_test(code_keeps_a_pool_if_it_runs),
 		cmocka_unit_test(code_that_keeps_a_pool_runs_for_most_of_the_time),
 		cmocka_unit_test(a_pool_keeps_work_waiting_that_has_enough_to_do),
