@@ -248,6 +248,7 @@ struct tacho__book_process {
 		enum tacho__owns_reason reason;
 	} stop;
 	uint64_t stop_ns;		  /* of the last that is over */
+	uint64_t interpreter_lock;	  /* Python's: made of a condition; 0: none is known */
 	uint32_t lacked_count, ran_count; /* ever */
 	struct tacho__cpu_time lacked[TACHO__BOOK_STRETCHES], ran[TACHO__BOOK_STRETCHES];
 	uint8_t throttle_known, wakes, is_sampled, sees_calls, known, living;
@@ -260,7 +261,8 @@ struct tacho__resolved {
 	uint64_t function;
 	struct tacho__place place;
 	uint8_t known, is_recorder;
-	uint8_t is_lock; /* of the stack of a wait for a condition: it is one for a lock */
+	uint8_t is_lock;	 /* of the stack of a wait for a condition: it is one for a lock */
+	uint8_t is_interpreters; /* that lock is an interpreter's */
 };
 
 /* What was looked up of definitions lately: kinds that are timers, the counter of a quota, and
@@ -642,6 +644,9 @@ int tacho__book_idled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 /* It was one, at `ns`, after which it may belong to another pool. */
 void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t lock,
 		      uint64_t ns);
+/* Threads wait for something else than work there. */
+void tacho__book_no_pool(struct tacho__ledger_book *b, uint32_t process, uint64_t lock,
+			 uint64_t ns);
 /* How that wait ended: who is handed work there belongs to a pool. */
 void tacho__book_fed(struct tacho__ledger_book *b, struct tacho__worker *w,
 		     const struct tacho__lock *l);

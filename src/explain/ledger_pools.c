@@ -119,7 +119,10 @@ void tacho__book_queued(struct tacho__ledger_book *b, const struct tacho__step *
 	struct tacho__queue *q = tacho__queue_at_condition(b, s->process, s->lock, 1);
 	uint32_t waiting = (uint32_t)s->value, given = (uint32_t)(s->value >> 32);
 	int is_made = q && !q->pool, is_new;
-	struct tacho__ledger_pool *p = q ? pool_of(b, q, s->process, s->lock) : NULL;
+	struct tacho__ledger_pool *p =
+		q && s->lock != tacho__book_process(b, s->process)->interpreter_lock
+			? pool_of(b, q, s->process, s->lock)
+			: NULL;
 
 	if (!p)
 		return;
@@ -194,6 +197,14 @@ static void dissolve(struct tacho__ledger_book *b, struct tacho__queue *q, uint6
 	}
 }
 
+void tacho__book_no_pool(struct tacho__ledger_book *b, uint32_t process, uint64_t lock, uint64_t ns)
+{
+	struct tacho__queue *q = tacho__queue_at_condition(b, process, lock, 1);
+
+	if (q && !q->is_no_pool)
+		dissolve(b, q, ns);
+}
+
 /* A thread belongs to the condition that most of its waits are for. */
 void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t lock,
 		      uint64_t ns)
@@ -201,9 +212,7 @@ void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	struct tacho__queue *q;
 
 	if (b->l->threads[w->thread].is_loop) {
-		q = tacho__queue_at_condition(b, w->process, lock, 1);
-		if (q && !q->is_no_pool)
-			dissolve(b, q, ns);
+		tacho__book_no_pool(b, w->process, lock, ns);
 		return;
 	}
 	if (w->home == lock || !w->home_waits) {

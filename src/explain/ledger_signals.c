@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "explain/ledger_book.h"
+#include "model/language.h"
 
 static void look(struct tacho__ledger_book *b, const struct tacho__lock *l,
 		 struct tacho__resolved *r)
@@ -18,7 +19,8 @@ static void look(struct tacho__ledger_book *b, const struct tacho__lock *l,
 	uint32_t own = tacho__places_own(places, n);
 
 	r->known = 1;
-	r->is_lock = own < n && tacho__places_of_lock(places, own);
+	r->is_interpreters = (uint8_t)tacho__places_of_interpreter_lock(places, n);
+	r->is_lock = r->is_interpreters || (own < n && tacho__places_of_lock(places, own));
 	if (own < n)
 		r->function = places[own].function[0]
 				      ? tacho__hash_bytes(places[own].function,
@@ -128,13 +130,19 @@ void tacho__book_inside(struct tacho__ledger_book *b, struct tacho__worker *w,
 	uint32_t to;
 
 	if (!l->stack || w->last_block.owned != w->signal_owned ||
-	    w->last_block.end_ns != l->end_ns || is_own_place(b, l))
+	    w->last_block.end_ns != l->end_ns)
 		return;
 	r = tacho__table_get(&b->resolved, l->at.process, (uint64_t)l->stack << 32 | 1, &b->error);
 	if (!r)
 		return;
 	if (!r->known)
 		look(b, l, r);
+	if (r->is_interpreters) {
+		w->of->interpreter_lock = l->lock;
+		tacho__book_no_pool(b, w->process, l->lock, l->end_ns);
+	} else if (is_own_place(b, l)) {
+		return;
+	}
 	if (!r->function) {
 		tacho__owned_at(b->l, w->signal_owned)->is_librarys = 1;
 		return;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "explain/ledger_book.h"
+#include "model/judgement.h"
 
 #define LEAST_WAITS 3u /* to be where a thread waits for work */
 
@@ -242,10 +243,26 @@ static int is_handed(const struct tacho__ledger_book *b, const struct tacho__wor
 {
 	const struct tacho__queue *q = tacho__queue_at(b, w);
 
-	return q && (q->most_serving > 1 || q->pool) && o->owns == TACHO__OWNS_LOCK &&
-	       o->is_signal &&
+	return q && (q->most_serving > 1 || q->pool) &&
 	       (is_known_rest(o) || (o->entry.index == usual && o->count >= LEAST_WAITS &&
 				     o->count * 10 >= b->l->threads[w->thread].turns));
+}
+
+/* A thread that is signalled at a condition far more often than it waits in its loop has no loop: it is a
+   worker that asked once what was ready. */
+static int is_home(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+		   const struct tacho__owned *o, uint32_t usual)
+{
+	return o->entry.index == usual && o->count >= LEAST_WAITS && !o->kind &&
+	       w->level == TACHO_LEVEL_WAITS && 2 * o->gave_up_ns < o->ns &&
+	       (double)o->count >= tacho__home_times * (double)b->l->threads[w->thread].turns;
+}
+
+static int waits_for_work(const struct tacho__ledger_book *b, const struct tacho__worker *w,
+			  const struct tacho__owned *o, uint32_t usual)
+{
+	return o->owns == TACHO__OWNS_LOCK && o->is_signal &&
+	       (is_handed(b, w, o, usual) || is_home(b, w, o, usual));
 }
 
 /*
@@ -274,7 +291,7 @@ uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__work
 	for (struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
 		if (o->thread != w->thread)
 			continue;
-		if (is_handed(b, w, o, usual)) {
+		if (waits_for_work(b, w, o, usual)) {
 			uint32_t index = o->entry.index;
 
 			waiting = tacho__add(waiting, make_idle(b, w, index));

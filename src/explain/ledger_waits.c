@@ -52,28 +52,32 @@ void tacho__book_waits(struct tacho__ledger_book *b, struct tacho__worker *w,
 {
 	struct tacho__queue *q = tacho__queue_at(b, w);
 
+	int is_signal = s->value && s->lock != w->of->interpreter_lock;
+
 	w->waits_for = s->lock;
 	w->signal_owned = TACHO__NONE;
-	if (s->value && tacho__book_idles(b, w, s->lock, ns))
+	if (is_signal && tacho__book_idles(b, w, s->lock, ns))
 		return;
 	w->in_lock = 1;
-	w->signal_guess = s->value != 0;
-	if (s->value && q && q->serving > 1 && !w->depth && w->standing == TACHO__BUSY)
+	w->signal_guess = (uint8_t)is_signal;
+	if (is_signal && q && q->serving > 1 && !w->depth && w->standing == TACHO__BUSY)
 		tacho__queue_stand(b, w, q, TACHO__IDLING, ns);
 }
 
 void tacho__book_waited(struct tacho__ledger_book *b, struct tacho__worker *w,
 			const struct tacho__step *s, uint64_t ns)
 {
+	int is_signal = s->value && s->lock != w->of->interpreter_lock;
+
 	w->waits_for = 0;
 	if (tacho__book_idled(b, w, s->lock, ns))
 		return;
-	w->in_lock = !s->value;
-	if (s->value)
+	w->in_lock = !is_signal;
+	if (is_signal)
 		signalled(b, w, s->place, ns);
 	if (w->standing == TACHO__IDLING)
 		tacho__queue_stand(b, w, tacho__queue_at(b, w), TACHO__BUSY, ns);
-	if (s->value)
+	if (is_signal)
 		tacho__book_home(b, w, s->lock, ns);
 }
 

@@ -91,6 +91,46 @@ const struct tacho__language *tacho__language_of(const char *module, const char 
 	return NULL;
 }
 
+static int begins(const char *name, const char *beginning)
+{
+	return strncmp(name, beginning, strlen(beginning)) == 0;
+}
+
+/* Whether a frame may be between the interpreter and its wait for its lock: libc's, the recorder's, or one of its
+   own that nothing but its file is known of. */
+static int is_inside(const struct tacho__place *p, const struct tacho__place *interpreter)
+{
+	const char *file = tacho__base_name(p->module);
+
+	if (begins(file, "libc.") || begins(file, "libpthread") || begins(file, "ld-") ||
+	    tacho__is_tachos(p->module, ""))
+		return 1;
+	return strcmp(p->module, interpreter->module) == 0 &&
+	       (!p->function[0] || begins(p->function, "PyCOND_") ||
+		begins(p->function, "take_gil"));
+}
+
+/* The functions that take Python's lock have no names in a stripped program; those that call them are
+   exported. Waits for other things come through others of its functions, or through modules. */
+int tacho__places_of_interpreter_lock(const struct tacho__place *places, uint32_t count)
+{
+	static const char *const takes[] = {
+		"take_gil",	     "PyEval_RestoreThread", "PyEval_AcquireThread",
+		"PyGILState_Ensure", "_PyEval_EvalFrame",    "_PyThreadState_Attach"};
+	uint32_t at = 0;
+	int is_taken = 0;
+
+	while (at < count && !begins(places[at].function, "_Py") &&
+	       !begins(places[at].function, "take_gil") &&
+	       (!begins(places[at].function, "Py") || begins(places[at].function, "PyCOND_")))
+		at++;
+	for (unsigned k = 0; at < count && k < sizeof(takes) / sizeof(takes[0]); k++)
+		is_taken |= begins(places[at].function, takes[k]);
+	for (uint32_t i = 0; is_taken && i < at; i++)
+		is_taken = is_inside(&places[i], &places[at]);
+	return is_taken;
+}
+
 const char *tacho__language_name(const struct tacho__language *l)
 {
 	return l->name;

@@ -22,6 +22,9 @@ int tacho__language_has_names(const struct tacho__language *l, const char *modul
 /* What a person can do to see its functions, as the end of a sentence. */
 const char *tacho__language_how(const struct tacho__language *l, const char *module);
 
+/* Whether a wait with this stack, innermost first, is one for the lock of an interpreter (Python's GIL). */
+int tacho__places_of_interpreter_lock(const struct tacho__place *places, uint32_t count);
+
 /* Whether a place is a function that a perf map named. */
 int tacho__place_is_script(const struct tacho__place *place);
 

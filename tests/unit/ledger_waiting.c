@@ -268,6 +268,37 @@ static void who_waits_for_the_one_that_waits_is_idle(void **state)
 	book_end(&b);
 }
 
+/* A thread of a pool that waits `waits` times for work, and three times in a loop of its own. `how`: 3 it is
+   signalled, 2 it gives up. */
+static void worker(uint64_t waits, uint64_t how, uint64_t lock_ms)
+{
+	struct booked b;
+
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	for (uint64_t i = 0; i < 2; i++) {
+		PUT(&b.m, 10 * i * MS, PARK, SET_A);
+		PUT(&b.m, (10 * i + 5) * MS, UNPARK, 1);
+	}
+	for (uint64_t i = 0; i < waits; i++) {
+		PUT(&b.m, (100 * i + 20) * MS, LOCK_WAIT, PLACE, 0x1000);
+		PUT(&b.m, (100 * i + 80) * MS, LOCK_WAITED, how, 0x1000);
+	}
+	PUT(&b.m, (100 * waits + 20) * MS, PARK, SET_A);
+	PUT(&b.m, (100 * waits + 30) * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, LOCK, lock_ms);
+	book_end(&b);
+}
+
+static void who_asked_once_what_was_ready_is_no_loop(void **state)
+{
+	(void)state;
+	worker(12, 3, 0);
+	worker(11, 3, 11 * 60);
+	worker(12, 2, 12 * 60);
+}
+
 static void a_condition_that_is_seldom_waited_for_is_work(void **state)
 {
 	struct booked b;
@@ -683,6 +714,7 @@ int main(void)
 		cmocka_unit_test(what_became_ready_in_a_turn_waited_for_the_code_of_that_turn),
 		cmocka_unit_test(a_thread_that_is_parked_at_the_same_set_would_have_served_it),
 		cmocka_unit_test(who_waits_for_the_one_that_waits_is_idle),
+		cmocka_unit_test(who_asked_once_what_was_ready_is_no_loop),
 		cmocka_unit_test(a_condition_that_is_seldom_waited_for_is_work),
 		cmocka_unit_test(a_condition_is_work_where_it_is_known_that_peers_signal_another),
 		cmocka_unit_test(who_is_handed_something_by_another_that_serves_had_nothing_to_do),
