@@ -18,7 +18,8 @@
  *
  * ESTIMATES. When something became ready while its loop was busy is not seen. What a wait returns
  * at once became ready during the turn before: half of that turn, less the part in which another
- * thread was parked at the same queue, is counted for each. Where callbacks are not seen, what a
+ * thread was parked at the same queue, is counted for each; of a thread that receives from one client,
+ * where that does not wait for each answer (ledger_arrivals.c). Where callbacks are not seen, what a
  * wait reported is served evenly over the turn. Both are also summed up for themselves. All other
  * waiting is exact: wake to poll, due to begin, submit to begin, and the place of a callback among
  * those of its turn.

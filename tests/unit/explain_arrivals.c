@@ -72,12 +72,17 @@ static void turns(struct drawn *d, uint32_t count, uint64_t ns, uint64_t wait_ns
 		turn(d, ns, wait_ns);
 }
 
-/* Whether the blocked turns are an alarm: somebody else than an only client waits. */
-static int is_alarm(struct drawn *d)
+struct said {
+	uint32_t severity;
+	double cost_ns, waiting_ns;
+};
+
+/* What is said of the blocked turns. */
+static struct said explain(struct drawn *d)
 {
 	struct tacho_reader *reader;
 	struct tacho__explanation *e;
-	uint32_t severity = 0;
+	struct said said = {0};
 	int error;
 
 	PUT(&d->m, d->at, UNPARK, 1);
@@ -85,18 +90,27 @@ static int is_alarm(struct drawn *d)
 	reader = trace_reader(&d->m);
 	e = tacho__explain(reader, NULL, &error);
 	assert_non_null(e);
-	for (uint32_t i = 0; i < e->count; i++)
-		if (strcmp(tacho__rules[e->findings[i].rule].id, "blocking-call") == 0)
-			severity = e->findings[i].severity;
-	assert_int_not_equal(severity, 0);
+	for (uint32_t i = 0; i < e->count; i++) {
+		const struct tacho__finding *f = &e->findings[i];
+
+		if (strcmp(tacho__rules[f->rule].id, "blocking-call") == 0)
+			said = (struct said){f->severity, f->cost_ns, f->waiting_ns};
+	}
+	assert_int_not_equal(said.severity, 0);
 	tacho__explanation_free(e);
 	tacho_read_close(reader);
 	tb_free(&d->m.t);
-	return severity > TACHO__SEVERITY_INFO;
+	return said;
+}
+
+/* Somebody else than an only client waits. */
+static int is_alarm(struct drawn *d)
+{
+	return explain(d).severity > TACHO__SEVERITY_INFO;
 }
 
 /* After each of 6 turns that are blocked, so many are there; others come as long after each other. */
-static int consumer_is_alarm(uint32_t loop, uint32_t there, uint64_t thinks)
+static struct drawn consumer(uint32_t loop, uint32_t there, uint64_t thinks)
 {
 	struct drawn d = begin(loop);
 
@@ -106,6 +120,13 @@ static int consumer_is_alarm(uint32_t loop, uint32_t there, uint64_t thinks)
 		for (uint32_t k = 1; k <= there; k++)
 			turn(&d, BRIEF, k < there ? THERE : thinks);
 	}
+	return d;
+}
+
+static int consumer_is_alarm(uint32_t loop, uint32_t there, uint64_t thinks)
+{
+	struct drawn d = consumer(loop, there, thinks);
+
 	return is_alarm(&d);
 }
 
@@ -120,6 +141,17 @@ static void what_comes_by_itself_waits_for_a_consumer(void **state)
 		/* It had nothing to ask before it had its answer. */
 		assert_false(consumer_is_alarm(loops[i], 0, THINKS));
 	}
+}
+
+/* A thread that receives from one connection: half of each turn after the first, by which it is known. */
+static void what_waits_for_a_thread_without_a_loop_is_counted(void **state)
+{
+	struct drawn d = consumer(CLIENTS, 4, THINKS);
+	struct said said = explain(&d);
+
+	(void)state;
+	assert_true(said.waiting_ns >= said.cost_ns + 5 * KEPT / 2 - MS);
+	assert_true(said.waiting_ns <= said.cost_ns + 6 * KEPT / 2 + MS);
 }
 
 static void who_asks_again_soon_waits_for_answers(void **state)
@@ -225,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(what_comes_by_itself_waits_for_a_consumer),
+		cmocka_unit_test(what_waits_for_a_thread_without_a_loop_is_counted),
 		cmocka_unit_test(who_asks_again_soon_waits_for_answers),
 		cmocka_unit_test(questions_that_follow_each_other_are_of_one_client),
 		cmocka_unit_test(a_few_that_are_there_at_once_may_be_chance),
