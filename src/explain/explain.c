@@ -364,6 +364,7 @@ static int judge_process(struct tacho__explaining *x)
 	tacho__rules_wait(x);
 	tacho__rules_pool(x);
 	tacho__rules_io(x);
+	tacho__rules_rhythm(x);
 	tacho__finish(x, first);
 	tacho__withhold(x, first);
 	name_loops(x);

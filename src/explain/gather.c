@@ -40,6 +40,7 @@ void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *re
 	g->late_ns = late_ns;
 	tacho__table_init(&g->late, sizeof(struct tacho__late), PROCESSES);
 	tacho__table_init(&g->ran, sizeof(struct tacho__ran), THREADS);
+	tacho__table_init(&g->long_waits, sizeof(struct tacho__long_wait), THREADS);
 	tacho__table_init(&g->open, sizeof(struct tacho__open_poll), THREADS);
 	tacho__table_init(&g->threads, sizeof(struct recent), THREADS);
 	tacho__table_init(&g->opened, sizeof(struct tacho__opened), PROCESSES);
@@ -53,6 +54,7 @@ void tacho__gather_free(struct tacho__gathered *g)
 {
 	tacho__table_free(&g->open);
 	tacho__table_free(&g->ran);
+	tacho__table_free(&g->long_waits);
 	tacho__table_free(&g->threads);
 	tacho__table_free(&g->late);
 	tacho__table_free(&g->opened);
@@ -77,6 +79,21 @@ static struct recent *recent_of(struct tacho__gathered *g, const struct tacho__a
 
 /* ------------------------------------------------------------- what happens */
 
+static void note_wait(struct tacho__gathered *g, const struct tacho__at *at, uint64_t begin_ns,
+		      uint64_t end_ns, uint32_t call)
+{
+	struct tacho__long_wait *w =
+		end_ns - begin_ns < tacho__kept_waiting_ns
+			? NULL
+			: tacho__table_get(&g->long_waits, at->process, at->thread, &g->error);
+
+	if (!w || end_ns - begin_ns <= w->end_ns - w->begin_ns)
+		return;
+	w->begin_ns = begin_ns;
+	w->end_ns = end_ns;
+	w->call = call;
+}
+
 static void on_call(void *arg, const struct tacho__call *c)
 {
 	struct tacho__gathered *g = arg;
@@ -84,6 +101,8 @@ static void on_call(void *arg, const struct tacho__call *c)
 
 	if (r)
 		r->calls[r->call_count++ % RECENT] = *c;
+	if (c->fd >= 0 && (c->fd_kind || c->cut))
+		note_wait(g, &c->at, c->begin_ns, c->end_ns, c->name);
 }
 
 static void on_lock(void *arg, const struct tacho__lock *l)
@@ -93,6 +112,8 @@ static void on_lock(void *arg, const struct tacho__lock *l)
 
 	if (r)
 		r->locks[r->lock_count++ % RECENT] = *l;
+	if (l->is_signal || l->for_signal)
+		note_wait(g, &l->at, l->begin_ns, l->end_ns, 0);
 	if (l->cut && l->owner && g->stuck_count < TACHO__STUCK)
 		g->stuck[g->stuck_count++] = *l;
 }

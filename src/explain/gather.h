@@ -47,6 +47,14 @@ struct tacho__ran {
 };
 uint64_t tacho__ran_ns(const struct tacho__ran *r);
 
+/* The longest that a thread waited for others to give it something to do: at a condition or semaphore, or
+   in a call on a descriptor. */
+struct tacho__long_wait {
+	struct tacho__entry entry; /* key: process, thread */
+	uint64_t begin_ns, end_ns;
+	uint32_t call; /* its name; 0: it was no call */
+};
+
 /* Times in which something that was woken waited for long, of a process; those that overlap are
    one. */
 struct tacho__late {
@@ -94,13 +102,14 @@ struct tacho__outside {
 
 struct tacho__gathered {
 	const struct tacho_reader *reader;
-	uint64_t late_ns;	     /* from a wake to its poll */
-	struct tacho__table open;    /* struct tacho__open_poll */
-	struct tacho__table late;    /* struct tacho__late */
-	struct tacho__table ran;     /* struct tacho__ran */
-	struct tacho__table threads; /* what each did lately */
-	uint32_t last_thread;	     /* that was looked up: index + 1; 0 */
-	struct tacho__table opened;  /* struct tacho__opened */
+	uint64_t late_ns;		/* from a wake to its poll */
+	struct tacho__table open;	/* struct tacho__open_poll */
+	struct tacho__table late;	/* struct tacho__late */
+	struct tacho__table ran;	/* struct tacho__ran */
+	struct tacho__table long_waits; /* struct tacho__long_wait */
+	struct tacho__table threads;	/* what each did lately */
+	uint32_t last_thread;		/* that was looked up: index + 1; 0 */
+	struct tacho__table opened;	/* struct tacho__opened */
 	struct tacho__herding herding;
 	struct tacho__table task_locks;
 	struct tacho__table outside; /* also of stacks that are no clients */

@@ -15,6 +15,7 @@
  *   rules_leak.c     what is begun and not ended
  *   rules_io.c       timers, descriptors, futile waits, load
  *   rules_stuck.c    what has not come back when the records end
+ *   rules_rhythm.c   what came again and again, and comes no more
  *   rules_process.c  crashes, spans, outliers, quotas, and what was recorded at all
  *   rules_end.c      ends that are not ordinary, and what was open then
  *   measure.c        numbers of findings
@@ -204,6 +205,8 @@ const char *tacho__stopped_by(enum tacho__owns_reason reason);
 double tacho__busy_share(const struct tacho__explaining *x, uint32_t thread);
 void tacho__rules_leak(struct tacho__explaining *x); /* before tacho__cover_rules */
 void tacho__rules_stuck(struct tacho__explaining *x);
+/* Whether the call waits for the end of a thread. */
+int tacho__is_join(const struct tacho__explaining *x, uint32_t call);
 void tacho__rules_locks(struct tacho__explaining *x); /* after rules_ledger */
 void tacho__rules_runtime(struct tacho__explaining *x);
 /* Whether the process was imported from a trace of Go. */
@@ -218,6 +221,17 @@ void tacho__rules_tasks(struct tacho__explaining *x, int queue);
 void tacho__rules_async(struct tacho__explaining *x);
 void tacho__rules_pool(struct tacho__explaining *x);
 void tacho__rules_io(struct tacho__explaining *x);
+int tacho__is_timer(const struct tacho__explaining *x, const struct tacho__kind_sum *k);
+/* What the program itself wakes its loops with, by what is ready. */
+#define TACHO__OWN_WAKERS 64u
+struct tacho__own_wakers {
+	uint64_t what[TACHO__OWN_WAKERS];
+	uint32_t count;
+};
+void tacho__find_own_wakers(const struct tacho__explaining *x, struct tacho__own_wakers *w);
+int tacho__is_own_waker(const struct tacho__own_wakers *w, uint64_t what);
+/* After tacho__rules_stuck and tacho__rules_tasks, which know of single tasks. */
+void tacho__rules_rhythm(struct tacho__explaining *x);
 void tacho__rules_process(struct tacho__explaining *x);
 void tacho__rules_end(struct tacho__explaining *x); /* after rules_stuck */
 int tacho__fold(struct tacho__explaining *x);	    /* 0 or -ENOMEM */

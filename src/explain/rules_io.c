@@ -6,7 +6,6 @@
 #include "explain/group.h"
 
 #define LOOPS_MAX 256u
-#define WAKERS_MAX 64u
 
 /* Share of the time that is in turns, 0..1; -1: not known. */
 static double in_turns(const struct tacho__loop_sum *l)
@@ -191,7 +190,7 @@ static void find_futile(struct tacho__explaining *x, const struct tacho__loop_su
 
 /* ------------------------------------------------------------------- timers */
 
-static int is_timer(const struct tacho__explaining *x, const struct tacho__kind_sum *k)
+int tacho__is_timer(const struct tacho__explaining *x, const struct tacho__kind_sum *k)
 {
 	const struct tacho_definition *d =
 		k->kind ? tacho_read_definition(x->reader, k->process, k->kind) : NULL;
@@ -206,7 +205,7 @@ static void find_timer_storm(struct tacho__explaining *x, const struct tacho__ki
 	char name[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
-	if (!is_timer(x, k) || !k->worst.count ||
+	if (!tacho__is_timer(x, k) || !k->worst.count ||
 	    tacho__below(x, TACHO__RULE_TIMER_STORM, tacho__id_text(x, name, k->process, k->kind),
 			 (double)k->ns.sum, rate, TACHO__LIMIT_TIMER_STORM_RATE))
 		return;
@@ -299,26 +298,20 @@ struct flood {
 	uint32_t count;
 };
 
-/* What the program itself wakes its loops with, by what is ready. */
-struct wakers {
-	uint64_t what[WAKERS_MAX];
-	uint32_t count;
-};
-
-static void find_wakers(const struct tacho__explaining *x, uint32_t process, struct wakers *w)
+void tacho__find_own_wakers(const struct tacho__explaining *x, struct tacho__own_wakers *w)
 {
-	uint32_t limit = tacho_read_definition_limit(x->reader, process);
+	uint32_t limit = tacho_read_definition_limit(x->reader, x->process);
 
 	w->count = 0;
-	for (uint32_t id = 1; id < limit && w->count < WAKERS_MAX; id++) {
-		const struct tacho_definition *d = tacho_read_definition(x->reader, process, id);
+	for (uint32_t id = 1; id < limit && w->count < TACHO__OWN_WAKERS; id++) {
+		const struct tacho_definition *d = tacho_read_definition(x->reader, x->process, id);
 
 		if (d && d->def_class == TACHO_DEF_DESCRIPTOR)
 			w->what[w->count++] = d->value;
 	}
 }
 
-static int is_waker(const struct wakers *w, uint64_t what)
+int tacho__is_own_waker(const struct tacho__own_wakers *w, uint64_t what)
 {
 	uint32_t i = 0;
 
@@ -330,15 +323,15 @@ static int is_waker(const struct wakers *w, uint64_t what)
 static struct flood flood_of(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
 	struct flood f = {0};
-	struct wakers wakers;
+	struct tacho__own_wakers wakers;
 
-	find_wakers(x, l->process, &wakers);
+	tacho__find_own_wakers(x, &wakers);
 	for (const struct tacho__ready_sum *r = NULL; (r = tacho__table_next(&x->sum->ready, r));) {
 		if (r->process != l->process || r->loop != l->loop)
 			continue;
 		f.sum += r->ns;
 		/* No client: others of the program have done something for it. */
-		if (is_waker(&wakers, r->what))
+		if (tacho__is_own_waker(&wakers, r->what))
 			continue;
 		f.count++;
 		if (!f.top || r->ns > f.top->ns) {

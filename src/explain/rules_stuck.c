@@ -133,11 +133,11 @@ static void find_deadlock(struct tacho__explaining *x, const struct tacho__lock 
 /* -------------------------------------------------------------- open polls */
 
 /* A thread that waits for the end of another has left its loop. */
-static int is_join(const struct tacho__explaining *x, const struct tacho__call *c)
+int tacho__is_join(const struct tacho__explaining *x, uint32_t call)
 {
 	char name[TACHO__TEXT];
 
-	return c->cut && strstr(tacho__id_text(x, name, c->at.process, c->name), "join");
+	return call && strstr(tacho__id_text(x, name, x->process, call), "join") != NULL;
 }
 
 /* Of all threads that share the loop: one of many has few of its own. */
@@ -167,7 +167,8 @@ static int has_left_loop(const struct tacho__explaining *x, const struct tacho__
 		return 0;
 	/* What keeps one client may take as long as that likes. */
 	if ((l && l->serves_one) || (k && k->is_signal) ||
-	    (o->lock.cut && tacho__idles(x->reader, &o->lock)) || is_join(x, &o->call))
+	    (o->lock.cut && tacho__idles(x->reader, &o->lock)) ||
+	    (o->call.cut && tacho__is_join(x, o->call.name)))
 		return 1;
 	return !l || turns_of(x, l) < tacho__loop_turns ||
 	       ns < tacho__far_times * (double)l->ns.most;

@@ -113,8 +113,10 @@ struct tacho__wake {
 	uint64_t begin_ns;     /* of the poll that it led to; 0: none in the trace */
 	uint32_t thread, kind; /* of that poll */
 	uint32_t again;	       /* wakes of the same task that came before that poll, too */
+	uint32_t stack;	       /* of the waker; 0: not told */
 	uint8_t self;	       /* 1: by the task's own poll */
-	uint8_t lost;	       /* 1: the records where its poll would be are missing */
+	uint8_t for_ready; /* 1: by a loop, outside of polls, whose wait had reported something */
+	uint8_t lost;	   /* 1: the records where its poll would be are missing */
 };
 
 struct tacho__lock {

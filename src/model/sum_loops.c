@@ -50,6 +50,8 @@ void tacho__sum_poll(void *arg, const struct tacho__poll *p)
 		k->kind = p->kind;
 		k->loop = p->kind ? 0 : p->at.loop;
 		kind_poll(g, k, p);
+		if (!(p->cut & TACHO__CUT_BEGIN))
+			tacho__beat(&k->rhythm, p->begin_ns);
 		if (p->wake_ns && p->begin_ns >= p->wake_ns)
 			tacho__sum_hist(g, &k->wake, p->begin_ns - p->wake_ns);
 		if (p->late_ns && p->kind) {
@@ -85,6 +87,7 @@ void tacho__sum_short_polls(void *arg, const struct tacho__at *at, const struct 
 		uint32_t power = tacho_bucket(e->word[i]) & 63;
 		uint64_t count = tacho_bucket_count(e->word[i]), each = (3ull << power) / 2;
 
+		k->counted += count;
 		/* Where in its bucket it was is not known, but none took longer than all. */
 		if (tacho__hist_add_many(&k->ns, each < total ? each : total, count))
 			g->error = -ENOMEM;
@@ -146,6 +149,7 @@ void tacho__sum_ready(void *arg, const struct tacho__ready *r)
 	k->loop = r->at.loop;
 	k->what = r->what;
 	k->count++;
+	tacho__beat(&k->rhythm, r->ns);
 	note_ready(g, r, k->entry.index);
 }
 
@@ -172,6 +176,8 @@ void tacho__sum_turn(void *arg, const struct tacho__turn *u)
 			l->first_ns = u->begin_ns - u->parked_ns;
 		l->last_ns = u->end_ns;
 		l->turns++;
+		l->reports += u->ready != 0;
+		tacho__beat(&l->rhythm, u->begin_ns);
 		l->parked_ns += u->parked_ns;
 		if (u->parked_ns < tacho__short_wait_ns)
 			l->short_waits_ns += u->parked_ns;

@@ -17,6 +17,8 @@ static void task_left(struct tacho__task_sum *k, const struct tacho__task *t)
 	} else if (!t->running) {
 		if (!k->idle_at_end++ || t->last_ns < k->stuck.last_ns)
 			k->stuck = *t;
+		k->idle_polls += t->polls;
+		k->idle_ns += t->last_ns > t->first_ns ? t->last_ns - t->first_ns : 0;
 		if (t->no_waker_ns &&
 		    (!k->forsaken_at_end++ || t->no_waker_ns < k->forsaken.no_waker_ns))
 			k->forsaken = *t;

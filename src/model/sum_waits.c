@@ -3,6 +3,25 @@
 
 /* -------------------------------------------------------------------- wakes */
 
+/* Of the kind that it woke: others of the same kind hand on what somebody else began. */
+static void know_waker(struct tacho__summing *g, const struct tacho__wake *w)
+{
+	struct tacho__kind_sum *k =
+		w->kind && w->at.kind != w->kind
+			? tacho__sum_get(g, &g->sum->kinds, tacho__key(w->at.process, w->kind), 0)
+			: NULL;
+
+	if (!k)
+		return;
+	k->process = w->at.process;
+	k->kind = w->kind;
+	k->wakers.count++;
+	k->wakers.by_loop += w->at.loop && !w->at.poll_ns;
+	k->wakers.for_ready += w->for_ready;
+	if (w->ns >= k->wakers.last.ns)
+		k->wakers.last = *w;
+}
+
 void tacho__sum_wake(void *arg, const struct tacho__wake *w)
 {
 	struct tacho__summing *g = arg;
@@ -13,6 +32,7 @@ void tacho__sum_wake(void *arg, const struct tacho__wake *w)
 	p->wakes.count++;
 	p->wakes.again += w->again;
 	if (w->begin_ns) {
+		know_waker(g, w);
 		tacho__sum_hist(g, &p->wakes.latency, w->begin_ns - w->ns);
 		TACHO__WORST_ADD(&p->wakes.worst, w, x->begin_ns - x->ns);
 	}

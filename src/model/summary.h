@@ -13,6 +13,7 @@
 
 #include "model/hist.h"
 #include "model/model.h"
+#include "model/rhythm.h"
 #include "model/table.h"
 
 #define TACHO__WORST 8u	   /* cases remembered of each */
@@ -49,6 +50,14 @@ struct tacho__worst_spans {
 	uint32_t count;
 };
 
+/* Who wakes tasks of one kind, but for others of that kind. */
+struct tacho__wakers {
+	uint64_t count;
+	uint64_t by_loop;	 /* of these: loops, outside of polls, for a descriptor or timer */
+	uint64_t for_ready;	 /* of these: their wait had reported something */
+	struct tacho__wake last; /* ns 0: none was seen */
+};
+
 /* Polls of one kind; kind 0: turns of loops whose callbacks are not seen, one for each loop. */
 struct tacho__kind_sum {
 	struct tacho__entry entry; /* key: process << 32 | kind, loop if kind is 0 */
@@ -61,6 +70,9 @@ struct tacho__kind_sum {
 	struct tacho__hist late;	      /* of timers */
 	struct tacho__worst_polls worst;      /* by length */
 	struct tacho__worst_polls worst_late; /* by late_ns */
+	struct tacho__rhythm rhythm;	      /* their begins */
+	uint64_t counted;		      /* short ones, whose begins are not known */
+	struct tacho__wakers wakers;
 };
 
 struct tacho__loop_sum {
@@ -69,12 +81,14 @@ struct tacho__loop_sum {
 	uint64_t turns, polls;
 	uint64_t first_ns, last_ns; /* seen */
 	uint64_t parked_ns, busy_ns;
-	uint64_t short_waits_ns;   /* of parked_ns: waits that no thread sleeps for */
-	uint64_t delay_ns;	   /* of parked_ns: runnable but not running, where that was long */
-	uint64_t no_ready;	   /* waits that ended with nothing ready and nothing done after */
-	struct tacho__hist ns;	   /* turns */
-	struct tacho__series busy; /* ns */
-	struct tacho__series did;  /* turns that had something to do */
+	uint64_t short_waits_ns; /* of parked_ns: waits that no thread sleeps for */
+	uint64_t delay_ns;	 /* of parked_ns: runnable but not running, where that was long */
+	uint64_t no_ready;	 /* waits that ended with nothing ready and nothing done after */
+	struct tacho__hist ns;	 /* turns */
+	struct tacho__rhythm rhythm; /* their begins */
+	uint64_t reports;	     /* turns whose wait reported something */
+	struct tacho__series busy;   /* ns */
+	struct tacho__series did;    /* turns that had something to do */
 	/* Whether others of the process have its name, and its name on a thread of the same name. */
 	int shares_name, shares_thread_name;
 	int serves_one;	  /* client, as all threads of the loop do */
@@ -140,7 +154,8 @@ struct tacho__task_sum {
 	uint64_t seen, spawned, ended;
 	struct tacho__hist life, busy;
 	struct tacho__series spawned_at, ended_at; /* count */
-	uint64_t idle_at_end; /* spawned, not ended, not running and without a wake */
+	uint64_t idle_at_end;	      /* spawned, not ended, not running and without a wake */
+	uint64_t idle_polls, idle_ns; /* of these: polls, and from the first to the last of each */
 	uint64_t woken_at_end;
 	struct tacho__task stuck;    /* that of idle_at_end whose last poll is longest ago */
 	uint64_t forsaken_at_end;    /* of idle_at_end: those that nobody can wake */
@@ -192,6 +207,7 @@ struct tacho__ready_sum {
 	uint32_t process, loop;
 	uint64_t what, count;
 	uint64_t ns; /* of turns in which it was ready, shared evenly with what else was */
+	struct tacho__rhythm rhythm;
 };
 
 struct tacho__span_sum {

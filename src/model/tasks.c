@@ -219,6 +219,8 @@ void tacho__task_stack(struct tacho__tracker *t, struct tacho__thread *s,
 
 	if (k && k->wait.begin_ns && k->wait.end_ns == e->ns && !k->wait.handed)
 		k->wait.by.stack = e->arg;
+	if (k && k->task.woken_ns && k->wake.ns == e->ns)
+		k->wake.stack = e->arg;
 }
 
 static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struct tacho_event *e,
@@ -254,6 +256,7 @@ static void woken(struct tacho__tracker *t, struct tacho__thread *s, const struc
 	k->wake.task = e->word[0];
 	k->wake.ns = e->ns;
 	k->wake.self = at.task == e->word[0];
+	k->wake.for_ready = at.loop && !at.poll_ns && s->in_turn && s->turn.ready;
 	k->task.woken_ns = e->ns;
 	k->task.no_waker_ns = 0;
 	/* One that has not run yet is taken to run where it was woken. One that is not known has

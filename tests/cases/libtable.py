@@ -90,6 +90,7 @@ FAULTS = [
     # tasks of tacho.h
     Case('api_leak', 'task-leak', 'accept_more'),
     Case('api_lost_wake', 'stuck-task', 'wait_for_data'),
+    Case('api_rhythm', 'rhythm-stopped', 'pusher'),
     Case('api_self_wake', 'self-wake', 'poll_flush', api=True),
     Case('api_wake_latency', 'wake-latency', 'request'),
     Case('api_queue_growth', 'queue-growth', api=True),
@@ -103,8 +104,8 @@ FAULTS = [
 ]
 
 HEALTHY = ['healthy_uv_echo', 'healthy_event_echo', 'healthy_idle', 'healthy_busy', 'healthy_pool',
-           'healthy_tasks', 'healthy_ended', 'healthy_one_user', 'healthy_render', 'healthy_workers',
-           'healthy_warmup']
+           'healthy_tasks', 'healthy_ended', 'healthy_one_user', 'healthy_quiet', 'healthy_render',
+           'healthy_workers', 'healthy_warmup']
 # Of these, those that need much of a CPU, or more than one.
 HEALTHY_ALONE = ['healthy_busy', 'healthy_one_user', 'healthy_render', 'healthy_workers']
 # Those that record and save their window by themselves.
