@@ -388,7 +388,7 @@ static void group_code(const struct tacho__explaining *x, const struct counted *
 	for (const struct tacho__function *f = NULL; (f = tacho__table_next(&l->functions, f));) {
 		const struct tacho__owned *o = tacho__table_at(&l->owned, f->owned);
 
-		if (!o || o->process != x->process || !l->threads[o->thread].is_loop ||
+		if (!o || o->process != x->process || !tacho__may_be_cause(l, o) ||
 		    f->is_recorder || !is_long(f->size))
 			continue;
 		g = group_of(groups, count, TACHO__OWNS_CODE, f->entry.key[1] | TACHO__BY_FUNCTION);
@@ -421,21 +421,6 @@ void tacho__cause_add(struct tacho__cause *to, struct tacho__cause *from)
 	for (uint32_t i = 0; i < TACHO__CAUSE_THREADS / 64; i++)
 		to->threads[i] |= from->threads[i];
 	memset(from->size, 0, sizeof(from->size));
-}
-
-/*
- * What threads of a pool compute may take long: that is what they are for. They are not there to wait for
- * what others hold. Those of libuv's pool are there to be blocked; those of the program's own are its
- * workers, and lost to it meanwhile.
- */
-int tacho__may_be_cause(const struct tacho__ledger *l, const struct tacho__owned *o)
-{
-	const struct tacho__ledger_thread *t = &l->threads[o->thread];
-
-	if (t->is_loop || !t->is_pool)
-		return t->is_loop;
-	return (o->owns == TACHO__OWNS_LOCK && (t->pool || !o->is_signal)) ||
-	       (o->owns == TACHO__OWNS_CALL && t->pool);
 }
 
 /* Whether there are long ones of which no function had most. */
@@ -525,13 +510,19 @@ static uint32_t peers(const struct tacho__explaining *x, const struct tacho__cau
 	return n ? n : 1;
 }
 
+/* On a thread of a pool: only what it keeps waiting, or is blocked for, is lost. */
+static int is_of_pool(const struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	return !x->out->ledger->threads[g->worst->thread].is_loop;
+}
+
 /* Time of long ones that is no use to anybody: of code, that of callbacks that should have been
    split. */
-static uint64_t lost_ns(const struct tacho__cause *g)
+static uint64_t lost_ns(const struct tacho__explaining *x, const struct tacho__cause *g)
 {
 	switch (g->owns) {
 	case TACHO__OWNS_CODE:
-		return g->size[2].ns + g->size[3].ns;
+		return is_of_pool(x, g) ? 0 : g->size[2].ns + g->size[3].ns;
 	case TACHO__OWNS_DESCHEDULED:
 	case TACHO__OWNS_STOPPED:
 		return 0;
@@ -571,14 +562,15 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 	double share = 100 * (double)(g->waiting_ns + g->served_ns) / window;
 	double least = tacho__limit(x, "waiting.share");
 	uint32_t threads = peers(x, g);
-	double lost = 100 * (double)lost_ns(g) / window / threads;
+	double lost = 100 * (double)lost_ns(x, g) / window / threads;
 	/* Who is blocked waits as well; where others serve meanwhile, that is the capacity's share. */
 	double felt =
 		share +
 		(g->several && threads == 1 && is_blocked(g) ? 100 * (double)g->ns / window : 0);
-	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count") ||
-		     (g->owns == TACHO__OWNS_STOPPED && !owns_stop(g->worst) &&
-		      (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
+	int stalls =
+		((double)g->size[3].count >= tacho__limit(x, "stall.count") && !is_of_pool(x, g)) ||
+		(g->owns == TACHO__OWNS_STOPPED && !owns_stop(g->worst) &&
+		 (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
 
 	if (is_preempted(x, g)) {
 		tacho__drop_cause(x, g,

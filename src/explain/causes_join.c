@@ -179,3 +179,19 @@ void tacho__causes_join(const struct tacho__explaining *x, struct tacho__cause *
 	join_unscheduled(groups, count);
 	join_locks(x, groups, count);
 }
+
+/*
+ * Those of libuv's pool are there for what takes long, but not to wait for what others hold. Those of a pool of the
+ * program's own are its workers, and lost to it while they are blocked.
+ */
+int tacho__may_be_cause(const struct tacho__ledger *l, const struct tacho__owned *o)
+{
+	const struct tacho__ledger_thread *t = &l->threads[o->thread];
+
+	if (t->is_loop || !t->is_pool)
+		return t->is_loop;
+	if (t->pool)
+		return o->owns == TACHO__OWNS_LOCK || o->owns == TACHO__OWNS_CALL ||
+		       o->owns == TACHO__OWNS_CODE;
+	return o->owns == TACHO__OWNS_LOCK && !o->is_signal;
+}

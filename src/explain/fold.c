@@ -20,11 +20,19 @@ static const struct tacho__order *order_of(const struct tacho__finding *f)
 	return &tacho__rules[f->rule].order;
 }
 
-/* A loop that waits for room in the queue of a pool does so because the pool is too small. */
+static int may_be_for_pool(const struct tacho__finding *f)
+{
+	return f->pool &&
+	       (f->rule == TACHO__RULE_BLOCKING_CALL || f->rule == TACHO__RULE_LONG_CALLBACK);
+}
+
+/* A loop that waits for room in the queue of a pool does so because the pool is too small. What keeps its
+   threads is a part of that. */
 static int is_for_pool(const struct tacho__finding *pool, const struct tacho__finding *f)
 {
-	return f->pool && pool->pool == f->pool && pool->severity >= TACHO__SEVERITY_WARNING &&
-	       pool->rule == TACHO__RULE_POOL_EXHAUSTED && f->rule == TACHO__RULE_BLOCKING_CALL;
+	return may_be_for_pool(f) && pool->pool == f->pool &&
+	       pool->severity >= TACHO__SEVERITY_WARNING &&
+	       pool->rule == TACHO__RULE_POOL_EXHAUSTED;
 }
 
 /* Without a finding about the pool, what waits for it is a cause of its own. */
@@ -42,7 +50,7 @@ static void look_at_pools(struct tacho__finding *findings, uint32_t count)
 
 static int symptom_of(const struct tacho__finding *f)
 {
-	return f->pool && f->rule == TACHO__RULE_BLOCKING_CALL ? 1 : order_of(f)->explained;
+	return may_be_for_pool(f) ? 1 : order_of(f)->explained;
 }
 
 static int first_of(const struct tacho__finding *f)

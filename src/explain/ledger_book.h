@@ -629,6 +629,8 @@ void tacho__book_forget_left(struct tacho__ledger_book *b, struct tacho__worker 
 void tacho__book_step(void *arg, const struct tacho__step *s);
 /* The poll or turn that ended last is counted, now that all is known of it. */
 void tacho__book_count(struct tacho__ledger_book *b, struct tacho__worker *w);
+/* What a thread of a pool did with what it was handed is over. */
+void tacho__book_turn_ends(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 
 /* ledger_text.c: at the end. What was taken to wait for it, and did not. */
 uint64_t tacho__book_idle_place(struct tacho__ledger_book *b, struct tacho__worker *w);

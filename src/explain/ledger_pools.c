@@ -77,8 +77,10 @@ static struct tacho__ledger_pool *pool_of(struct tacho__ledger_book *b, struct t
 
 /* ------------------------------------------------------------------- its threads */
 
-static void idle(struct tacho__worker *w, uint64_t since)
+static void idle(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t since)
 {
+	if (!w->depth)
+		tacho__book_turn_ends(b, w, since);
 	w->doing = TACHO__WAITING;
 	w->wait_from = since;
 	w->in_lock = 0;
@@ -101,7 +103,7 @@ static void enrol(struct tacho__ledger_book *b, struct tacho__worker *w, struct 
 	t->pool = q->pool;
 	/* What it waits for already is work. */
 	if (w->waits_for == w->home && w->doing == TACHO__RUNNING)
-		idle(w, w->at);
+		idle(b, w, w->at);
 	tacho__queue_stand(b, w, q, w->waits_for == w->home ? TACHO__PARKED : TACHO__BUSY, ns);
 }
 
@@ -161,7 +163,7 @@ int tacho__book_idles(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 {
 	if (w->doing != TACHO__RUNNING || !is_home(b, w, lock))
 		return 0;
-	idle(w, ns);
+	idle(b, w, ns);
 	tacho__queue_stand(b, w, tacho__queue_at(b, w), TACHO__PARKED, ns);
 	return 1;
 }

@@ -165,6 +165,13 @@ static void close_frame(struct tacho__ledger_book *b, struct tacho__worker *w, u
 		begin_paid(&w->open[0], 0, ns);
 }
 
+void tacho__book_turn_ends(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	w->open[0].got = w->open[0].ready = 1;
+	close_frame(b, w, ns);
+	tacho__book_count(b, w);
+}
+
 /* No wait reports that a timer is due. */
 static int is_timer(struct tacho__ledger_book *b, uint32_t process, uint32_t kind)
 {

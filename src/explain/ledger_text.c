@@ -213,13 +213,16 @@ static int is_known_rest(const struct tacho__owned *o)
 	return o->handed_ns * 2 > o->ns || o->is_librarys;
 }
 
-/* The condition that a thread waits for most often; TACHO__NONE: it waits for none, or where its
-   peers hand it something is known. */
+/* The condition that a thread waits for most often; TACHO__NONE: it waits for none, or where it is handed
+   something is known, as it is of a pool. */
 static uint32_t usual_signal(const struct tacho__ledger_book *b, const struct tacho__worker *w)
 {
+	const struct tacho__ledger_thread *t = &b->l->threads[w->thread];
 	uint64_t most = 0;
 	uint32_t usual = TACHO__NONE;
 
+	if (t->pool && !t->is_loop)
+		return usual;
 	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&b->l->owned, o));) {
 		if (o->thread != w->thread || o->owns != TACHO__OWNS_LOCK || !o->is_signal)
 			continue;

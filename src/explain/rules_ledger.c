@@ -80,6 +80,12 @@ static const char *callback(const struct tacho__explaining *x, char out[TACHO__T
 	return tacho__callback_text(x, out, &p);
 }
 
+/* What it keeps: its loop, or a thread that has none. */
+static const char *kept_text(const struct tacho__explaining *x, const struct tacho__cause *g)
+{
+	return is_of_pool(x, g) ? "its thread" : "its loop";
+}
+
 /* For the rest of the time that it kept its loop, others had the CPU, or it was blocked. */
 static int ran_for_a_part(const struct tacho__cause *g)
 {
@@ -151,19 +157,14 @@ static void find_code(struct tacho__explaining *x, const struct tacho__cause *ca
 		snprintf(part, sizeof(part), "%s ran for up to %s of %s", name, ns,
 			 tacho__ns_text(wall, (double)g->wall_ns));
 	else
-		snprintf(part, sizeof(part), "%s keeps its loop busy for up to %s", name, ns);
+		snprintf(part, sizeof(part), "%s keeps %s busy for up to %s", name, kept_text(x, g),
+			 ns);
 	tacho__say_summary(f, "%s%s%s", part,
 			   hot && f->where_count ? ", in " : "; what it did was not seen",
 			   hot && f->where_count ? tacho__where_text(where, f) : "");
 	if (hot && f->where_count)
 		tacho__say_many(f, "%s keeps %c busy for up to %s", where, TACHO__WHO, ns);
 	show(f, g, name);
-}
-
-/* What is blocked: its loop, or a thread that has none. */
-static const char *blocked_text(const struct tacho__explaining *x, const struct tacho__cause *g)
-{
-	return is_of_pool(x, g) ? "its thread" : "its loop";
 }
 
 /* A note says who waited; there is nothing to do about it. A thread of a pool has no loop to go back to. */
@@ -209,8 +210,8 @@ static void find_call(struct tacho__explaining *x, const struct tacho__cause *g)
 		tacho__where_id(x, f, o->kind, o->last_ns);
 	call_text(x, call, o->name);
 	tacho__say_summary(f, "%s blocks %s for up to %s in %s%s%s", callback(x, name, g),
-			   blocked_text(x, g), tacho__ns_text(ns, (double)f->measure.longest_ns),
-			   call, f->where_count ? ", called by " : "",
+			   kept_text(x, g), tacho__ns_text(ns, (double)f->measure.longest_ns), call,
+			   f->where_count ? ", called by " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_many(f, "%s blocks %c for up to %s in %s", f->where_count ? where : name,
 			TACHO__WHO, ns, call);
@@ -267,8 +268,8 @@ static void find_signal(struct tacho__explaining *x, const struct tacho__cause *
 		f->pool = o->room_of;
 	tacho__where_id(x, f, o->place, o->last_ns);
 	tacho__say_summary(f, "%s blocks %s for up to %s, %s%s%s", callback(x, name, g),
-			   blocked_text(x, g), tacho__ns_text(ns, (double)f->measure.longest_ns),
-			   how, f->where_count ? ", in " : "",
+			   kept_text(x, g), tacho__ns_text(ns, (double)f->measure.longest_ns), how,
+			   f->where_count ? ", in " : "",
 			   f->where_count ? tacho__where_text(where, f) : "");
 	tacho__say_many(f, "%s blocks %c for up to %s, %s", f->where_count ? where : name,
 			TACHO__WHO, ns, how);

@@ -530,6 +530,75 @@ static void where_a_worker_waits_for_work_it_is_idle(void **state)
 	book_end(&b);
 }
 
+/*
+ * A loop hands a piece of work to each of two workers each 100 ms, which compute for `ns`, or sleep for that in one of ten
+ * cases. `queued`: one more waits meanwhile.
+ */
+static enum tacho__severity severity_of_worker(enum tacho__rule_id rule, uint64_t ns, int queued)
+{
+	enum tacho__severity severity = (enum tacho__severity)0;
+	struct tacho__explanation *e;
+	struct booked b;
+	int error;
+
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	for (uint64_t i = 1; i <= 40; i++) {
+		PUT(&b.m, 100 * i * MS, UNPARK, 1);
+		PUT(&b.m, 100 * i * MS + 1000, LOCK_RELEASE, PLACE, CONDITION, 2);
+		if (queued)
+			QUEUE(&b.m, (100 * i + 1) * MS, PLACE, i, 1);
+		PUT(&b.m, (100 * i + 2) * MS, PARK, LOOP_1);
+	}
+	for (uint32_t thread = 2; thread <= 3; thread++) {
+		trace_stream(&b.m, thread, 0);
+		for (uint64_t i = 1; i <= 40; i++) {
+			uint64_t at = 100 * i * MS + 2000;
+
+			waits(&b.m, 100 * i * MS - 10 * MS, at, CONDITION);
+			for (uint64_t k = 5 * MS; rule == TACHO__RULE_LONG_CALLBACK && k < ns;
+			     k += 5 * MS)
+				PUT(&b.m, at + k, SAMPLE_FRAMES, 0, 0, 5 * MS, SERVER_CODE + 0x10);
+			if (rule == TACHO__RULE_BLOCKING_CALL && i % 10 == 0)
+				put_call(&b.m, at + ns, SLEEP, ns);
+			if (queued && thread == 2)
+				QUEUE(&b.m, at + ns + 500, 0, i, 0);
+			waits(&b.m, at + ns + 1000, at + ns + 2000, CONDITION);
+		}
+	}
+	b.reader = trace_reader(&b.m);
+	b.l = NULL;
+	e = tacho__explain(b.reader, NULL, &error);
+	for (uint32_t i = 0; i < e->count; i++) {
+		print_message("%s: %s\n", tacho__rules[e->findings[i].rule].id,
+			      e->findings[i].summary);
+		if (e->findings[i].rule == rule)
+			severity = e->findings[i].severity;
+	}
+	tacho__explanation_free(e);
+	book_end(&b);
+	return severity;
+}
+
+static void what_workers_compute_matters_if_others_wait_for_it(void **state)
+{
+	(void)state;
+	assert_int_equal(severity_of_worker(TACHO__RULE_LONG_CALLBACK, 70 * MS, 0), 0);
+	assert_true(severity_of_worker(TACHO__RULE_LONG_CALLBACK, 70 * MS, 1) >=
+		    TACHO__SEVERITY_WARNING);
+}
+
+/* Eight times, on two threads in 4 s: 2 % of their time are 160 ms. */
+static void what_blocks_workers_matters_by_their_capacity(void **state)
+{
+	(void)state;
+	assert_true(severity_of_worker(TACHO__RULE_BLOCKING_CALL, 60 * MS, 0) >=
+		    TACHO__SEVERITY_WARNING);
+	assert_int_equal(severity_of_worker(TACHO__RULE_BLOCKING_CALL, 15 * MS, 0),
+			 TACHO__SEVERITY_INFO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -545,6 +614,8 @@ int main(void)
 		cmocka_unit_test(who_is_handed_nothing_by_loops_is_none),
 		cmocka_unit_test(a_condition_that_loops_wait_for_is_no_place_of_work),
 		cmocka_unit_test(where_a_worker_waits_for_work_it_is_idle),
+		cmocka_unit_test(what_workers_compute_matters_if_others_wait_for_it),
+		cmocka_unit_test(what_blocks_workers_matters_by_their_capacity),
 		cmocka_unit_test(code_keeps_a_pool_if_it_runs),
 		cmocka_unit_test(code_that_keeps_a_pool_runs_for_most_of_the_time),
 		cmocka_unit_test(a_pool_keeps_work_waiting_that_has_enough_to_do),
