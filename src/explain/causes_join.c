@@ -182,7 +182,7 @@ void tacho__causes_join(const struct tacho__explaining *x, struct tacho__cause *
 
 /*
  * Those of libuv's pool are there for what takes long, but not to wait for what others hold. Those of a pool of the
- * program's own are its workers, and lost to it while they are blocked.
+ * program's own are its workers, and lost to it while they are blocked; unless who asked them waits for that.
  */
 int tacho__may_be_cause(const struct tacho__ledger *l, const struct tacho__owned *o)
 {
@@ -190,7 +190,7 @@ int tacho__may_be_cause(const struct tacho__ledger *l, const struct tacho__owned
 
 	if (t->is_loop || !t->is_pool)
 		return t->is_loop;
-	if (t->pool)
+	if (t->pool && !tacho__is_asked(t))
 		return o->owns == TACHO__OWNS_LOCK || o->owns == TACHO__OWNS_CALL ||
 		       o->owns == TACHO__OWNS_CODE;
 	return o->owns == TACHO__OWNS_LOCK && !o->is_signal;

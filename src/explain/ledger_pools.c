@@ -179,6 +179,7 @@ int tacho__book_idled(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	w->doing = TACHO__RUNNING;
 	tacho__queue_stand(b, w, tacho__queue_at(b, w), TACHO__BUSY, ns);
 	w->home_waits++;
+	b->l->threads[w->thread].handed++;
 	add(b, &b->l->pools[tacho__queue_at(b, w)->pool - 1], 0, 1);
 	return 1;
 }
@@ -221,6 +222,7 @@ void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 		w->home_fed = w->home == lock ? w->home_fed : 0;
 		w->home = lock;
 		w->home_waits++;
+		b->l->threads[w->thread].handed++;
 	} else {
 		w->home_waits--;
 	}

@@ -130,9 +130,13 @@ static void know_signal(struct tacho__ledger_book *b, struct tacho__worker *w,
 	by = tacho__table_find(&b->workers, l->releaser.process, l->releaser.thread);
 	if (by && by != w)
 		know_room(b, o, by, l);
-	if (!by || by == w || by->queue == TACHO__NONE ||
-	    (w->queue != TACHO__NONE && tacho__queue_at(b, by) != tacho__queue_at(b, w)))
+	if (!by || by == w)
 		return;
+	if (by->queue == TACHO__NONE ||
+	    (w->queue != TACHO__NONE && tacho__queue_at(b, by) != tacho__queue_at(b, w))) {
+		b->l->threads[by->thread].answers++;
+		return;
+	}
 	o->handed_ns += l->end_ns - l->begin_ns;
 	if (w->last_block.owned == w->signal_owned)
 		w->last_block.is_handed = 1;

@@ -77,7 +77,7 @@ int tacho__workers_make(const struct tacho__explaining *x, struct tacho__groupin
 		uint64_t program = tacho__program_class(x->reader, t->process);
 		struct worker *w;
 
-		if (!t->is_loop && !t->is_pool)
+		if (!t->is_loop && (!t->is_pool || tacho__is_asked(t)))
 			continue;
 		w = tacho__table_get(&g->threads, t->process, t->thread, &error);
 		if (!w)

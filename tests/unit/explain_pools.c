@@ -425,6 +425,7 @@ static void where_its_begin_is_not_seen_work_waits_that_takes_far_longer(void **
 struct handing {
 	uint32_t times;
 	int by_loop, shared;
+	int answers; /* the loop waits for the worker's answer, which signals OTHER */
 };
 
 static uint32_t blocks_worker(const struct handing *h)
@@ -444,8 +445,10 @@ static uint32_t blocks_worker(const struct handing *h)
 		if (h->shared)
 			waits(&b.m, 100 * i * MS, (100 * i + 1) * MS, CONDITION);
 		PUT(&b.m, (100 * i + 2) * MS, LOCK_RELEASE, PLACE, CONDITION, 1);
+		if (h->answers)
+			waits(&b.m, (100 * i + 3) * MS, (100 * i + 35) * MS, OTHER);
 		if (h->by_loop)
-			PUT(&b.m, (100 * i + 3) * MS, PARK, LOOP_1);
+			PUT(&b.m, (100 * i + 36) * MS, PARK, LOOP_1);
 	}
 	PUT(&b.m, 990 * MS, UNPARK, 1);
 	trace_stream(&b.m, 2, 0);
@@ -453,6 +456,8 @@ static uint32_t blocks_worker(const struct handing *h)
 		PUT(&b.m, (100 * i - 65) * MS, LOCK_WAIT, PLACE, CONDITION);
 		PUT(&b.m, (100 * i + 3) * MS, LOCK_WAITED, 3, CONDITION);
 		put_call(&b.m, (100 * i + 34) * MS, SLEEP, 30 * MS);
+		if (h->answers)
+			PUT(&b.m, (100 * i + 34) * MS + 1000, LOCK_RELEASE, PLACE, OTHER, 1);
 	}
 	b.reader = trace_reader(&b.m);
 	b.l = NULL;
@@ -473,22 +478,28 @@ static uint32_t blocks_worker(const struct handing *h)
 static void who_is_handed_work_is_a_pool(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){4, 1, 0}), 1);
+	assert_int_equal(blocks_worker(&(struct handing){4, 1, 0, 0}), 1);
 	/* How the last wait ended is known when the next begins. */
-	assert_int_equal(blocks_worker(&(struct handing){3, 1, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){3, 1, 0, 0}), 0);
 }
 
 static void who_is_handed_nothing_by_loops_is_none(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0}), 1);
-	assert_int_equal(blocks_worker(&(struct handing){9, 0, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 0}), 1);
+	assert_int_equal(blocks_worker(&(struct handing){9, 0, 0, 0}), 0);
 }
 
 static void a_condition_that_loops_wait_for_is_no_place_of_work(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){9, 1, 1}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 1, 0}), 0);
+}
+
+static void who_is_waited_for_is_a_part_of_that_wait(void **state)
+{
+	(void)state;
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 1}), 0);
 }
 
 /* The longest wait for work is under way when it becomes known for what it is; another condition in the middle
@@ -613,6 +624,7 @@ int main(void)
 		cmocka_unit_test(who_is_handed_work_is_a_pool),
 		cmocka_unit_test(who_is_handed_nothing_by_loops_is_none),
 		cmocka_unit_test(a_condition_that_loops_wait_for_is_no_place_of_work),
+		cmocka_unit_test(who_is_waited_for_is_a_part_of_that_wait),
 		cmocka_unit_test(where_a_worker_waits_for_work_it_is_idle),
 		cmocka_unit_test(what_workers_compute_matters_if_others_wait_for_it),
 		cmocka_unit_test(what_blocks_workers_matters_by_their_capacity),
