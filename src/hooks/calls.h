@@ -330,11 +330,12 @@ void tacho__eventfds_define(void);
 	}
 #define TACHO__TRANSFER(type, name, params, args) \
 	TACHO__TRANSFER_AND(type, name, params, args, (void)0, (void)0)
-/* The same for one that writes, and returns how many bytes. */
-#define TACHO__SEND(name, params, args)                                                   \
-	TACHO__TRANSFER_AND(ssize_t, name, params, args,                                  \
-			    if (tacho__is_channel(fd)) tacho__channel_writes(fd, caller), \
-			    if (tacho__is_channel(fd)) tacho__channel_wrote(fd, result, caller))
+/* The same for one that writes `bytes` (0: not known), and returns how many it has. */
+#define TACHO__SEND(name, params, args, bytes)                                          \
+	TACHO__TRANSFER_AND(                                                            \
+		ssize_t, name, params, args,                                            \
+		if (tacho__is_channel(fd)) tacho__writes_to_channel(fd, bytes, caller), \
+		if (tacho__is_channel(fd)) tacho__wrote_to_channel(fd, bytes, result, caller))
 
 /* A connection whose peer has closed it, or is gone, is load no more, whether the program closes it
    or not. */

@@ -26,9 +26,9 @@ TACHO__WEAK(__pthread_unregister_cancel);
 /* -------------------------------------------------------- read and write */
 
 TACHO__RECEIVE(read, (int fd, void *buf, size_t size), (fd, buf, size), 1)
-TACHO__SEND(write, (int fd, const void *buf, size_t size), (fd, buf, size))
+TACHO__SEND(write, (int fd, const void *buf, size_t size), (fd, buf, size), size)
 TACHO__RECEIVE(readv, (int fd, const void *parts, int count), (fd, parts, count), 1)
-TACHO__SEND(writev, (int fd, const void *parts, int count), (fd, parts, count))
+TACHO__SEND(writev, (int fd, const void *parts, int count), (fd, parts, count), 0)
 TACHO__RECEIVE(__read_chk, (int fd, void *buf, size_t size, size_t room), (fd, buf, size, room), 1)
 
 #define READ_AT(name)                                                             \

@@ -32,11 +32,11 @@ TACHO__RECEIVE(__recvfrom_chk,
 		socklen_t *from_size),
 	       (fd, buf, size, room, flags, from, from_size), !(flags & MSG_DONTWAIT))
 
-TACHO__SEND(send, (int fd, const void *buf, size_t size, int flags), (fd, buf, size, flags))
+TACHO__SEND(send, (int fd, const void *buf, size_t size, int flags), (fd, buf, size, flags), size)
 TACHO__SEND(sendto,
 	    (int fd, const void *buf, size_t size, int flags, const void *to, socklen_t to_size),
-	    (fd, buf, size, flags, to, to_size))
-TACHO__SEND(sendmsg, (int fd, const void *message, int flags), (fd, message, flags))
+	    (fd, buf, size, flags, to, to_size), size)
+TACHO__SEND(sendmsg, (int fd, const void *message, int flags), (fd, message, flags), 0)
 TACHO__TRANSFER(int, sendmmsg, (int fd, void *messages, unsigned count, int flags),
 		(fd, messages, count, flags))
 

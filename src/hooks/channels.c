@@ -69,26 +69,35 @@ void tacho__channel_ends_with(struct tacho__channel_wait *w, int fd, ssize_t res
 	errno = saved;
 }
 
-void tacho__channel_writes(int fd, const void *caller)
+/* Whether how much waits there is known. */
+static int is_counted(int fd)
+{
+	return (tacho__load(&tacho__channel_ends[fd]) & COUNTS) != 0;
+}
+
+void tacho__writes_to_channel(int fd, size_t size, const void *caller)
 {
 	int reads = other_end(fd), saved = errno;
 	uint64_t waiters;
 
-	if (reads < 0 || !tacho__recording() || !tacho__maybe_awaited(key_of(reads)))
+	if (reads < 0 || !tacho__recording())
 		return;
-	waiters = tacho__waiters_of(key_of(reads));
+	waiters = tacho__maybe_awaited(key_of(reads)) ? tacho__waiters_of(key_of(reads)) : 0;
 	if (waiters)
 		tacho__released(TACHO__FOR_SIGNAL, key_of(reads), waiters, caller, NULL);
+	if (tacho__may_hand_over())
+		tacho__channel_writes(key_of(reads), is_counted(fd) ? (int64_t)size : 0);
 	errno = saved;
 }
 
-void tacho__channel_wrote(int fd, ssize_t result, const void *caller)
+void tacho__wrote_to_channel(int fd, size_t size, ssize_t result, const void *caller)
 {
 	int reads = other_end(fd), saved = errno;
-	int counts = (tacho__load(&tacho__channel_ends[fd]) & COUNTS) != 0;
 
-	if (reads >= 0 && result > 0 && tacho__recording() && tacho__may_hand_over())
-		tacho__channel_written(key_of(reads),
-				       counts && result < INT32_MAX ? (uint32_t)result : 0, caller);
+	if (reads < 0 || !tacho__recording() || !tacho__may_hand_over() || !is_counted(fd))
+		return;
+	tacho__channel_writes(key_of(reads), (result > 0 ? (int64_t)result : 0) - (int64_t)size);
+	if (result > 0 && result < INT32_MAX)
+		tacho__channel_written(key_of(reads), (uint32_t)result, caller);
 	errno = saved;
 }

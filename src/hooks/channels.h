@@ -48,8 +48,9 @@ void tacho__channel_begins(struct tacho__channel_wait *w, int fd, const void *ca
 void tacho__channel_ends_with(struct tacho__channel_wait *w, int fd, ssize_t result);
 /* For pthread_cleanup_push. */
 void tacho__channel_cancelled(void *wait);
-/* It is about to write, and has. errno stays. */
-void tacho__channel_writes(int fd, const void *caller) __attribute__((cold));
-void tacho__channel_wrote(int fd, ssize_t result, const void *caller) __attribute__((cold));
+/* It is about to write `size` bytes (0: not known), and has. errno stays. */
+void tacho__writes_to_channel(int fd, size_t size, const void *caller) __attribute__((cold));
+void tacho__wrote_to_channel(int fd, size_t size, ssize_t result, const void *caller)
+	__attribute__((cold));
 
 #endif

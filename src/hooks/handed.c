@@ -328,7 +328,7 @@ void tacho__channel_read(const void *c, uint32_t size, uint64_t empty_at, int64_
 	tell_that(q, not_read(q), NULL);
 }
 
-void tacho__channel_written(const void *c, uint32_t size, const void *caller)
+void tacho__channel_writes(const void *c, int64_t size)
 {
 	struct queue *q = queue_of(c, 0);
 
@@ -336,10 +336,17 @@ void tacho__channel_written(const void *c, uint32_t size, const void *caller)
 		return;
 	if (!tacho__load(&q->is_fed))
 		tacho__store(&q->is_fed, 1);
-	if (!size)
+	if (size)
+		__atomic_add_fetch(&q->unread, size, __ATOMIC_RELAXED);
+}
+
+void tacho__channel_written(const void *c, uint32_t size, const void *caller)
+{
+	struct queue *q = queue_of(c, 0);
+
+	if (!q)
 		return;
 	tacho__store(&q->size, size);
-	__atomic_add_fetch(&q->unread, size, __ATOMIC_RELAXED);
 	__atomic_add_fetch(&q->given, 1, __ATOMIC_RELAXED);
 	tell_that(q, not_read(q), caller);
 }
