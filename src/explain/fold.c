@@ -103,10 +103,14 @@ static int explains(const struct tacho__finding *cause, const struct tacho__find
 		return 0;
 	if (symptom->pool)
 		return is_for_pool(cause, symptom);
-	/* A loop that lacks a CPU asks less often for nothing. */
+	/* A loop that lacks a CPU asks less often for nothing. And one that is full in the time that it has
+	   would be so with more: but for a quota, which is all that it may have. */
 	if (symptom->rule == TACHO__RULE_FUTILE_WAKEUPS &&
 	    tacho__rules[cause->rule].category == TACHO__CATEGORY_SCHEDULING)
 		return 0;
+	if (symptom->rule == TACHO__RULE_LOOP_SATURATED &&
+	    tacho__rules[cause->rule].category == TACHO__CATEGORY_SCHEDULING)
+		return cause->rule == TACHO__RULE_CPU_THROTTLED;
 	if (symptom->rule == TACHO__RULE_KERNEL_SCHEDULING_DELAY)
 		return cause->rule == TACHO__RULE_CPU_THROTTLED;
 	/* A loop that is full is explained by what fills it, not by a wait here and there. Tasks of a

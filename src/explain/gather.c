@@ -45,6 +45,7 @@ void tacho__gather_init(struct tacho__gathered *g, const struct tacho_reader *re
 	tacho__table_init(&g->threads, sizeof(struct recent), THREADS);
 	tacho__table_init(&g->opened, sizeof(struct tacho__opened), PROCESSES);
 	tacho__herds_init(&g->herding, late_ns);
+	tacho__soles_init(&g->soles);
 	tacho__table_init(&g->task_locks, sizeof(struct tacho__task_lock), TASK_LOCKS);
 	tacho__table_init(&g->outside, sizeof(struct tacho__outside), STACKS);
 	tacho__table_init(&g->paces, sizeof(struct tacho__pace), PACES);
@@ -59,6 +60,7 @@ void tacho__gather_free(struct tacho__gathered *g)
 	tacho__table_free(&g->late);
 	tacho__table_free(&g->opened);
 	tacho__herds_free(&g->herding);
+	tacho__table_free(&g->soles);
 	tacho__table_free(&g->task_locks);
 	for (struct tacho__outside *o = NULL; (o = tacho__table_next(&g->outside, o));)
 		tacho__hist_free(&o->ns);
@@ -118,12 +120,11 @@ static void on_lock(void *arg, const struct tacho__lock *l)
 		g->stuck[g->stuck_count++] = *l;
 }
 
-static void add_sample(struct tacho__samples *to, const struct tacho__sampled *s)
+void tacho__samples_pick(struct tacho__samples *to, const struct tacho__sampled *s)
 {
 	uint32_t at = to->count;
 
 	to->all += s->count;
-	/* Each that was seen is there with the same chance. */
 	if (to->seen++ >= TACHO__CASE_SAMPLES)
 		at = (uint32_t)((tacho__mix(to->seen) >> 32) % to->seen);
 	else
@@ -204,18 +205,33 @@ static void on_off_cpu(void *arg, const struct tacho__switch *o)
 static void on_sample(void *arg, const struct tacho__sample *s)
 {
 	struct tacho__gathered *g = arg;
-	struct recent *r = s->at.poll_ns ? recent_of(g, &s->at) : NULL;
+	struct recent *r;
 	struct tacho__ran *ran = tacho__table_get(&g->ran, s->at.process, s->at.thread, &g->error);
 	struct tacho__sampled what = {.stack = s->stack, .count = 1, .ns = s->cpu_ns};
 
 	if (ran && s->cpu_ns < UINT64_MAX / 2 - ran->sampled_ns[s->perf != 0])
 		ran->sampled_ns[s->perf != 0] += s->cpu_ns;
-	if (!r)
-		return;
 	for (uint32_t i = s->kernel;
 	     !s->stack && i < s->count && what.frame_count < TACHO__SAMPLE_FRAMES; i++)
 		what.frames[what.frame_count++] = s->frames[i];
-	keep_sample(r, s->ns, s->at.poll_ns, &what);
+	tacho__soles_sample(&g->soles, &s->at, &what);
+	r = s->at.poll_ns ? recent_of(g, &s->at) : NULL;
+	if (r)
+		keep_sample(r, s->ns, s->at.poll_ns, &what);
+}
+
+static void on_ready(void *arg, const struct tacho__ready *r)
+{
+	struct tacho__gathered *g = arg;
+
+	tacho__soles_ready(&g->soles, r, &g->error);
+}
+
+static void on_turn(void *arg, const struct tacho__turn *u)
+{
+	struct tacho__gathered *g = arg;
+
+	tacho__soles_turn(&g->soles, u);
 }
 
 /* --------------------------------------------------------------- open polls */
@@ -271,7 +287,7 @@ static void keep_open(struct tacho__gathered *g, const struct tacho__poll *p)
 	o->lock = lock ? *lock : (struct tacho__lock){.cut = 0};
 	for (uint32_t i = 0; r && i < r->sample_count; i++)
 		if (is_in(r->samples[i].ns, p))
-			add_sample(&o->samples, &r->samples[i].what);
+			tacho__samples_pick(&o->samples, &r->samples[i].what);
 }
 
 /* Inner ones come first. */
@@ -441,6 +457,8 @@ struct tacho__facts tacho__gather_facts(struct tacho__gathered *g)
 		.arg = g,
 		.error = &g->error,
 		.poll = on_poll,
+		.turn = on_turn,
+		.ready = on_ready,
 		.wake = on_wake,
 		.call = on_call,
 		.lock = on_lock,

@@ -7,27 +7,8 @@
 
 #include "explain/at_end.h"
 #include "explain/herds.h"
+#include "explain/sole.h"
 #include "model/summary.h"
-
-#define TACHO__CASE_SAMPLES 128u
-#define TACHO__SAMPLE_FRAMES 12u
-
-/* A stack that was sampled in a poll, or on a loop; of a long poll it may stand for its neighbours as
-   well. */
-struct tacho__sampled {
-	uint32_t stack;	      /* definition; 0: frames */
-	uint32_t frame_count; /* of the program, innermost first */
-	uint64_t frames[TACHO__SAMPLE_FRAMES];
-	uint32_t count;
-	uint64_t ns; /* CPU time */
-};
-
-/* All of them, or as many that were picked at random. */
-struct tacho__samples {
-	struct tacho__sampled at[TACHO__CASE_SAMPLES];
-	uint32_t count, seen; /* of `at`; what was picked from */
-	uint32_t all;	      /* samples, each of `at` for one or more */
-};
 
 /* A poll that has not ended, the outermost of its thread. */
 struct tacho__open_poll {
@@ -111,6 +92,7 @@ struct tacho__gathered {
 	uint32_t last_thread;		/* that was looked up: index + 1; 0 */
 	struct tacho__table opened;	/* struct tacho__opened */
 	struct tacho__herding herding;
+	struct tacho__table soles; /* struct tacho__sole */
 	struct tacho__table task_locks;
 	struct tacho__table outside; /* also of stacks that are no clients */
 	struct tacho__table paces;   /* struct tacho__pace */

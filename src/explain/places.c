@@ -4,6 +4,8 @@
 #include "explain/rules.h"
 #include "model/language.h"
 
+#define STACKS_TRIED 8u
+
 /* So many are enough to say where a callback spends its time. */
 static void put_places(struct tacho__finding *f, const struct tacho__place *places, uint32_t n)
 {
@@ -299,4 +301,47 @@ void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding 
 		tacho__where_kind(x, f, l, busiest->kind);
 	else if (find_hot(x, l, 0, &samples, &h))
 		tacho__where_hottest(x, f, &h, x->sum->last_ns);
+}
+
+/* The innermost function that most of them go through: it is in every second stack, so a few of these
+   have it. 0: there is none. */
+static int find_most(const struct tacho__explaining *x, uint32_t process,
+		     const struct tacho__samples *samples, struct tacho__hottest *h)
+{
+	uint64_t all = 0, least = UINT64_MAX, ns = x->sum->last_ns;
+
+	for (uint32_t i = 0; i < samples->count; i++)
+		all += samples->at[i].ns;
+	for (uint32_t i = 0; i < samples->count && i < STACKS_TRIED; i++) {
+		struct tacho__place places[TACHO__PLACES_MAX];
+		uint32_t n = places_of_sample(x, process, &samples->at[i], ns, places);
+
+		for (uint32_t k = tacho__places_own(places, n); k < n; k++) {
+			uint64_t sum = tacho__place_is_own(&places[k])
+					       ? sum_through(x, process, samples, &places[k], ns)
+					       : 0;
+
+			if (sum <= all / 2)
+				continue;
+			if (sum < least)
+				*h = (struct tacho__hottest){&samples->at[i], places[k],
+							     (double)sum / (double)all};
+			least = sum < least ? sum : least;
+			break;
+		}
+	}
+	return least != UINT64_MAX;
+}
+
+void tacho__where_sole(const struct tacho__explaining *x, struct tacho__finding *f,
+		       const struct tacho__loop_sum *l, uint64_t what)
+{
+	const struct tacho__samples *samples =
+		tacho__soles_of(&x->gathered.soles, l->process, l->loop, l->thread, what);
+	struct tacho__hottest h;
+
+	if (samples && samples->all >= tacho__hot_samples && find_most(x, l->process, samples, &h))
+		tacho__where_hottest(x, f, &h, x->sum->last_ns);
+	else
+		tacho__where_busy(x, f, l);
 }

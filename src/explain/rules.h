@@ -14,6 +14,7 @@
  *   rules_pool.c     pools of threads
  *   rules_leak.c     what is begun and not ended
  *   rules_io.c       timers, descriptors, futile waits, load
+ *   busy.c           how busy a loop is
  *   rules_stuck.c    what has not come back when the records end
  *   rules_rhythm.c   what came again and again, and comes no more
  *   rules_process.c  crashes, spans, outliers, quotas, and what was recorded at all
@@ -138,6 +139,9 @@ void tacho__where_kind(const struct tacho__explaining *x, struct tacho__finding 
 /* What a loop is busy with: the callback that takes most of its time, else what was sampled. */
 void tacho__where_busy(const struct tacho__explaining *x, struct tacho__finding *f,
 		       const struct tacho__loop_sum *l);
+/* The same for the descriptor that has most of its turns to itself. */
+void tacho__where_sole(const struct tacho__explaining *x, struct tacho__finding *f,
+		       const struct tacho__loop_sum *l, uint64_t what);
 /* Says for each finding whose places are an interpreter's how to see the script's. */
 void tacho__name_scripts(struct tacho__explaining *x);
 /* What a kind, loop, call or text is called; for kinds the callback's function if it is known. */

@@ -3,53 +3,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/busy.h"
 #include "explain/group.h"
 
 #define LOOPS_MAX 256u
-
-/* Share of the time that is in turns, 0..1; -1: not known. */
-static double in_turns(const struct tacho__loop_sum *l)
-{
-	double all = (double)(l->busy_ns + l->parked_ns);
-
-	return all > 0 ? (double)l->busy_ns / all : -1;
-}
-
-/* The same without what it waits for something to do between two waits for events. */
-static double utilisation(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
-{
-	double busy = tacho__busy_share(x, l->thread), share = in_turns(l);
-
-	return busy < share ? busy : share;
-}
 
 static int by_value(const void *a, const void *b)
 {
 	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
 
 	return (x > y) - (x < y);
-}
-
-/* The median over the steps of the window in which the loop was seen. */
-static double median_share(const struct tacho__explaining *x, const struct tacho__loop_sum *l)
-{
-	uint32_t from = tacho__summary_step(x->sum, l->first_ns);
-	uint32_t to = tacho__summary_step(x->sum, l->last_ns);
-	uint64_t sorted[TACHO__SERIES], middle;
-
-	memcpy(sorted, l->busy.at, sizeof(sorted));
-	if (to <= from)
-		return 0;
-	qsort(sorted + from, to - from, sizeof(sorted[0]), by_value);
-	middle = sorted[from + (to - from) / 2];
-	return 100.0 * (double)middle / (double)tacho__summary_step_ns(x->sum);
-}
-
-/* Waits that return at once, as those of a loop do that always has something to do, are a part
-   of its work. How many times as much that is as what is counted as such. */
-static double with_short_waits(const struct tacho__loop_sum *l)
-{
-	return l->busy_ns ? 1 + (double)l->short_waits_ns / (double)l->busy_ns : 1;
 }
 
 static struct tacho__finding *find_loop(struct tacho__explaining *x, enum tacho__rule_id rule,
@@ -83,92 +46,66 @@ static const char *mostly_text(char out[3 * TACHO__TEXT], const struct tacho__fi
 	return out;
 }
 
-/* Of a thread's time: its own code, what of that was sampled, what waited meanwhile, and what others
-   took of it. */
-struct own_time {
-	double code_ns, cpu_ns, waiting_ns, off_ns;
-	double busy_ns; /* all but idle */
-};
-
-static struct own_time own_time_of(const struct tacho__explaining *x, uint32_t thread)
+/* Whether it hardly ran: it waited where nobody sees it. */
+static int waited_unseen(const struct tacho__explaining *x, struct tacho__own_time own)
 {
-	const struct tacho__ledger *l = x->out->ledger;
-	struct own_time t = {0, 0, 0, 0, 0};
-
-	for (uint32_t i = 0; i < l->thread_count; i++)
-		if (l->threads[i].process == x->process && l->threads[i].thread == thread)
-			t.busy_ns += (double)(l->threads[i].last_ns - l->threads[i].first_ns) -
-				     (double)l->threads[i].idle_ns;
-	for (const struct tacho__owned *o = NULL; (o = tacho__table_next(&l->owned, o));) {
-		if (o->process != x->process || l->threads[o->thread].thread != thread)
-			continue;
-		if (o->owns == TACHO__OWNS_CODE) {
-			t.code_ns += (double)o->ns;
-			t.cpu_ns += (double)o->sample_ns;
-			t.waiting_ns += (double)o->waiting_ns;
-		} else if (o->owns == TACHO__OWNS_DESCHEDULED || o->owns == TACHO__OWNS_THROTTLED ||
-			   o->owns == TACHO__OWNS_STOPPED) {
-			t.off_ns += (double)o->ns;
-		}
-	}
-	return t;
-}
-
-/* Of what waited while the thread ran its code: for that part of it. */
-static double part_of(struct own_time t, double ns)
-{
-	return t.code_ns > ns ? t.waiting_ns * (ns / t.code_ns) : t.waiting_ns;
+	return tacho__source_is_on(x, x->process, "cpu_samples") &&
+	       own.cpu_ns < tacho__seen_share * own.code_ns;
 }
 
 static void find_saturated(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	const struct own_time own = own_time_of(x, l->thread);
-	double busy = utilisation(x, l), more = with_short_waits(l);
-	double share = more * median_share(x, l);
-	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT];
+	const struct tacho__own_time own = tacho__own_time_of(x, l->thread);
+	double busy = tacho__utilisation(x, own, l), share = tacho__median_busy(x, l), ran;
+	char name[TACHO__TEXT], thread[TACHO__TEXT], mostly[3 * TACHO__TEXT], off[TACHO__TEXT];
 	struct tacho__finding *f;
+	int lacks = own.off_ns > own.code_ns / 2;
 
 	/* Between two waits for events it may wait for something else to do. */
-	if (own.busy_ns < (double)l->busy_ns)
-		share *= own.busy_ns / (double)l->busy_ns;
+	if (own.all_ns - own.idle_ns < (double)l->busy_ns)
+		share *= (own.all_ns - own.idle_ns) / (double)l->busy_ns;
 	tacho__loop_text(x, name, l);
 	if (l->turns < tacho__full_turns ||
 	    tacho__below(x, TACHO__RULE_LOOP_SATURATED, name, (double)l->busy_ns, share,
 			 TACHO__LIMIT_LOOP_SATURATED_SHARE))
 		return;
 	/* Its clients may come later than the window begins, and go before it ends. */
-	if (more * busy < tacho__mostly_busy_share) {
+	if (busy < tacho__mostly_busy_share) {
 		tacho__consider(x, TACHO__RULE_LOOP_SATURATED, name, (double)l->busy_ns, 0,
-				"it is full for a part of the window only");
+				lacks ? "it waits for a CPU, and has time left when it has one"
+				      : "it is full for a part of the window only");
 		return;
 	}
-	/* Others have its time, or it waits where nobody sees it. */
-	if (own.off_ns > own.code_ns / 2 || (tacho__source_is_on(x, l->process, "cpu_samples") &&
-					     own.cpu_ns < tacho__seen_share * own.code_ns)) {
+	if (waited_unseen(x, own)) {
 		tacho__consider(x, TACHO__RULE_LOOP_SATURATED, name, (double)l->busy_ns, 0,
-				"it hardly ran: others had its time, or it waited unseen");
+				"it hardly ran: it waited unseen");
 		return;
 	}
-	f = find_loop(x, TACHO__RULE_LOOP_SATURATED, l, (double)l->busy_ns);
+	ran = own.all_ns - own.off_ns - tacho__rest_ns(own, l);
+	f = find_loop(x, TACHO__RULE_LOOP_SATURATED, l,
+		      ran < (double)l->busy_ns ? ran : (double)l->busy_ns);
 	keeps_waiting(x, f, own.waiting_ns);
-	if (share > 100)
-		share = 100;
-	busy = more * busy < 1 ? more * busy : 1;
 	tacho__where_busy(x, f, l);
-	tacho__say_summary(f, "loop %s on %s is busy %.0f %% of the time and cannot do more%s",
+	mostly_text(mostly, f);
+	tacho__say_summary(f, "loop %s on %s is busy %.0f %% of the time%s and cannot do more%s",
 			   tacho__id_text(x, name, l->process, l->loop),
 			   tacho__thread_text(x, thread, l->process, l->thread), 100 * busy,
-			   mostly_text(mostly, f));
-	tacho__say_many(f, "%c are busy up to %.0f %% of the time and cannot do more%s", TACHO__WHO,
-			100 * busy, mostly);
+			   lacks ? " that it has a CPU" : "", mostly);
+	tacho__say_many(f, "%c are busy up to %.0f %% of the time%s and cannot do more%s",
+			TACHO__WHO, 100 * busy, lacks ? " that they have a CPU" : "", mostly);
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, share, "%",
 			    "%llu turns, busy %.0f %% of the time in the median",
 			    (unsigned long long)l->turns, share);
+	if (lacks)
+		tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, own.off_ns, "ns",
+				    "for %s, others had its CPU", tacho__ns_text(off, own.off_ns));
 }
 
 static void find_futile(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	double rate = (double)l->no_ready / tacho__seconds(x);
+	double rate =
+		tacho__undisturbed(x, tacho__own_time_of(x, l->thread), l, (double)l->no_ready) /
+		tacho__seconds(x);
 	double share = l->turns ? 100.0 * (double)l->no_ready / (double)l->turns : 0;
 	char name[TACHO__TEXT];
 	struct tacho__finding *f;
@@ -190,7 +127,19 @@ static void find_futile(struct tacho__explaining *x, const struct tacho__loop_su
 
 /* ------------------------------------------------------------------- timers */
 
-int tacho__is_timer(const struct tacho__explaining *x, const struct tacho__kind_sum *k)
+static int is_found(const struct tacho__explaining *x, enum tacho__rule_id rule,
+		    const struct tacho__loop_sum *l)
+{
+	for (uint32_t i = 0; i < x->out->count; i++) {
+		const struct tacho__finding *f = &x->out->findings[i];
+
+		if (f->rule == rule && f->process == l->process && f->loop == l->loop)
+			return 1;
+	}
+	return 0;
+}
+
+static int is_timer(const struct tacho__explaining *x, const struct tacho__kind_sum *k)
 {
 	const struct tacho_definition *d =
 		k->kind ? tacho_read_definition(x->reader, k->process, k->kind) : NULL;
@@ -198,24 +147,51 @@ int tacho__is_timer(const struct tacho__explaining *x, const struct tacho__kind_
 	return d && (strstr(d->name, "timer") || strstr(d->name, "timeout"));
 }
 
+static const struct tacho__loop_sum *loop_at(const struct tacho__explaining *x,
+					     const struct tacho__at *at)
+{
+	return tacho__table_find(&x->sum->loops, (uint64_t)at->process << 32 | at->loop,
+				 at->thread);
+}
+
+/* A loop that is full with callbacks of a timer, although these are not all that many: what they do takes
+   long. */
+static int is_slow_timer(const struct tacho__explaining *x, const struct tacho__kind_sum *k,
+			 const struct tacho__loop_sum *l, double rate)
+{
+	return l && is_found(x, TACHO__RULE_LOOP_SATURATED, l) && k->ns.sum > l->busy_ns / 2 &&
+	       rate < tacho__slow_timer_times * TACHO__LIMIT(x, TIMER_STORM_RATE);
+}
+
 static void find_timer_storm(struct tacho__explaining *x, const struct tacho__kind_sum *k)
 {
-	double rate = (double)k->ns.count / tacho__seconds(x);
-	const struct tacho__loop_sum *l;
+	const struct tacho__at *at = k->worst.count ? &k->worst.at[0].at : NULL;
 	char name[TACHO__TEXT], mostly[3 * TACHO__TEXT];
+	const struct tacho__loop_sum *l;
+	struct tacho__own_time own;
 	struct tacho__finding *f;
+	double rate;
 
-	if (!tacho__is_timer(x, k) || !k->worst.count ||
-	    tacho__below(x, TACHO__RULE_TIMER_STORM, tacho__id_text(x, name, k->process, k->kind),
-			 (double)k->ns.sum, rate, TACHO__LIMIT_TIMER_STORM_RATE))
+	if (!at || !is_timer(x, k))
 		return;
+	l = loop_at(x, at);
+	own = tacho__own_time_of(x, at->thread);
+	rate = tacho__undisturbed(x, own, l, (double)k->ns.count) / tacho__seconds(x);
+	tacho__id_text(x, name, k->process, k->kind);
+	if (tacho__below(x, TACHO__RULE_TIMER_STORM, name, (double)k->ns.sum, rate,
+			 TACHO__LIMIT_TIMER_STORM_RATE))
+		return;
+	if (is_slow_timer(x, k, l, rate)) {
+		tacho__consider(x, TACHO__RULE_TIMER_STORM, name, (double)k->ns.sum, 0,
+				"what it does fills its loop, and that is said");
+		return;
+	}
 	f = tacho__find(x, TACHO__RULE_TIMER_STORM, TACHO__SEVERITY_WARNING, k->process,
 			(double)k->ns.sum);
 	f->kind = k->kind;
-	f->loop = k->worst.at[0].at.loop;
-	f->thread = k->worst.at[0].at.thread;
-	keeps_waiting(x, f, part_of(own_time_of(x, f->thread), (double)k->ns.sum));
-	l = tacho__table_find(&x->sum->loops, (uint64_t)k->process << 32 | f->loop, f->thread);
+	f->loop = at->loop;
+	f->thread = at->thread;
+	keeps_waiting(x, f, tacho__waited_in(own, (double)k->ns.sum));
 	if (l)
 		tacho__where_kind(x, f, l, k->kind);
 	else
@@ -347,29 +323,30 @@ static struct flood flood_of(const struct tacho__explaining *x, const struct tac
 /* One client of several on a busy loop; that a loop serves only one is no fault. */
 static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
+	const struct tacho__own_time own = tacho__own_time_of(x, l->thread);
 	struct flood flood = flood_of(x, l);
 	double share = flood.top ? 100.0 * (double)flood.top->ns / (double)flood.sum : 0;
 	char name[TACHO__TEXT], ns[TACHO__TEXT], next[TACHO__TEXT], mostly[3 * TACHO__TEXT];
 	struct tacho__finding *f;
 
 	if (!flood.top || flood.count < tacho__flood_clients ||
-	    flood.top->count < tacho__flood_times)
+	    tacho__undisturbed(x, own, l, (double)flood.top->count) < tacho__flood_times)
 		return;
 	tacho__loop_text(x, name, l);
 	if (tacho__below(x, TACHO__RULE_FD_FLOOD, name, (double)flood.top->ns, share,
 			 TACHO__LIMIT_FD_FLOOD_SHARE))
 		return;
-	if (utilisation(x, l) < tacho__flooded_share ||
+	if (tacho__utilisation(x, own, l) < tacho__flooded_share ||
 	    (double)flood.top->ns < tacho__flood_next * (double)flood.second) {
 		tacho__consider(x, TACHO__RULE_FD_FLOOD, name, (double)flood.top->ns, 0, "%s",
-				utilisation(x, l) < tacho__flooded_share
+				tacho__utilisation(x, own, l) < tacho__flooded_share
 					? "its loop has time for all others"
 					: "another one takes a fifth of it");
 		return;
 	}
 	f = find_loop(x, TACHO__RULE_FD_FLOOD, l, (double)l->busy_ns * share / 100);
-	keeps_waiting(x, f, part_of(own_time_of(x, l->thread), f->cost_ns));
-	tacho__where_busy(x, f, l);
+	keeps_waiting(x, f, tacho__waited_in(own, f->cost_ns));
+	tacho__where_sole(x, f, l, flood.top->what);
 	tacho__loop_text(x, name, l);
 	mostly_text(mostly, f);
 	if (flood.top->what >> 63)
@@ -411,42 +388,34 @@ static const struct tacho__loop_sum *loop_of_kind(const struct tacho__explaining
 		const struct tacho__at *at = k->worst.count ? &k->worst.at[0].at : NULL;
 
 		if (at && k->process == process && k->kind == kind)
-			return tacho__table_find(&x->sum->loops, (uint64_t)process << 32 | at->loop,
-						 at->thread);
+			return loop_at(x, at);
 	}
 	return NULL;
-}
-
-static int is_found(const struct tacho__explaining *x, enum tacho__rule_id rule,
-		    const struct tacho__loop_sum *l)
-{
-	for (uint32_t i = 0; i < x->out->count; i++) {
-		const struct tacho__finding *f = &x->out->findings[i];
-
-		if (f->rule == rule && f->process == l->process && f->loop == l->loop)
-			return 1;
-	}
-	return 0;
 }
 
 /* The same by the time that callbacks take: libraries read many times for one readiness. */
 static void find_busy_client(struct tacho__explaining *x, const struct tacho__task_sum *k)
 {
 	double top = (double)k->busiest.busy_ns, share;
-	const struct tacho__loop_sum *l;
 	char name[TACHO__TEXT], kind[TACHO__TEXT];
+	const struct tacho__loop_sum *l;
 	struct tacho__finding *f;
+	struct tacho__own_time own;
 
-	if (k->seen < tacho__flood_clients || k->busiest.polls < tacho__flood_times ||
-	    top < tacho__flood_next * (double)k->next_busy_ns || !is_reader(x, k))
+	if (k->seen < tacho__flood_clients || top < tacho__flood_next * (double)k->next_busy_ns ||
+	    !is_reader(x, k))
 		return;
 	l = loop_of_kind(x, k->process, k->kind);
-	share = l && l->busy_ns ? 100 * top / (double)l->busy_ns : 0;
-	if (!l || utilisation(x, l) < tacho__flooded_share ||
+	if (!l || !l->busy_ns)
+		return;
+	own = tacho__own_time_of(x, l->thread);
+	share = 100 * top / (double)l->busy_ns;
+	if (tacho__undisturbed(x, own, l, (double)k->busiest.polls) < tacho__flood_times ||
+	    tacho__utilisation(x, own, l) < tacho__flooded_share ||
 	    share < TACHO__LIMIT(x, FD_FLOOD_SHARE) || is_found(x, TACHO__RULE_FD_FLOOD, l))
 		return;
 	f = find_loop(x, TACHO__RULE_FD_FLOOD, l, top);
-	keeps_waiting(x, f, part_of(own_time_of(x, l->thread), top));
+	keeps_waiting(x, f, tacho__waited_in(own, top));
 	f->task = k->busiest.task;
 	tacho__where_kind(x, f, l, k->kind);
 	tacho__say_summary(f, "one connection of %llu takes %.0f %% of loop %s, in %s",
@@ -483,14 +452,15 @@ static int are_peers(const struct tacho__explaining *x, const struct tacho__loop
 
 static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop_sum *l)
 {
-	const struct own_time own = own_time_of(x, l->thread);
+	const struct tacho__own_time own = tacho__own_time_of(x, l->thread);
 	uint64_t others[LOOPS_MAX], median;
 	double ratio;
 	char name[TACHO__TEXT], thread[TACHO__TEXT];
 	struct tacho__finding *f;
 	uint32_t n = 0;
 
-	if (utilisation(x, l) < tacho__mostly_busy_share || l->turns < tacho__balance_turns)
+	if (tacho__utilisation(x, own, l) < tacho__mostly_busy_share ||
+	    l->turns < tacho__balance_turns)
 		return;
 	for (const struct tacho__loop_sum *o = NULL;
 	     n < LOOPS_MAX && (o = tacho__table_next(&x->sum->loops, o));) {
@@ -531,7 +501,8 @@ static void find_imbalance(struct tacho__explaining *x, const struct tacho__loop
 		"loop %s on %s works %.0f %% of the time while its %u peers have little to "
 		"do",
 		tacho__id_text(x, name, l->process, l->loop),
-		tacho__thread_text(x, thread, l->process, l->thread), 100 * utilisation(x, l), n);
+		tacho__thread_text(x, thread, l->process, l->thread),
+		100 * tacho__utilisation(x, own, l), n);
 	tacho__say_evidence(f, l->thread, l->first_ns, l->last_ns, ratio, "times",
 			    "%.1f times as busy as the median of its peers", ratio);
 }

@@ -170,6 +170,8 @@ void tacho__sum_turn(void *arg, const struct tacho__turn *u)
 	struct tacho__summing *g = arg;
 	struct tacho__loop_sum *l = loop_of(g, u->process, u->loop, u->thread);
 	uint64_t ns = u->end_ns - u->begin_ns;
+	/* Of the wait: it only asked, or could run and did not. */
+	uint64_t more = u->parked_ns < tacho__short_wait_ns ? u->parked_ns : u->delay_ns;
 
 	if (l) {
 		if (!l->first_ns)
@@ -189,7 +191,7 @@ void tacho__sum_turn(void *arg, const struct tacho__turn *u)
 			l->did.at[tacho__sum_step(g, u->end_ns)]++;
 		if (!(u->cut & (TACHO__CUT_BEGIN | TACHO__CUT_END)))
 			tacho__sum_hist(g, &l->ns, ns);
-		tacho__sum_range(g, &l->busy, u->begin_ns, u->end_ns);
+		tacho__sum_range(g, &l->busy, u->begin_ns - more, u->end_ns);
 	}
 	ready_turn(g, u);
 }

@@ -51,6 +51,16 @@ static void a_loop_that_lacks_a_cpu_does_not_ask_for_nothing(void **state)
 	assert_false(explains("0 warning cpu-throttled", "0 warning futile-wakeups"));
 }
 
+static void a_full_loop_is_not_explained_by_the_want_of_a_cpu(void **state)
+{
+	(void)state;
+	assert_true(explains("0 warning long-callback loop 3", "0 warning loop-saturated loop 3"));
+	assert_false(explains("0 warning kernel-scheduling-delay loop 3",
+			      "0 warning loop-saturated loop 3"));
+	/* A quota is all that it may have. */
+	assert_true(explains("0 warning cpu-throttled", "0 warning loop-saturated loop 3"));
+}
+
 static void a_wait_for_room_is_explained_by_its_pool_alone(void **state)
 {
 	const char *waits = "0 warning blocking-call pool 1";
@@ -159,6 +169,7 @@ int main(void)
 		cmocka_unit_test(what_happens_in_another_process_explains_nothing),
 		cmocka_unit_test(what_happens_on_another_loop_explains_nothing),
 		cmocka_unit_test(a_loop_that_lacks_a_cpu_does_not_ask_for_nothing),
+		cmocka_unit_test(a_full_loop_is_not_explained_by_the_want_of_a_cpu),
 		cmocka_unit_test(a_wait_for_room_is_explained_by_its_pool_alone),
 		cmocka_unit_test(a_full_loop_is_explained_by_a_quarter_of_what_fills_it),
 		cmocka_unit_test(a_note_or_a_symptom_explains_nothing),

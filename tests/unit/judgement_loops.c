@@ -293,6 +293,38 @@ static void a_few_timers_may_be_late(void **state)
 	assert_false(are_late(200, 9));
 }
 
+/* A loop that is full with so many callbacks of a timer in a second. */
+static int is_storm(uint64_t rate)
+{
+	struct explained x;
+
+	draw(&x);
+	PUT(&x.m, 0, PARK, LOOP_3);
+	for (uint64_t i = 0; i < rate; i++) {
+		uint64_t from = i * 1000 * MS / rate, to = (i + 1) * 1000 * MS / rate;
+
+		again(&x.m, i);
+		PUT(&x.m, from + 1000, UNPARK, 0);
+		PUT(&x.m, from + 1000, POLL_BEGIN, TIMER, 7);
+		PUT(&x.m, to - 1000, POLL_END, 0);
+		PUT(&x.m, to, PARK, LOOP_3);
+	}
+	explain(&x);
+	assert_non_null(found(x.e, "loop-saturated", 0));
+	if (found(x.e, "timer-storm", 0))
+		assert_true(found(x.e, "loop-saturated", 0)->folded_into >= 0);
+	rate = found(x.e, "timer-storm", 0) != NULL;
+	end(&x);
+	return (int)rate;
+}
+
+static void a_timer_that_fills_its_loop_is_slow_or_a_storm(void **state)
+{
+	(void)state;
+	assert_true(is_storm(4040));
+	assert_false(is_storm(3960));
+}
+
 /* --------------------------------------------------------------- what does not end */
 
 /* Turns before one that does not end. */
@@ -371,6 +403,7 @@ int main(void)
 		cmocka_unit_test(a_flood_keeps_a_loop_that_is_busy),
 		cmocka_unit_test(loops_that_have_just_begun_need_no_balance),
 		cmocka_unit_test(a_few_timers_may_be_late),
+		cmocka_unit_test(a_timer_that_fills_its_loop_is_slow_or_a_storm),
 		cmocka_unit_test(a_loop_hangs_for_far_longer_than_it_ever_took),
 		cmocka_unit_test(a_thread_with_few_turns_was_no_loop),
 		cmocka_unit_test(what_runs_is_seen_by_samples),

@@ -432,7 +432,7 @@ static void compare_waits(const struct tacho__summary *s, const struct recount *
 		const struct tacho__loop_sum *l = tacho__table_at(&s->loops, i);
 
 		turns += l->turns;
-		whole += l->busy_ns;
+		whole += l->busy_ns + l->short_waits_ns; /* nobody lacks a CPU */
 		for (uint32_t k = 0; k < TACHO__SERIES; k++)
 			in_series += l->busy.at[k];
 	}
