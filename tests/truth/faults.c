@@ -244,6 +244,7 @@ void unread_job(void)
 
 	fault_unread();
 	note("fault_unread", begin, now_ns());
+	STAY;
 }
 
 /* Of what has a rhythm, each beat is noted: the last one is the truth about when it stopped. */

@@ -12,6 +12,7 @@ WITHIN = 0.1
 LATE = 20 * MS  # of the client, which nothing but the machine keeps
 FAR = 3  # so many times as much time must come first
 FULL = 0.9  # of the window, of a loop that is full
+FLOOD = 0.5  # of what a loop runs, for one descriptor
 BEATS = 10  # that a rhythm has before it stops
 UNITS = {'ns': 1, 'us': 1000, 'ms': MS, 's': 1000 * MS}
 DURATION = re.compile(r'(?<![\w.])([\d.]+) (ns|us|ms|s)\b')
@@ -122,8 +123,10 @@ def also_right(truth, finding):
     if draw.fault.name == 'timers-full':
         return rule == 'timer-storm' and sum(truth.durations()) < FULL * truth.window
     if draw.fault.name == 'flood':
-        # poll does not tell descriptors apart; and a loop that is full is full.
-        return rule == 'loop-saturated' and (draw.shape == 'poll' or not due(truth))
+        # poll does not tell descriptors apart; a loop that is full is full; and one that has most of it is no flood
+        # if others have as much.
+        most = truth.count * draw.size_ms * MS > MARGIN * FLOOD * truth.ran
+        return rule == 'loop-saturated' and (draw.shape == 'poll' or not due(truth) or not most)
     return False
 
 
