@@ -212,6 +212,9 @@ struct tacho__ledger_thread {
 	struct tacho__owned rest; /* of those that found no room */
 };
 
+/* Whether things come for a thread while it is busy: nobody waits for its answers before. */
+int tacho__arrive_by_themselves(const struct tacho__arrivals *a);
+
 /* Who hands it something mostly waits for its answer: what it does meanwhile is a part of that wait. */
 static inline int tacho__is_asked(const struct tacho__ledger_thread *t)
 {

@@ -139,7 +139,7 @@ static int is_found(const struct tacho__explaining *x, enum tacho__rule_id rule,
 	return 0;
 }
 
-static int is_timer(const struct tacho__explaining *x, const struct tacho__kind_sum *k)
+int tacho__is_timer(const struct tacho__explaining *x, const struct tacho__kind_sum *k)
 {
 	const struct tacho_definition *d =
 		k->kind ? tacho_read_definition(x->reader, k->process, k->kind) : NULL;
@@ -172,7 +172,7 @@ static void find_timer_storm(struct tacho__explaining *x, const struct tacho__ki
 	struct tacho__finding *f;
 	double rate;
 
-	if (!at || !is_timer(x, k))
+	if (!at || !tacho__is_timer(x, k))
 		return;
 	l = loop_at(x, at);
 	own = tacho__own_time_of(x, at->thread);

@@ -85,6 +85,8 @@ struct tacho__loop_sum {
 	uint64_t delay_ns;	 /* of parked_ns: runnable but not running, where that was long */
 	uint64_t no_ready;	 /* waits that ended with nothing ready and nothing done after */
 	struct tacho__hist ns;	 /* turns */
+	struct tacho__rhythm rhythm; /* their begins */
+	uint64_t reports;	     /* turns whose wait reported something */
 	/* ns of turns, of waits that no thread sleeps for, and of delay_ns: it did not wait for work. */
 	struct tacho__series busy;
 	struct tacho__series did; /* turns that had something to do */
