@@ -244,6 +244,41 @@ static void a_short_silence_is_none(void **state)
 	assert_int_equal(FOUND(.beats = 50, .every = 20, .end = 1990), 0);
 }
 
+/* One task that is woken again and again for 400 ms, as at the start of a program. */
+static int is_busy_before(uint64_t every_us)
+{
+	struct explained x;
+
+	draw(&x);
+	PUT(&x.m, 0, PARK, LOOP_3);
+	PUT(&x.m, US, UNPARK, 0);
+	PUT(&x.m, 2 * US, SPAWN, KIND_A, PLACE, 1, 0);
+	for (uint64_t us = 100; us < 400000; us += every_us) {
+		again(&x.m, us / every_us);
+		poll(&x.m, us * US, KIND_A, 1, TACHO_PENDING);
+	}
+	PUT(&x.m, 400 * MS, PARK, LOOP_3);
+	for (uint64_t ms = 410; ms < 3000; ms += 10) {
+		again(&x.m, ms / 10);
+		PUT(&x.m, ms * MS, UNPARK, 0);
+		PUT(&x.m, ms * MS + US, PARK, LOOP_3);
+	}
+	trace_stream(&x.m, 2, 0);
+	for (uint64_t us = 100; us < 400000; us += every_us) {
+		again(&x.m, us / every_us);
+		PUT(&x.m, us * US - 10 * US, WAKE, 0, 1);
+	}
+	put_end(&x.m, 3000);
+	return finds(&x, TACHO__RULE_RHYTHM_STOPPED);
+}
+
+static void what_was_busy_for_a_while_has_no_rhythm(void **state)
+{
+	(void)state;
+	assert_true(is_busy_before(1100));
+	assert_false(is_busy_before(900));
+}
+
 static void tasks_that_have_ended_are_not_missed(void **state)
 {
 	(void)state;
@@ -320,8 +355,11 @@ static void of_handles_there_is_a_note(void **state)
 
 /* ------------------------------------------------------------------------ timers */
 
+/* What else happens to the timer when it fires for the last time. */
+enum { NOTHING, IS_CLOSED, IS_COUNTED };
+
 /* A timer that fires 50 times, every 20 ms; then other things happen until 3 s. */
-static int timer_stops(int is_closed, uint64_t turns_end_ms)
+static int timer_stops(int what, uint64_t turns_end_ms)
 {
 	const struct tacho__finding *f;
 	struct explained x;
@@ -336,7 +374,10 @@ static int timer_stops(int is_closed, uint64_t turns_end_ms)
 		PUT(&x.m, i * 20 * MS, UNPARK, 0);
 		if (i <= 50)
 			poll(&x.m, i * 20 * MS, TIMER, 7,
-			     i == 50 && is_closed ? TACHO_DONE : TACHO_PENDING);
+			     i == 50 && what == IS_CLOSED ? TACHO_DONE : TACHO_PENDING);
+		if (i == 50 && what == IS_COUNTED)
+			PUT(&x.m, i * 20 * MS + 40 * US, POLL_HIST, TIMER, LOOP_3, 0, T0, 9000,
+			    10ull << 48 | 3);
 		PUT(&x.m, i * 20 * MS + 50 * US, PARK, LOOP_3);
 	}
 	put_end(&x.m, 3000);
@@ -351,23 +392,36 @@ static int timer_stops(int is_closed, uint64_t turns_end_ms)
 static void of_a_timer_that_stops_there_is_a_note(void **state)
 {
 	(void)state;
-	assert_int_equal(timer_stops(0, 3000), TACHO__SEVERITY_INFO);
-	assert_int_equal(timer_stops(1, 3000), 0);
-	assert_int_equal(timer_stops(0, 1100), 0);
+	assert_int_equal(timer_stops(NOTHING, 3000), TACHO__SEVERITY_INFO);
+	assert_int_equal(timer_stops(IS_CLOSED, 3000), 0);
+	assert_int_equal(timer_stops(NOTHING, 1100), 0);
+}
+
+/* It may go on, and be too short to be recorded. */
+static void of_what_is_only_counted_nothing_is_said(void **state)
+{
+	(void)state;
+	assert_int_equal(timer_stops(IS_COUNTED, 3000), 0);
 }
 
 /* ------------------------------------------------------------------- descriptors */
 
 /* One is ready every 20 ms for 1 s, another one until `other_ms`; the first is closed at `closed_ms`. */
-static int feed_stops(uint64_t other_ms, uint64_t closed_ms)
+static int feed_stops(uint64_t other_ms, uint64_t closed_ms, int is_own, int hole)
 {
+	uint8_t payload[64];
+	struct tb p = {0};
 	const struct tacho__finding *f;
 	struct explained x;
 	int is;
 
 	draw(&x);
+	tb_definition(&p, REQUEST + 1, TACHO_DEF_DESCRIPTOR, payload,
+		      bb_name(payload, "eventfd", "", 0, is_own ? PEER : 99, 0, ""));
 	PUT(&x.m, 0, PARK, LOOP_3);
 	for (uint64_t ms = 10; ms < 3000; ms += 10) {
+		if (ms == 1010 && hole)
+			trace_hole(&x.m, 1, 0, 10);
 		again(&x.m, ms / 10);
 		PUT(&x.m, ms * MS, UNPARK, 1);
 		if ((ms % 20 == 0 && ms <= 1000) || ms == closed_ms)
@@ -377,6 +431,9 @@ static int feed_stops(uint64_t other_ms, uint64_t closed_ms)
 		PUT(&x.m, ms * MS + 50 * US, PARK, LOOP_3);
 	}
 	put_end(&x.m, 3000);
+	trace_close(&x.m);
+	tb_plain(&x.m.t, TACHO_BLOCK_DEFINITIONS, p.data, p.size);
+	free(p.data);
 	explain(&x);
 	f = found(x.e, rule, 0);
 	assert_true(!f ||
@@ -389,11 +446,13 @@ static int feed_stops(uint64_t other_ms, uint64_t closed_ms)
 static void of_a_feed_that_stops_there_is_a_note(void **state)
 {
 	(void)state;
-	assert_int_equal(feed_stops(2900, 0), TACHO__SEVERITY_INFO);
-	assert_int_equal(feed_stops(2900, 2950),
+	assert_int_equal(feed_stops(2900, 0, 0, 0), TACHO__SEVERITY_INFO);
+	assert_int_equal(feed_stops(2900, 2950, 0, 0),
 			 TACHO__SEVERITY_INFO); /* silent until it was closed */
-	assert_int_equal(feed_stops(1050, 0), 0);
-	assert_int_equal(feed_stops(0, 0), 0);
+	assert_int_equal(feed_stops(1050, 0, 0, 0), 0);
+	assert_int_equal(feed_stops(0, 0, 0, 0), 0);
+	assert_int_equal(feed_stops(2900, 0, 0, 1), 0); /* records are missing */
+	assert_int_equal(feed_stops(2900, 0, 1, 0), 0); /* the program itself made it ready */
 }
 
 int main(void)
@@ -406,6 +465,7 @@ int main(void)
 		cmocka_unit_test(what_comes_by_chance_has_no_rhythm),
 		cmocka_unit_test(what_was_silent_before_may_be_so_again),
 		cmocka_unit_test(a_short_silence_is_none),
+		cmocka_unit_test(what_was_busy_for_a_while_has_no_rhythm),
 		cmocka_unit_test(tasks_that_have_ended_are_not_missed),
 		cmocka_unit_test(who_is_left_when_the_others_end_is_not_missed),
 		cmocka_unit_test(what_peers_wake_tasks_for_may_never_come_again),
@@ -417,6 +477,7 @@ int main(void)
 		cmocka_unit_test(where_the_waker_waits_for_work_there_is_a_note),
 		cmocka_unit_test(of_handles_there_is_a_note),
 		cmocka_unit_test(of_a_timer_that_stops_there_is_a_note),
+		cmocka_unit_test(of_what_is_only_counted_nothing_is_said),
 		cmocka_unit_test(of_a_feed_that_stops_there_is_a_note),
 	};
 
