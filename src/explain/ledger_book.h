@@ -150,8 +150,9 @@ struct tacho__worker {
 	uint64_t took_ns;	     /* when it told last that it has come for work; 0 */
 	uint32_t blocked_on; /* a loop that it waits on in the middle of a turn of another; 0 */
 	uint32_t main_loop, main_waits, other_waits;
-	uint32_t home_waits; /* for the condition that most are for, less those for others */
-	uint32_t home_fed;   /* how many of these a loop or a thread of a pool ended */
+	uint32_t home_waits;   /* for the condition that most are for, less those for others */
+	uint64_t submitted_ns; /* it gave work to libuv last; 0 */
+	uint32_t home_fed;     /* how many of these a loop or a thread of a pool ended */
 	uint64_t home, waits_for;
 	uint32_t turn_loop;				/* that it came from */
 	uint32_t block_count;				/* of `blocks` */
@@ -649,6 +650,8 @@ void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 /* Threads wait for something else than work there. */
 void tacho__book_no_pool(struct tacho__ledger_book *b, uint32_t process, uint64_t lock,
 			 uint64_t ns);
+/* It waits there for work of libuv. */
+void tacho__book_not_own(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 /* How that wait ended: who is handed work there belongs to a pool. */
 void tacho__book_fed(struct tacho__ledger_book *b, struct tacho__worker *w,
 		     const struct tacho__lock *l);

@@ -12,6 +12,10 @@
 #include "model/judgement.h"
 #include "read/memory.h"
 
+#define SUBMIT_NS \
+	UINT64_C( \
+		1000000) /* from when work is given to libuv until a thread of its pool is signalled */
+
 /* ------------------------------------------------------------- what waits, how long */
 
 static void keep_point(struct tacho__ledger_pool *p, uint32_t given, uint64_t ns)
@@ -233,6 +237,21 @@ void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 		enrol(b, w, q, ns);
 }
 
+void tacho__book_not_own(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
+{
+	struct tacho__queue *q = tacho__queue_at_condition(b, w->process, w->home, 0);
+
+	if (q && !q->is_no_pool)
+		dissolve(b, q, ns);
+}
+
+/* What is given to libuv is handed to its own pool. */
+static int is_for_libuv(const struct tacho__ledger_thread *t, const struct tacho__worker *by,
+			const struct tacho__lock *l)
+{
+	return t->works || (by->submitted_ns && by->submitted_ns + SUBMIT_NS > l->release_ns);
+}
+
 void tacho__book_fed(struct tacho__ledger_book *b, struct tacho__worker *w,
 		     const struct tacho__lock *l)
 {
@@ -243,7 +262,7 @@ void tacho__book_fed(struct tacho__ledger_book *b, struct tacho__worker *w,
 	const struct tacho__ledger_thread *t = by && by != w ? &b->l->threads[by->thread] : NULL;
 	struct tacho__queue *q;
 
-	if (!t || (!t->is_loop && !t->is_pool) || l->lock != w->home ||
+	if (!t || (!t->is_loop && !t->is_pool) || l->lock != w->home || is_for_libuv(t, by, l) ||
 	    b->l->threads[w->thread].is_loop || ++w->home_fed < (uint32_t)tacho__fed_waits)
 		return;
 	q = tacho__queue_at_condition(b, w->process, l->lock, 1);

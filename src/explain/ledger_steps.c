@@ -435,6 +435,8 @@ static void works(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_
 {
 	struct tacho__ledger_thread *t = &b->l->threads[w->thread];
 
+	if (!t->is_loop && w->home)
+		tacho__book_not_own(b, w, ns);
 	t->is_pool = 1;
 	t->works++;
 	w->wait_to = ns;
@@ -474,6 +476,11 @@ static void queue_changes(struct tacho__ledger_book *b, struct tacho__worker *w,
 
 	if (s->type == TACHO__STEP_WOKEN)
 		tacho__book_process(b, s->process)->wakes = 1;
+	if (s->type == TACHO__STEP_SUBMITTED) {
+		w->submitted_ns = ns;
+		if (!s->value)
+			return;
+	}
 	if (!q)
 		return;
 	if (s->type == TACHO__STEP_WOKEN && w->doing == TACHO__WAITING)

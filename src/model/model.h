@@ -292,7 +292,7 @@ enum tacho__step_type {
 	TACHO__STEP_WAITED, /* value 1: it was a condition or semaphore */
 	TACHO__STEP_WOKEN,  /* it woke a task that was suspended, of loop `from` (0: not known) */
 	TACHO__STEP_SERVED, /* one that was woken so at `value` runs, or nobody knows any more */
-	TACHO__STEP_SUBMITTED, /* work for a pool whose threads are seen */
+	TACHO__STEP_SUBMITTED, /* work for a pool; value 1: what its threads do of it is seen */
 	TACHO__STEP_TAKEN,     /* such work waits no longer */
 	TACHO__STEP_WORKS,     /* the thread begins work of a pool */
 	TACHO__STEP_WORKED,    /* it is done */

@@ -47,8 +47,8 @@ static void submitted(struct tacho__tracker *t, const struct tacho__thread *s,
 	k->work.waiting = p->queued++;
 	k->queued = 1;
 	k->told = *tacho__learned(t->begun_kinds, e->arg) == ((uint64_t)s->process << 32 | e->arg);
-	if (k->told)
-		TACHO__STEP(t, s, .type = TACHO__STEP_SUBMITTED, .ns = e->ns, .kind = e->arg);
+	TACHO__STEP(t, s, .type = TACHO__STEP_SUBMITTED, .ns = e->ns, .kind = e->arg,
+		    .value = k->told);
 }
 
 void tacho__work_event(struct tacho__tracker *t, struct tacho__thread *s,

@@ -426,6 +426,7 @@ struct handing {
 	uint32_t times;
 	int by_loop, shared;
 	int answers; /* the loop waits for the worker's answer, which signals OTHER */
+	int submits; /* it is libuv's pool, of whose work no more is seen than that it was given */
 };
 
 static uint32_t blocks_worker(const struct handing *h)
@@ -444,6 +445,8 @@ static uint32_t blocks_worker(const struct handing *h)
 			PUT(&b.m, 100 * i * MS, UNPARK, 1);
 		if (h->shared)
 			waits(&b.m, 100 * i * MS, (100 * i + 1) * MS, CONDITION);
+		if (h->submits)
+			PUT(&b.m, (100 * i + 2) * MS - 1000, WORK_SUBMIT, KIND_B, 0x100 + i);
 		PUT(&b.m, (100 * i + 2) * MS, LOCK_RELEASE, PLACE, CONDITION, 1);
 		if (h->answers)
 			waits(&b.m, (100 * i + 3) * MS, (100 * i + 35) * MS, OTHER);
@@ -478,28 +481,34 @@ static uint32_t blocks_worker(const struct handing *h)
 static void who_is_handed_work_is_a_pool(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){4, 1, 0, 0}), 1);
+	assert_int_equal(blocks_worker(&(struct handing){4, 1, 0, 0, 0}), 1);
 	/* How the last wait ended is known when the next begins. */
-	assert_int_equal(blocks_worker(&(struct handing){3, 1, 0, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){3, 1, 0, 0, 0}), 0);
 }
 
 static void who_is_handed_nothing_by_loops_is_none(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 0}), 1);
-	assert_int_equal(blocks_worker(&(struct handing){9, 0, 0, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 0, 0}), 1);
+	assert_int_equal(blocks_worker(&(struct handing){9, 0, 0, 0, 0}), 0);
 }
 
 static void a_condition_that_loops_wait_for_is_no_place_of_work(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){9, 1, 1, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 1, 0, 0}), 0);
 }
 
 static void who_is_waited_for_is_a_part_of_that_wait(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 1}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 1, 0}), 0);
+}
+
+static void threads_of_libuv_are_no_pool_of_the_program(void **state)
+{
+	(void)state;
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 0, 1}), 0);
 }
 
 /* The longest wait for work is under way when it becomes known for what it is; another condition in the middle
@@ -625,6 +634,7 @@ int main(void)
 		cmocka_unit_test(who_is_handed_nothing_by_loops_is_none),
 		cmocka_unit_test(a_condition_that_loops_wait_for_is_no_place_of_work),
 		cmocka_unit_test(who_is_waited_for_is_a_part_of_that_wait),
+		cmocka_unit_test(threads_of_libuv_are_no_pool_of_the_program),
 		cmocka_unit_test(where_a_worker_waits_for_work_it_is_idle),
 		cmocka_unit_test(what_workers_compute_matters_if_others_wait_for_it),
 		cmocka_unit_test(what_blocks_workers_matters_by_their_capacity),
