@@ -330,7 +330,7 @@ static void find_flood(struct tacho__explaining *x, const struct tacho__loop_sum
 	struct tacho__finding *f;
 
 	if (!flood.top || flood.count < tacho__flood_clients ||
-	    tacho__undisturbed(x, own, l, (double)flood.top->count) < tacho__flood_times)
+	    tacho__undisturbed(x, own, l, (double)flood.top->count) < (double)tacho__flood_times)
 		return;
 	tacho__loop_text(x, name, l);
 	if (tacho__below(x, TACHO__RULE_FD_FLOOD, name, (double)flood.top->ns, share,
@@ -410,7 +410,7 @@ static void find_busy_client(struct tacho__explaining *x, const struct tacho__ta
 		return;
 	own = tacho__own_time_of(x, l->thread);
 	share = 100 * top / (double)l->busy_ns;
-	if (tacho__undisturbed(x, own, l, (double)k->busiest.polls) < tacho__flood_times ||
+	if (tacho__undisturbed(x, own, l, (double)k->busiest.polls) < (double)tacho__flood_times ||
 	    tacho__utilisation(x, own, l) < tacho__flooded_share ||
 	    share < TACHO__LIMIT(x, FD_FLOOD_SHARE) || is_found(x, TACHO__RULE_FD_FLOOD, l))
 		return;
