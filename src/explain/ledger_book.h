@@ -650,8 +650,6 @@ void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 /* Threads wait for something else than work there. */
 void tacho__book_no_pool(struct tacho__ledger_book *b, uint32_t process, uint64_t lock,
 			 uint64_t ns);
-/* It waits there for work of libuv. */
-void tacho__book_not_own(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns);
 /* How that wait ended: who is handed work there belongs to a pool. */
 void tacho__book_fed(struct tacho__ledger_book *b, struct tacho__worker *w,
 		     const struct tacho__lock *l);

@@ -12,9 +12,8 @@
 #include "model/judgement.h"
 #include "read/memory.h"
 
-#define SUBMIT_NS \
-	UINT64_C( \
-		1000000) /* from when work is given to libuv until a thread of its pool is signalled */
+/* From when work is given to libuv until a thread of its pool is signalled. */
+#define SUBMIT_NS UINT64_C(1000000)
 
 /* ------------------------------------------------------------- what waits, how long */
 
@@ -235,14 +234,6 @@ void tacho__book_home(struct tacho__ledger_book *b, struct tacho__worker *w, uin
 	q = tacho__queue_at_condition(b, w->process, lock, 0);
 	if (q)
 		enrol(b, w, q, ns);
-}
-
-void tacho__book_not_own(struct tacho__ledger_book *b, struct tacho__worker *w, uint64_t ns)
-{
-	struct tacho__queue *q = tacho__queue_at_condition(b, w->process, w->home, 0);
-
-	if (q && !q->is_no_pool)
-		dissolve(b, q, ns);
 }
 
 /* What is given to libuv is handed to its own pool. */

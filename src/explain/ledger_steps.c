@@ -436,7 +436,7 @@ static void works(struct tacho__ledger_book *b, struct tacho__worker *w, uint32_
 	struct tacho__ledger_thread *t = &b->l->threads[w->thread];
 
 	if (!t->is_loop && w->home)
-		tacho__book_not_own(b, w, ns);
+		tacho__book_no_pool(b, w->process, w->home, ns);
 	t->is_pool = 1;
 	t->works++;
 	w->wait_to = ns;

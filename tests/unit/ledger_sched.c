@@ -324,6 +324,30 @@ static void time_on_the_run_queue_is_no_stop(void **state)
 	computes_beside_others(500, 2 * 80);
 }
 
+/* Others had its CPU twice, in a turn that ran for long before: samples say when it ran. */
+static void what_was_seen_to_run_did_not_wait_for_a_cpu(void **state)
+{
+	struct booked b;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	for (uint64_t at = 20; at <= 110; at += 10)
+		PUT(&b.m, at * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x10);
+	PUT(&b.m, 180 * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x10);
+	PUT(&b.m, 240 * MS, SAMPLE_FRAMES, 0, 0, 10 * MS, SERVER_CODE + 0x10);
+	PUT(&b.m, 240 * MS, PARK, LOOP_1);
+	PUT(&b.m, 240 * MS, SCHED, 0, 110 * MS, 0);
+	PUT(&b.m, 250 * MS, UNPARK, 1);
+	book_make(&b);
+	ALL_MS(&b, 1, STOPPED, 0);
+	ALL_MS(&b, 1, DESCHEDULED, 110);
+	ALL_MS(&b, 1, CODE, 230 - 110);
+	book_end(&b);
+}
+
 /* What it did before its first wait is not seen: it may have slept, or waited for its peers. */
 static void a_thread_that_has_no_loop_yet_was_not_stopped(void **state)
 {
@@ -354,6 +378,7 @@ int main(void)
 		cmocka_unit_test(code_of_the_process_that_has_the_cpus_keeps_its_threads_waiting),
 		cmocka_unit_test(a_stop_that_was_guessed_is_none_if_it_was_ready_to_run),
 		cmocka_unit_test(time_on_the_run_queue_is_no_stop),
+		cmocka_unit_test(what_was_seen_to_run_did_not_wait_for_a_cpu),
 		cmocka_unit_test(a_call_that_was_preempted_did_not_block),
 		cmocka_unit_test(a_delay_that_a_turn_has_no_room_for_was_in_the_wait_before),
 		cmocka_unit_test(a_turn_is_delayed_outside_of_its_polls),
