@@ -51,6 +51,13 @@ static __thread struct place_of_gift {
 	uint32_t is_untold; /* it has locked it there, and signalled nobody since */
 } gift __attribute__((tls_model("initial-exec")));
 
+/* Something was handed over there. */
+static void feed(struct queue *q)
+{
+	if (!tacho__load(&q->is_fed))
+		tacho__store(&q->is_fed, 1);
+}
+
 /* NULL: not known, and (`make`) there is no room. */
 static struct queue *queue_of(const void *condition, int make)
 {
@@ -125,8 +132,7 @@ void tacho__hands_over(const void *c, uint64_t waiters, const void *caller)
 
 	if (!q || tacho__load(&q->is_no_queue))
 		return;
-	if (!tacho__load(&q->is_fed))
-		tacho__store(&q->is_fed, 1);
+	feed(q);
 	if (tacho__load(&q->mutex))
 		know_gift(q);
 	if (waiters)
@@ -334,8 +340,7 @@ void tacho__channel_writes(const void *c, int64_t size)
 
 	if (!q)
 		return;
-	if (!tacho__load(&q->is_fed))
-		tacho__store(&q->is_fed, 1);
+	feed(q);
 	if (size)
 		__atomic_add_fetch(&q->unread, size, __ATOMIC_RELAXED);
 }

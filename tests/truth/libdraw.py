@@ -141,8 +141,7 @@ CLASSES = list(dict.fromkeys(f.kind for f in FAULTS.values())) + [f for f in FAM
 COMPUTES = ('cpu', 'lock-cpu', 'handover-cpu', 'own-cpu')
 # Of these the report is known to be wrong in part: draws that have all of these names, of faults, classes,
 # families, shapes, and `contended`. The suite does not demand them, and says how many are right.
-KNOWN_WRONG = ({'single-read'}, {'workers'}, {'processes'}, {'held'}, {'hand-over'}, {'mixed'},
-               {'cpu', 'contended'}, {'tokio', 'contended'})
+KNOWN_WRONG = ({'single-read'}, {'workers'}, {'processes'}, {'held'}, {'hand-over'}, {'tokio', 'contended'})
 
 
 def log_uniform(rng, low, high):
