@@ -567,10 +567,9 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 	double felt =
 		share +
 		(g->several && threads == 1 && is_blocked(g) ? 100 * (double)g->ns / window : 0);
-	int stalls =
-		((double)g->size[3].count >= tacho__limit(x, "stall.count") && !is_of_pool(x, g)) ||
-		(g->owns == TACHO__OWNS_STOPPED && !owns_stop(g->worst) &&
-		 (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
+	int stalls = (double)g->size[3].count >= tacho__limit(x, "stall.count") ||
+		     (g->owns == TACHO__OWNS_STOPPED && !owns_stop(g->worst) &&
+		      (double)g->longest_ns >= tacho__limit(x, "process-pause.ns"));
 
 	if (is_preempted(x, g)) {
 		tacho__drop_cause(x, g,
@@ -578,7 +577,8 @@ static enum tacho__severity severity_of(const struct tacho__explaining *x, const
 				  "not in its trace");
 		return (enum tacho__severity)0;
 	}
-	if (felt < least && !stalls && lost < tacho__limit(x, "lost.share")) {
+	/* What a thread of a pool does may take long: how much of them it takes counts. */
+	if (felt < least && (!stalls || is_of_pool(x, g)) && lost < tacho__limit(x, "lost.share")) {
 		/* What the blocked threads serve has waited, and nothing else: a note. */
 		if (g->several && is_blocked(g) && 100 * (double)g->ns / window >= least)
 			return TACHO__SEVERITY_INFO;

@@ -613,8 +613,10 @@ static void what_workers_compute_matters_if_others_wait_for_it(void **state)
 static void what_blocks_workers_matters_by_their_capacity(void **state)
 {
 	(void)state;
-	assert_true(severity_of_worker(TACHO__RULE_BLOCKING_CALL, 60 * MS, 0) >=
-		    TACHO__SEVERITY_WARNING);
+	assert_int_equal(severity_of_worker(TACHO__RULE_BLOCKING_CALL, 60 * MS, 0),
+			 TACHO__SEVERITY_CRITICAL);
+	assert_int_equal(severity_of_worker(TACHO__RULE_BLOCKING_CALL, 25 * MS, 0),
+			 TACHO__SEVERITY_WARNING);
 	assert_int_equal(severity_of_worker(TACHO__RULE_BLOCKING_CALL, 15 * MS, 0),
 			 TACHO__SEVERITY_INFO);
 }
