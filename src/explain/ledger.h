@@ -201,8 +201,8 @@ struct tacho__ledger_thread {
 	uint32_t loop, level;	  /* that it waited on last; 0 */
 	uint8_t is_loop, is_pool; /* neither: of no interest, unless something waited for it */
 	uint32_t pool;		  /* index in `pools` + 1; 0: none, or that of libuv */
-	uint64_t handed,
-		answers; /* its waits for work that ended; waits of others for it that it ended */
+	/* Its waits for work that ended; waits of threads and tasks that it ended. */
+	uint64_t handed, answers;
 	uint64_t first_ns, last_ns; /* its owners add up to what is between */
 	uint64_t turns, works;
 	uint64_t idle_ns;
@@ -218,7 +218,7 @@ int tacho__arrive_by_themselves(const struct tacho__arrivals *a);
 /* Who hands it something mostly waits for its answer: what it does meanwhile is a part of that wait. */
 static inline int tacho__is_asked(const struct tacho__ledger_thread *t)
 {
-	return !t->is_loop && 2 * t->answers > t->handed;
+	return t->pool && !t->is_loop && 2 * t->answers > t->handed;
 }
 
 static inline int tacho__is_of_interest(const struct tacho__ledger_thread *t)

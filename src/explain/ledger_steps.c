@@ -474,8 +474,10 @@ static void queue_changes(struct tacho__ledger_book *b, struct tacho__worker *w,
 	struct tacho__queue *q = is_task ? tacho__queue_of(b, s->process, s->from)
 					 : tacho__queue_of_pool(b, s->process);
 
-	if (s->type == TACHO__STEP_WOKEN)
+	if (s->type == TACHO__STEP_WOKEN) {
 		tacho__book_process(b, s->process)->wakes = 1;
+		b->l->threads[w->thread].answers++;
+	}
 	if (s->type == TACHO__STEP_SUBMITTED) {
 		w->submitted_ns = ns;
 		if (!s->value)

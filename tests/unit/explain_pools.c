@@ -426,6 +426,7 @@ struct handing {
 	uint32_t times;
 	int by_loop, shared;
 	int answers; /* the loop waits for the worker's answer, which signals OTHER */
+	int wakes;   /* a task of the loop waits for it */
 	int submits; /* it is libuv's pool, of whose work no more is seen than that it was given */
 };
 
@@ -443,6 +444,10 @@ static uint32_t blocks_worker(const struct handing *h)
 	for (uint64_t i = 1; i <= h->times; i++) {
 		if (h->by_loop)
 			PUT(&b.m, 100 * i * MS, UNPARK, 1);
+		if (h->wakes) {
+			PUT(&b.m, 100 * i * MS, POLL_BEGIN, KIND_A, 1);
+			PUT(&b.m, 100 * i * MS + 1000, POLL_END, 0);
+		}
 		if (h->shared)
 			waits(&b.m, 100 * i * MS, (100 * i + 1) * MS, CONDITION);
 		if (h->submits)
@@ -461,6 +466,8 @@ static uint32_t blocks_worker(const struct handing *h)
 		put_call(&b.m, (100 * i + 34) * MS, SLEEP, 30 * MS);
 		if (h->answers)
 			PUT(&b.m, (100 * i + 34) * MS + 1000, LOCK_RELEASE, PLACE, OTHER, 1);
+		if (h->wakes)
+			PUT(&b.m, (100 * i + 34) * MS + 1000, WAKE, 0, 1);
 	}
 	b.reader = trace_reader(&b.m);
 	b.l = NULL;
@@ -481,34 +488,35 @@ static uint32_t blocks_worker(const struct handing *h)
 static void who_is_handed_work_is_a_pool(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){4, 1, 0, 0, 0}), 1);
+	assert_int_equal(blocks_worker(&(struct handing){4, 1, 0, 0, 0, 0}), 1);
 	/* How the last wait ended is known when the next begins. */
-	assert_int_equal(blocks_worker(&(struct handing){3, 1, 0, 0, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){3, 1, 0, 0, 0, 0}), 0);
 }
 
 static void who_is_handed_nothing_by_loops_is_none(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 0, 0}), 1);
-	assert_int_equal(blocks_worker(&(struct handing){9, 0, 0, 0, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 0, 0, 0}), 1);
+	assert_int_equal(blocks_worker(&(struct handing){9, 0, 0, 0, 0, 0}), 0);
 }
 
 static void a_condition_that_loops_wait_for_is_no_place_of_work(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){9, 1, 1, 0, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 1, 0, 0, 0}), 0);
 }
 
 static void who_is_waited_for_is_a_part_of_that_wait(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 1, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 1, 0, 0}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 0, 1, 0}), 0);
 }
 
 static void threads_of_libuv_are_no_pool_of_the_program(void **state)
 {
 	(void)state;
-	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 0, 1}), 0);
+	assert_int_equal(blocks_worker(&(struct handing){9, 1, 0, 0, 0, 1}), 0);
 }
 
 /* The longest wait for work is under way when it becomes known for what it is; another condition in the middle
