@@ -170,6 +170,7 @@ static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, 
 {
 	const struct tacho__queue *q = tacho__queue_at(b, w);
 	uint64_t waited = ns, others;
+	struct tacho__owned *late;
 	uint32_t index;
 
 	if (!ns)
@@ -183,9 +184,11 @@ static void wait_delayed(struct tacho__ledger_book *b, struct tacho__worker *w, 
 	others = w->ready > 1 ? tacho__times(w->ready - 1, waited) / 2 : 0;
 	b->waited = tacho__add(b->waited, tacho__add(waited, others));
 	index = tacho__book_late(b, w, ns, TACHO__LATE_RUNNABLE, tacho__add(waited, others));
-	if (index != TACHO__NONE)
-		tacho__owned_at(b->l, index)->estimated_ns =
-			tacho__add(tacho__owned_at(b->l, index)->estimated_ns, others);
+	if (index == TACHO__NONE)
+		return;
+	/* Some of it may be with the code that had the CPU by now. */
+	late = tacho__owned_at(b->l, index);
+	late->estimated_ns = tacho__least(tacho__add(late->estimated_ns, others), late->waiting_ns);
 }
 
 /* Whether next to nothing of the process was seen between them. */

@@ -266,6 +266,34 @@ static void code_of_the_process_that_has_the_cpus_keeps_its_threads_waiting(void
 	assert_int_equal(cost_of_code(1, 0), 16 * MS);
 }
 
+/* The same with three that were ready: what two of them waited is an estimate, and most of it is the code's. */
+static void an_estimate_goes_with_what_waited(void **state)
+{
+	struct booked b;
+	struct had late;
+
+	(void)state;
+	book_begin(&b);
+	trace_stream(&b.m, 1, 0);
+	PUT(&b.m, 0, COUNTER, CPUS, 1);
+	PUT(&b.m, 0, PARK, LOOP_1);
+	PUT(&b.m, 50 * MS, UNPARK, 3);
+	PUT(&b.m, 50 * MS, SCHED, 0, 20 * MS, 0);
+	PUT(&b.m, 51 * MS, PARK, LOOP_1);
+	PUT(&b.m, 150 * MS, UNPARK, 0);
+	trace_stream(&b.m, 2, 0);
+	PUT(&b.m, 0, PARK, SET_A);
+	PUT(&b.m, 10 * MS, UNPARK, 1);
+	PUT(&b.m, 45 * MS, PARK, SET_A);
+	PUT(&b.m, 45 * MS, SCHED, 0, 0, 0);
+	PUT(&b.m, 120 * MS, UNPARK, 0);
+	book_make(&b);
+	late = had(&b, 1, TACHO__OWNS_LATE);
+	assert_int_equal(late.waiting, 10 * MS); /* a quarter of 40 */
+	assert_true(late.estimated <= late.waiting);
+	book_end(&b);
+}
+
 /* A turn in which a quota stopped it twice: nothing was seen of it, and the kernel says why. */
 static void a_stop_that_was_guessed_is_none_if_it_was_ready_to_run(void **state)
 {
@@ -376,6 +404,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_thread_that_has_no_loop_yet_was_not_stopped),
 		cmocka_unit_test(code_of_the_process_that_has_the_cpus_keeps_its_threads_waiting),
+		cmocka_unit_test(an_estimate_goes_with_what_waited),
 		cmocka_unit_test(a_stop_that_was_guessed_is_none_if_it_was_ready_to_run),
 		cmocka_unit_test(time_on_the_run_queue_is_no_stop),
 		cmocka_unit_test(what_was_seen_to_run_did_not_wait_for_a_cpu),
