@@ -286,6 +286,8 @@ static void an_estimate_goes_with_what_waited(void **state)
 	PUT(&b.m, 10 * MS, UNPARK, 1);
 	PUT(&b.m, 45 * MS, PARK, SET_A);
 	PUT(&b.m, 45 * MS, SCHED, 0, 0, 0);
+	PUT(&b.m, 46 * MS, UNPARK, 1);
+	PUT(&b.m, 46 * MS + 1000, PARK, SET_A);
 	PUT(&b.m, 120 * MS, UNPARK, 0);
 	book_make(&b);
 	late = had(&b, 1, TACHO__OWNS_LATE);
