@@ -666,6 +666,9 @@ void tacho__book_call(void *arg, const struct tacho__call *c);
 /* ledger_signals.c: the wait for a condition that has just ended, by its stack. */
 void tacho__book_inside(struct tacho__ledger_book *b, struct tacho__worker *w,
 			const struct tacho__lock *l);
+/* Learns whether the condition is the lock of an interpreter. */
+void tacho__book_interpreter_lock(struct tacho__ledger_book *b, struct tacho__worker *w,
+				  const struct tacho__lock *l);
 void tacho__book_lock(void *arg, const struct tacho__lock *l);
 void tacho__book_hole(void *arg, const struct tacho__hole *h);
 void tacho__book_other(void *arg, const struct tacho__at *at, const struct tacho_event *e);

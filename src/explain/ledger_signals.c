@@ -123,6 +123,32 @@ static uint32_t locked(struct tacho__ledger_book *b, struct tacho__worker *w,
 	return to;
 }
 
+/* A short wait has no stack; its place tells where the interpreter has names for its own functions. */
+void tacho__book_interpreter_lock(struct tacho__ledger_book *b, struct tacho__worker *w,
+				  const struct tacho__lock *l)
+{
+	uint32_t id = l->stack ? l->stack : l->place;
+	struct tacho__resolved *r;
+	struct tacho__place places[TACHO__PLACES_MAX];
+	uint32_t n;
+
+	if (l->lock == w->of->interpreter_lock)
+		return;
+	r = tacho__table_get(&b->resolved, l->at.process, (uint64_t)id << 32 | 2, &b->error);
+	if (!r)
+		return;
+	if (!r->known) {
+		n = tacho__places_of_id(b->l->reader, l->at.process, id, l->end_ns, places,
+					TACHO__PLACES_MAX);
+		r->known = 1;
+		r->is_interpreters = (uint8_t)tacho__places_of_interpreter_lock(places, n);
+	}
+	if (!r->is_interpreters)
+		return;
+	w->of->interpreter_lock = l->lock;
+	tacho__book_no_pool(b, w->process, l->lock, l->end_ns);
+}
+
 void tacho__book_inside(struct tacho__ledger_book *b, struct tacho__worker *w,
 			const struct tacho__lock *l)
 {
@@ -137,12 +163,8 @@ void tacho__book_inside(struct tacho__ledger_book *b, struct tacho__worker *w,
 		return;
 	if (!r->known)
 		look(b, l, r);
-	if (r->is_interpreters) {
-		w->of->interpreter_lock = l->lock;
-		tacho__book_no_pool(b, w->process, l->lock, l->end_ns);
-	} else if (is_own_place(b, l)) {
+	if (!r->is_interpreters && is_own_place(b, l))
 		return;
-	}
 	if (!r->function) {
 		tacho__owned_at(b->l, w->signal_owned)->is_librarys = 1;
 		return;

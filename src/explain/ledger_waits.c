@@ -203,6 +203,8 @@ void tacho__book_lock(void *arg, const struct tacho__lock *l)
 		w->in_lock = 0;
 		signalled(b, w, l->place, l->end_ns);
 	}
+	if (l->is_signal)
+		tacho__book_interpreter_lock(b, w, l);
 	if (!w->in_lock) {
 		if (l->is_signal)
 			tacho__book_fed(b, w, l);
