@@ -23,7 +23,6 @@
 
 #include "core/recorder.h"
 #include "hooks/alive.h"
-#include "hooks/channels.h"
 #include "hooks/hooks.h"
 
 /* A call that returned. */
@@ -140,7 +139,6 @@ static inline void tacho__descriptor_made(int fd, const void *caller)
 static inline void tacho__descriptor_closed(int fd)
 {
 	tacho__descriptor_changed(fd);
-	tacho__channel_closed(fd);
 	tacho__alive_closed(fd);
 }
 
@@ -285,24 +283,19 @@ void tacho__eventfds_define(void);
 /*
  * The same for one that reads or writes on the descriptor `fd`, where something may have to be told:
  * a function of its own, so that the hook has no registers to save for it. `client`: what
- * tacho__waits_for_client gives, or 0. `before` and `after`: what is done with a channel.
+ * tacho__waits_for_client gives, or 0.
  */
-#define TACHO__NEXT_OF(type, name, params)               \
-	type tacho__hooked_##name params __asm__(#name); \
-	static struct tacho__next tacho__next_##name TACHO__IS_NEXT = {#name, NULL};
-#define TACHO__MAY_WAIT(type, name, params, args, client_, before, after)                        \
+#define TACHO__MAY_WAIT(type, name, params, args, client_)                                       \
+	type tacho__hooked_##name params __asm__(#name);                                         \
+	static struct tacho__next tacho__next_##name TACHO__IS_NEXT = {#name, NULL};             \
 	static __attribute__((noinline)) type tacho__told_##name TACHO__PARAMS_AND_CALLER params \
 	{                                                                                        \
 		uint32_t client = (client_);                                                     \
-		uint64_t since;                                                                  \
-		type result;                                                                     \
+		uint64_t since = client ? 0                                                      \
+					: TACHO__CALL_BEGINS_AT(caller, tacho__call_counts(),    \
+								#name, fd, 0);                   \
+		type result = TACHO__FOUND(name, tacho__found(&tacho__next_##name)) args;        \
                                                                                                  \
-		before;                                                                          \
-		since = client ? 0                                                               \
-			       : TACHO__CALL_BEGINS_AT(caller, tacho__call_counts(), #name, fd,  \
-						       0);                                       \
-		result = TACHO__FOUND(name, tacho__found(&tacho__next_##name)) args;             \
-		after;                                                                           \
 		if (client)                                                                      \
 			tacho__loop_unparks(client, result >= 0);                                \
 		TACHO__CALL_ENDS_AT(caller, since, #name, result < 0 ? errno : 0,                \
@@ -321,21 +314,12 @@ void tacho__eventfds_define(void);
 		 ? TACHO__FOUND(name, tacho__load(&tacho__next_##name.found)) args \
 		 : tacho__told_##name TACHO__ARGS_AND_CALLER args)
 
-#define TACHO__TRANSFER_AND(type, name, params, args, before, after) \
-	TACHO__NEXT_OF(type, name, params)                           \
-	TACHO__MAY_WAIT(type, name, params, args, 0, before, after)  \
-	TACHO_HOOK type tacho__hooked_##name params                  \
-	{                                                            \
-		return TACHO__TOLD_OR_QUICK(name, args);             \
+#define TACHO__TRANSFER(type, name, params, args)        \
+	TACHO__MAY_WAIT(type, name, params, args, 0)     \
+	TACHO_HOOK type tacho__hooked_##name params      \
+	{                                                \
+		return TACHO__TOLD_OR_QUICK(name, args); \
 	}
-#define TACHO__TRANSFER(type, name, params, args) \
-	TACHO__TRANSFER_AND(type, name, params, args, (void)0, (void)0)
-/* The same for one that writes `bytes` (0: not known), and returns how many it has. */
-#define TACHO__SEND(name, params, args, bytes)                                          \
-	TACHO__TRANSFER_AND(                                                            \
-		ssize_t, name, params, args,                                            \
-		if (tacho__is_channel(fd)) tacho__writes_to_channel(fd, bytes, caller), \
-		if (tacho__is_channel(fd)) tacho__wrote_to_channel(fd, bytes, result, caller))
 
 /* A connection whose peer has closed it, or is gone, is load no more, whether the program closes it
    or not. */
@@ -344,39 +328,16 @@ static inline void tacho__received(int fd, ssize_t result)
 	if (tacho__unlikely(result <= 0) && (result == 0 || errno == ECONNRESET))
 		tacho__alive_end(tacho__alive_connection(fd));
 }
-/* A read from a channel, which is a point of cancellation. */
-#define TACHO__READ_CHANNEL(name, params, args)                                      \
-	static __attribute__((noinline))                                             \
-	ssize_t tacho__channel_##name TACHO__PARAMS_AND_CALLER params                \
-	{                                                                            \
-		struct tacho__channel_wait w;                                        \
-		ssize_t result;                                                      \
-                                                                                     \
-		tacho__channel_begins(&w, fd, caller);                               \
-		pthread_cleanup_push(tacho__channel_cancelled, &w);                  \
-		result = TACHO__FOUND(name, tacho__found(&tacho__next_##name)) args; \
-		pthread_cleanup_pop(0);                                              \
-		tacho__channel_ends_with(&w, fd, result);                            \
-		return result;                                                       \
-	}
-#define TACHO__ARGS_AND_ITS_CALLER(...) (__VA_ARGS__, caller)
 /* `waits`: it does where nothing is there. */
-#define TACHO__RECEIVE(name, params, args, waits)                                              \
-	TACHO__NEXT_OF(ssize_t, name, params)                                                  \
-	TACHO__READ_CHANNEL(name, params, args)                                                \
-	TACHO__MAY_WAIT(                                                                       \
-		ssize_t, name, params, args,                                                   \
-		(waits) ? tacho__waits_for_client(fd, TACHO__RECEIVES) : 0,                    \
-		if (!client && tacho__is_channel(fd) && (waits) &&                             \
-		    tacho__waits_at_channel(                                                   \
-			    fd)) return tacho__channel_##name TACHO__ARGS_AND_ITS_CALLER args, \
-		(void)0)                                                                       \
-	TACHO_HOOK ssize_t tacho__hooked_##name params                                         \
-	{                                                                                      \
-		ssize_t result = TACHO__TOLD_OR_QUICK(name, args);                             \
-                                                                                               \
-		tacho__received(fd, result);                                                   \
-		return result;                                                                 \
+#define TACHO__RECEIVE(name, params, args, waits)                                   \
+	TACHO__MAY_WAIT(ssize_t, name, params, args,                                \
+			(waits) ? tacho__waits_for_client(fd, TACHO__RECEIVES) : 0) \
+	TACHO_HOOK ssize_t tacho__hooked_##name params                              \
+	{                                                                           \
+		ssize_t result = TACHO__TOLD_OR_QUICK(name, args);                  \
+                                                                                    \
+		tacho__received(fd, result);                                        \
+		return result;                                                      \
 	}
 
 /* The same for one that makes a descriptor, or fails. */

@@ -11,13 +11,6 @@
 #include <fcntl.h>
 #include <sys/types.h>
 
-#include "hooks/foreign.h"
-
-#if defined(__GLIBC__) /* of pthread_cleanup_push */
-TACHO__WEAK(__pthread_register_cancel);
-TACHO__WEAK(__pthread_unregister_cancel);
-#endif
-
 #define PATH_CALL(name, params, args) TACHO__CALL(int, name, params, args, TACHO__PATH(path))
 #define OPEN_CALL(name, params, args) \
 	TACHO__CALL_MAKING(name, params, args, TACHO__ON_NOTHING, TACHO__FD_PATH(result, path))
@@ -26,9 +19,9 @@ TACHO__WEAK(__pthread_unregister_cancel);
 /* -------------------------------------------------------- read and write */
 
 TACHO__RECEIVE(read, (int fd, void *buf, size_t size), (fd, buf, size), 1)
-TACHO__SEND(write, (int fd, const void *buf, size_t size), (fd, buf, size), size)
+TACHO__TRANSFER(ssize_t, write, (int fd, const void *buf, size_t size), (fd, buf, size))
 TACHO__RECEIVE(readv, (int fd, const void *parts, int count), (fd, parts, count), 1)
-TACHO__SEND(writev, (int fd, const void *parts, int count), (fd, parts, count), 0)
+TACHO__TRANSFER(ssize_t, writev, (int fd, const void *parts, int count), (fd, parts, count))
 TACHO__RECEIVE(__read_chk, (int fd, void *buf, size_t size, size_t room), (fd, buf, size, room), 1)
 
 #define READ_AT(name)                                                             \

@@ -7,13 +7,6 @@
 #include <sys/socket.h>
 #include <sys/types.h>
 
-#include "hooks/foreign.h"
-
-#if defined(__GLIBC__) /* of pthread_cleanup_push */
-TACHO__WEAK(__pthread_register_cancel);
-TACHO__WEAK(__pthread_unregister_cancel);
-#endif
-
 /* --------------------------------------------------------------- sockets */
 
 TACHO__RECEIVE(recv, (int fd, void *buf, size_t size, int flags), (fd, buf, size, flags),
@@ -32,11 +25,13 @@ TACHO__RECEIVE(__recvfrom_chk,
 		socklen_t *from_size),
 	       (fd, buf, size, room, flags, from, from_size), !(flags & MSG_DONTWAIT))
 
-TACHO__SEND(send, (int fd, const void *buf, size_t size, int flags), (fd, buf, size, flags), size)
-TACHO__SEND(sendto,
-	    (int fd, const void *buf, size_t size, int flags, const void *to, socklen_t to_size),
-	    (fd, buf, size, flags, to, to_size), size)
-TACHO__SEND(sendmsg, (int fd, const void *message, int flags), (fd, message, flags), 0)
+TACHO__TRANSFER(ssize_t, send, (int fd, const void *buf, size_t size, int flags),
+		(fd, buf, size, flags))
+TACHO__TRANSFER(ssize_t, sendto,
+		(int fd, const void *buf, size_t size, int flags, const void *to,
+		 socklen_t to_size),
+		(fd, buf, size, flags, to, to_size))
+TACHO__TRANSFER(ssize_t, sendmsg, (int fd, const void *message, int flags), (fd, message, flags))
 TACHO__TRANSFER(int, sendmmsg, (int fd, void *messages, unsigned count, int flags),
 		(fd, messages, count, flags))
 

@@ -16,7 +16,6 @@
 
 #include "core/control.h"
 #include "hooks/foreign.h"
-#include "hooks/handed.h"
 #include "hooks/locks.h"
 
 #if defined(__GLIBC__)
@@ -128,18 +127,11 @@ static __attribute__((noinline)) long futex(long number, long address, long what
 		lock_or_signal = futex_is_for((uint64_t)address, waits, (uint32_t)value);
 	if (waiters)
 		tacho__released(lock_or_signal, at, waiters, caller, NULL);
-	/* Who takes something from such a queue without a wait is not seen, so nor is how much waits. */
-	if (waiters && lock_or_signal == TACHO__FOR_SIGNAL && tacho__may_hand_over())
-		tacho__hands_over(at, waiters, caller);
 	if (!waits)
 		return TACHO__NEXT(syscall)(number, address, what, value, timeout, other, mask);
-	if (lock_or_signal == TACHO__FOR_SIGNAL)
-		tacho__condition_waits(at, NULL);
 	tacho__wait_begin(&w, lock_or_signal, at, caller, 0);
 	result = TACHO__NEXT(syscall)(number, address, what, value, timeout, other, mask);
 	tacho__wait_end(&w, !result);
-	if (lock_or_signal == TACHO__FOR_SIGNAL)
-		tacho__condition_waited(at, NULL, NULL);
 	return result;
 }
 

@@ -44,8 +44,6 @@ TACHO__LARGE(MAKES(mkostemp64, (char *path, int flags), (path, flags)))
                                                                                      \
 		for (int i = 0; result == 0 && i < 2; i++)                           \
 			tacho__descriptor_made(two[i], __builtin_return_address(0)); \
-		if (result == 0)                                                     \
-			tacho__channel_made(two[0], two[1], 1);                      \
 		return result;                                                       \
 	}
 

@@ -3,8 +3,6 @@
  * client's, however much of a loop it takes. A definition says which these are, by what records of what
  * is ready have for them.
  */
-#include <sys/eventfd.h>
-
 #include "core/control.h"
 #include "core/define.h"
 #include "hooks/alive.h"
@@ -22,11 +20,9 @@ TACHO__HOOKED(int, eventfd, (unsigned count, int flags))
 	int fd = TACHO__NEXT(eventfd)(count, flags);
 
 	tacho__descriptor_made(fd, __builtin_return_address(0));
-	if (fd < 0)
-		return fd;
-	tacho__channel_made(fd, fd, flags & EFD_SEMAPHORE);
-	tacho__store(&eventfds[__atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) % EVENTFDS],
-		     (uint32_t)fd + 1);
+	if (fd >= 0)
+		tacho__store(&eventfds[__atomic_fetch_add(&made, 1, __ATOMIC_RELAXED) % EVENTFDS],
+			     (uint32_t)fd + 1);
 	return fd;
 }
 

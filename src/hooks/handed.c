@@ -8,7 +8,6 @@
 #define QUEUES 256u
 #define PROBES 4u
 #define ELSEWHERE 8u
-#define DOUBTS 8u
 #define RECORDS 8u /* of one queue, in a millisecond */
 
 /* A condition or semaphore that threads wait for work at. */
@@ -22,12 +21,6 @@ struct queue {
 	uint64_t mutex; /* of the condition; 0: not known, or a semaphore */
 	uint32_t is_fed;
 	uint32_t is_no_queue;
-	/* Of a channel: the size of what was written last, 0: how much waits is not known. */
-	uint32_t size;
-	uint32_t doubts; /* reads that waited although something was there, as far as is known */
-	int64_t unread;	 /* bytes that loops have written, less all that were read */
-	int64_t nothing; /* what that was when nothing was there to be read, and when, in ticks */
-	uint64_t nothing_at;
 } __attribute__((aligned(64)));
 
 static struct queue queues[QUEUES];
@@ -50,13 +43,6 @@ static __thread struct place_of_gift {
 	const void *code;
 	uint32_t is_untold; /* it has locked it there, and signalled nobody since */
 } gift __attribute__((tls_model("initial-exec")));
-
-/* Something was handed over there. */
-static void feed(struct queue *q)
-{
-	if (!tacho__load(&q->is_fed))
-		tacho__store(&q->is_fed, 1);
-}
 
 /* NULL: not known, and (`make`) there is no room. */
 static struct queue *queue_of(const void *condition, int make)
@@ -90,9 +76,9 @@ static uint32_t waiting(const struct queue *q)
 }
 
 /* That none waits any more is told whenever it was told that some do. */
-static void tell_that(struct queue *q, uint32_t n, const void *caller)
+static void tell(struct queue *q, const void *caller)
 {
-	uint32_t told = tacho__load(&q->told);
+	uint32_t n = waiting(q), told = tacho__load(&q->told);
 	uint64_t now, words[2];
 
 	if (n == told || !tacho__recording())
@@ -111,11 +97,6 @@ static void tell_that(struct queue *q, uint32_t n, const void *caller)
 		      words, 2);
 }
 
-static void tell(struct queue *q, const void *caller)
-{
-	tell_that(q, waiting(q), caller);
-}
-
 /* What locked the mutex before this signal gives something each time. */
 static void know_gift(struct queue *q)
 {
@@ -132,7 +113,8 @@ void tacho__hands_over(const void *c, uint64_t waiters, const void *caller)
 
 	if (!q || tacho__load(&q->is_no_queue))
 		return;
-	feed(q);
+	if (!tacho__load(&q->is_fed))
+		tacho__store(&q->is_fed, 1);
 	if (tacho__load(&q->mutex))
 		know_gift(q);
 	if (waiters)
@@ -167,24 +149,9 @@ static void is_empty(struct queue *q)
 	tell(q, NULL);
 }
 
-/* The thread waits there. */
-static void waits_at(const void *c)
-{
-	struct place_of_work *p = &work_place;
-
-	if (p->condition == c) {
-		p->waits += p->waits < UINT32_MAX;
-	} else if (p->waits) {
-		p->waits--;
-	} else {
-		*p = (struct place_of_work){.condition = c, .queue = queue_of(c, 1), .waits = 1};
-		tacho__hook.work_mutex = NULL;
-	}
-}
-
 void tacho__condition_waits(const void *c, const pthread_mutex_t *m)
 {
-	const struct place_of_work *p = &work_place;
+	struct place_of_work *p = &work_place;
 
 	if (tacho__on_loop_thread()) {
 		struct queue *q = queue_of(c, 1);
@@ -195,7 +162,14 @@ void tacho__condition_waits(const void *c, const pthread_mutex_t *m)
 		}
 		return;
 	}
-	waits_at(c);
+	if (p->condition == c) {
+		p->waits += p->waits < UINT32_MAX;
+	} else if (p->waits) {
+		p->waits--;
+	} else {
+		*p = (struct place_of_work){.condition = c, .queue = queue_of(c, 1), .waits = 1};
+		tacho__hook.work_mutex = NULL;
+	}
 	if (p->condition == c && p->queue) {
 		if (tacho__load(&p->queue->mutex) != (uint64_t)(uintptr_t)m)
 			tacho__store(&p->queue->mutex, (uint64_t)(uintptr_t)m);
@@ -276,82 +250,4 @@ void tacho__comes_for_work(const void *code)
 		return;
 	p->elsewhere = 0;
 	takes(q, 1);
-}
-
-/* ------------------------------------------------------------------ channels */
-
-int tacho__is_elsewhere(const void *c)
-{
-	return tacho__hook.serves && work_place.condition != c;
-}
-
-int64_t tacho__channel_waits(const void *c)
-{
-	const struct place_of_work *p = &work_place;
-
-	waits_at(c);
-	return p->condition == c && p->queue ? tacho__load(&p->queue->unread) : 0;
-}
-
-/* What is to be read, less what those will read who wait. */
-static uint32_t not_read(const struct queue *q)
-{
-	int64_t unread = tacho__load(&q->unread) - tacho__load(&q->nothing);
-	uint32_t size = tacho__load(&q->size);
-	uint64_t waiters = tacho__waiters_of((const void *)(uintptr_t)tacho__load(&q->address));
-	uint64_t n = unread > 0 && size ? ((uint64_t)unread + size - 1) / size : 0;
-
-	n = n > waiters ? n - waiters : 0;
-	return n < UINT32_MAX ? (uint32_t)n : UINT32_MAX;
-}
-
-/* A thread came when so much was to be read, as far as is known, and had to wait (`since`) or (0) had not. It may
-   have waited for a CPU, now and then. */
-static void learn_nothing(struct queue *q, int64_t unread, uint64_t since)
-{
-	int is_doubtful = unread > tacho__load(&q->nothing);
-
-	if (!since)
-		tacho__store(&q->doubts, 0);
-	if (since <= tacho__load(&q->nothing_at))
-		return;
-	if (is_doubtful && __atomic_add_fetch(&q->doubts, 1, __ATOMIC_RELAXED) < DOUBTS)
-		return;
-	tacho__store(&q->doubts, 0);
-	tacho__store(&q->nothing_at, since);
-	tacho__store(&q->nothing, unread);
-}
-
-void tacho__channel_read(const void *c, uint32_t size, uint64_t empty_at, int64_t unread)
-{
-	struct queue *q = work_place.condition == c ? work_place.queue : NULL;
-
-	tacho__condition_waited(c, NULL, NULL);
-	if (!q)
-		return;
-	learn_nothing(q, unread, empty_at);
-	__atomic_sub_fetch(&q->unread, size, __ATOMIC_RELAXED);
-	tell_that(q, not_read(q), NULL);
-}
-
-void tacho__channel_writes(const void *c, int64_t size)
-{
-	struct queue *q = queue_of(c, 0);
-
-	if (!q)
-		return;
-	feed(q);
-	if (size)
-		__atomic_add_fetch(&q->unread, size, __ATOMIC_RELAXED);
-}
-
-void tacho__channel_written(const void *c, uint32_t size, const void *caller)
-{
-	struct queue *q = queue_of(c, 0);
-
-	if (!q)
-		return;
-	tacho__store(&q->size, size);
-	__atomic_add_fetch(&q->given, 1, __ATOMIC_RELAXED);
-	tell_that(q, not_read(q), caller);
 }

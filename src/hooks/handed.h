@@ -37,21 +37,6 @@ void tacho__semaphore_taken(const void *s);
 /* It signals one at which so many wait. Of a loop's thread. */
 void tacho__hands_over(const void *c, uint64_t waiters, const void *caller);
 
-/*
- * Channels (channels.c): what loops write to them, and what is read. Others may write as well, and one read may get
- * what several have written, so bytes are counted; and from anew whenever a thread had to wait, as nothing was there
- * when it came: `empty_at`, in ticks, 0: it did not wait; with what tacho__channel_waits gave then.
- *
- * What is written counts before it is there: who reads it may be done with it before the call that wrote it returns.
- * `size` 0: how much waits is not known.
- */
-int64_t tacho__channel_waits(const void *c);
-void tacho__channel_read(const void *c, uint32_t size, uint64_t empty_at, int64_t unread);
-void tacho__channel_writes(const void *c, int64_t size);
-void tacho__channel_written(const void *c, uint32_t size, const void *caller);
-/* The thread is of a pool that waits for work elsewhere. */
-int tacho__is_elsewhere(const void *c);
-
 /* It locks the mutex of its condition, tacho__hook.work_mutex. */
 void tacho__comes_for_work(const void *code) __attribute__((cold, noinline));
 

@@ -59,7 +59,7 @@ def test_samples(out):
     path = record(out, "plain", WORK, "2")
     r = found(path)
     check("a long turn is found", rules(r)[:1] == ["long-callback"], r["verdict"])
-    check("the JSON has a version", r.get("version") == 1, r.keys())
+    check("the JSON has a version", r.get("version") == 2, r.keys())
     path = record(out, "unsampled", WORK, "2", options=("--no-kernel",),
                   env={"TACHO_SAMPLE_HZ": "0"})
     r = found(path)
