@@ -126,10 +126,13 @@ def switches_of_threads(pid):
     """By thread: how often it went to sleep by itself."""
     found = {}
     for path in glob.glob(f"/proc/{pid}/task/*/status"):
-        with open(path) as f:
-            for line in f:
-                if line.startswith("voluntary_ctxt_switches"):
-                    found[path] = int(line.split()[1])
+        try:
+            with open(path) as f:
+                lines = f.readlines()
+        except (FileNotFoundError, ProcessLookupError):
+            continue  # it has ended meanwhile
+        found.update((path, int(line.split()[1])) for line in lines
+                     if line.startswith("voluntary_ctxt_switches"))
     return found
 
 

@@ -370,6 +370,7 @@ static void one(enum tacho_sentinel s, uint64_t limit_value, enum command comman
 	pid_t pid = subject_ready();
 	struct held h = hold(pid);
 	uint32_t seq = control(&h).wake_seq;
+	uint64_t before;
 
 	limit(&h, s, limit_value);
 	order(TURN, 0);
@@ -391,10 +392,12 @@ static void one(enum tacho_sentinel s, uint64_t limit_value, enum command comman
 	order(command, arg);
 	check_fired(&h, 2, s, least, begin, name);
 	limit(&h, s, 0);
+	/* On a busy machine this one may still be too long for the old limit. */
 	order(TURN, 0);
+	before = control(&h).suppressed[s];
 	arm(&h, s);
 	order(command, arg);
-	CHECK(triggers(&h) == 2 && control(&h).suppressed[s] == 3, "it fired without a limit");
+	CHECK(triggers(&h) == 2 && control(&h).suppressed[s] == before, "it fired without a limit");
 	end(pid);
 	close(h.fd);
 }
