@@ -297,7 +297,7 @@ static void an_estimate_goes_with_what_waited(void **state)
 }
 
 /* A turn in which a quota stopped it twice: nothing was seen of it, and the kernel says why. */
-static void a_stop_that_was_guessed_is_none_if_it_was_ready_to_run(void **state)
+static void silence_is_no_stop_if_it_was_ready_to_run(void **state)
 {
 	struct booked b;
 
@@ -407,7 +407,7 @@ int main(void)
 		cmocka_unit_test(a_thread_that_has_no_loop_yet_was_not_stopped),
 		cmocka_unit_test(code_of_the_process_that_has_the_cpus_keeps_its_threads_waiting),
 		cmocka_unit_test(an_estimate_goes_with_what_waited),
-		cmocka_unit_test(a_stop_that_was_guessed_is_none_if_it_was_ready_to_run),
+		cmocka_unit_test(silence_is_no_stop_if_it_was_ready_to_run),
 		cmocka_unit_test(time_on_the_run_queue_is_no_stop),
 		cmocka_unit_test(what_was_seen_to_run_did_not_wait_for_a_cpu),
 		cmocka_unit_test(a_call_that_was_preempted_did_not_block),
